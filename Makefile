@@ -1,0 +1,49 @@
+# Everything lives in .venv; `make help` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help install models demo test lint types check schemas lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Bicameral needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+install: $(READY) ## the locked dependencies and the package, into .venv
+
+models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
+	$(BIN)/bicameral models pull 0.5b 1.5b
+
+demo: models ## say it, see the plan, check it, run it, on a small world
+	cd examples/world && ../../$(BIN)/bicameral run "Remove duplicates from mail.txt and find lines mentioning invoices"
+
+test: models ## the whole test suite
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## style, and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-cache
+
+types: $(READY) ## pyright, strict
+	$(BIN)/basedpyright
+
+check: lint types test ## what a change must pass
+
+schemas: $(READY) ## write the published JSON Schemas again
+	$(BIN)/python -m scripts.schemas
+
+lock: ## resolve the dependencies again (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group dev --extra standard pyproject.toml -o requirements.lock --quiet
+
+clean: ## remove what make made
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""What maintainers run: it keeps published files in step with the code."""

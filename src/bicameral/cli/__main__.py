@@ -1,0 +1,5 @@
+"""`python -m bicameral.cli` is `bicameral`."""
+
+from ._main import main
+
+main()

@@ -1,0 +1,35 @@
+"""What the exit code of the command line says."""
+
+from __future__ import annotations
+
+from bicameral.errors import BicameralError, ConfigError, IntentError, JournalError, PlanError, ToolError
+
+OK = 0
+FAILED = 1
+"""A run, a model or a check of the machine failed."""
+USAGE = 2
+"""The command, the configuration or the input is wrong."""
+NO_PLAN = 3
+"""There is no plan, or it does not pass the check."""
+QUESTIONS = 4
+"""Something must be answered first, and nobody is there to ask."""
+INTERRUPTED = 130
+
+_BAD_INPUT = ("journal.unknown-run", "journal.ambiguous-run", "journal.no-runs", "models.unknown", "plan.cannot-read")
+
+
+def exit_code(error: BicameralError) -> int:
+    """The exit code for an error that ended a command."""
+    if error.code in ("intent.questions", "run.needs-answer"):
+        return QUESTIONS
+    if error.code in _BAD_INPUT:
+        return USAGE
+    match error:
+        case ConfigError() | IntentError() | ToolError():
+            return USAGE
+        case PlanError():
+            return NO_PLAN
+        case JournalError():
+            return FAILED
+        case _:
+            return FAILED

@@ -1,0 +1,130 @@
+"""The entry point: commands by name, imported when called, and one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from bicameral.errors import BicameralError
+
+from ._exits import FAILED, INTERRUPTED, OK, USAGE, exit_code
+from ._output import Output, readable_error
+
+COMMANDS = {
+    "run": "Do what a request asks for: plan it, check it, run it.",
+    "plan": "Write the plan for a request and check it, without running it.",
+    "check": "Check a plan file.",
+    "explain": "Say in plain words what a plan does, step by step.",
+    "tools": "The tools that plans can use.",
+    "models": "The models on this machine.",
+    "runs": "What was run, and running it again from its record.",
+    "doctor": "Check the configuration and the machine, and say what to mend.",
+    "init": "Write a commented bicameral.toml.",
+    "chat": "Several requests in one sitting.",
+    "completion": "Print the completion script for a shell.",
+    "version": "Print the version.",
+}
+"""Every command with its one line of help, so that `--help` imports none of them."""
+
+
+class Stub(click.Command):
+    """A command's name and help line for a listing; never invoked."""
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are called, and which turns errors into exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(f"bicameral.cli.commands.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Say which command was probably meant; a whole request in one argument was probably meant for `run`."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            from bicameral.errors import nearest
+
+            meant = nearest(args[0], COMMANDS)
+            if " " in args[0].strip():
+                hint = ' To run a request: bicameral run "…".'
+            else:
+                hint = f" Did you mean {meant!r}?" if meant else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx) from None
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and leave with its exit code; no error ends in a traceback."""
+        given = list(sys.argv[1:] if args is None else args)
+        out = Output(as_json="--json" in given[: given.index("--")] if "--" in given else "--json" in given)
+        try:
+            code = super().main(given, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except Exception as error:
+            code = _failed(error, out)
+        except KeyboardInterrupt:
+            out.say("stopped")
+            code = INTERRUPTED
+        sys.exit(code if isinstance(code, int) else OK)
+
+
+def _failed(error: Exception, out: Output) -> int:
+    """Tell an error in one line (or as JSON), and give the exit code for it."""
+    if os.environ.get("BICAMERAL_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    match error:
+        case BicameralError():
+            out.error(error.to_json(), str(error))
+            return exit_code(error)
+        case click.exceptions.Abort():
+            out.say("stopped")
+            return INTERRUPTED
+        case click.UsageError():
+            if error.ctx is not None and not out.as_json:
+                out.say(error.ctx.get_usage())
+            out.error({"code": "cli.usage", "message": error.format_message()}, f"{error.format_message()} [cli.usage]")
+            return USAGE
+        case click.ClickException():
+            out.error({"code": "cli.usage", "message": error.format_message()}, f"{error.format_message()} [cli.usage]")
+            return USAGE
+        case BrokenPipeError():
+            # Whoever read our output has gone; Python would complain once more when it flushes at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return FAILED
+        case _:
+            facts = readable_error(error)
+            out.error(facts, f"{facts['message']}. {facts['fix']} [{facts['code']}]")
+            return FAILED
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="bicameral", message="%(prog)s %(version)s")
+def main() -> None:
+    """Say what you want; see the plan; have it checked; run it.
+
+    \b
+    bicameral run "Count the lines of notes.txt that mention invoices"
+    """

@@ -1,0 +1,69 @@
+"""Options that many commands share, handed to each as one `Common`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from ._output import Output
+
+if TYPE_CHECKING:
+    from bicameral.config import Config, Profile
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every command is told: where to work, by which configuration, and for whom to write."""
+
+    config_file: Path | None
+    folder: Path | None
+    profile: Profile | None
+    out: Output
+
+    def config(self) -> Config:
+        from bicameral.config import load_config
+
+        return load_config(self.config_file, base=self.folder, profile=self.profile)
+
+
+def common(function: Function) -> Function:
+    """`--json`, `--folder`, `--config` and `--profile`; the command gets them as its first argument."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for a program to read.")
+    @click.option(
+        "--folder",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Work in this folder instead of the current one.",
+    )
+    @click.option(
+        "--config", "config_file", type=click.Path(dir_okay=False, path_type=Path), help="Use this configuration file."
+    )
+    @click.option(
+        "--profile",
+        type=click.Choice(["default", "small"]),
+        help="Use this profile; 'small' needs only the small model.",
+    )
+    @wraps(function)
+    def with_common(
+        *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: str | None, **rest: Any
+    ) -> Any:
+        chosen = Common(config_file, folder, cast("Profile | None", profile), Output(as_json=as_json))
+        return function(chosen, *args, **rest)
+
+    return with_common
+
+
+def planning(function: Function) -> Function:
+    """`--deterministic` and `--no-cache`: how a plan is come by."""
+    deterministic = click.option(
+        "--deterministic", is_flag=True, help="Plan from the request as it stands, without Echo."
+    )
+    fresh = click.option("--no-cache", "fresh", is_flag=True, help="Write the plan anew even if it is known.")
+    return deterministic(fresh(function))

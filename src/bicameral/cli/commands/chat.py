@@ -1,0 +1,183 @@
+"""`bicameral chat`: several requests in one sitting, with the models loaded once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bicameral.errors import BicameralError, ToolError
+
+from .._exits import OK
+from .._live import display
+from .._opening import bring_weights, given_agent, opened
+from .._options import Common, common, planning
+from .._render import planned_json
+from .._values import answer_text, readable
+from .run import Sitting, Wishes
+
+if TYPE_CHECKING:
+    from bicameral.agent import Agent, Planned
+    from bicameral.config import Config
+
+_HELP = """\
+Say what you want, one request a line. Each request stands for itself: nothing is remembered but the last answer.
+  /save FILE   write the last answer to a file (JSON if it ends in .json)
+  /again       run the last plan again
+  /plan        show the last plan
+  /tools       list the tools
+  /dry         plan without running, or run again (a switch)
+  /quit        leave (or Ctrl-D)"""
+
+
+@click.command(short_help="Several requests in one sitting.")
+@click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
+@planning
+@common
+def command(chosen: Common, deterministic: bool, fresh: bool, dry_run: bool, yes: bool) -> int:
+    """Several requests in one sitting: the models are loaded once, and the last answer can be saved.
+
+    Reads requests from standard input, one a line. With --json each request gives one JSON object on a line of its own.
+    """
+    config, make = chosen.config(), given_agent()
+    if make is None:
+        bring_weights(chosen.out, config, ["privileged"])
+    chat = Chat(chosen, config, Wishes(deterministic, fresh, dry_run, yes))
+    with asyncio.Runner() as runner:
+        opening = opened(config, make)
+        agent = runner.run(opening.__aenter__())
+        try:
+            chat.greet()
+            while (line := chat.next_line()) not in (None, "/quit", "/exit"):
+                chat.handle(line, agent, runner)
+        finally:
+            runner.run(opening.__aexit__(None, None, None))
+    return OK
+
+
+class Chat:
+    """One sitting: what was asked last, and what came of it."""
+
+    def __init__(self, chosen: Common, config: Config, wishes: Wishes) -> None:
+        self._chosen, self._config, self._wishes = chosen, config, wishes
+        self._out = chosen.out
+        self._planned: Planned | None = None
+        self._answer: Any = None
+        self._answered = False
+
+    def greet(self) -> None:
+        if self._out.interactive:
+            self._read_history()
+            self._out.say("Say what you want. /help lists what else can be said; Ctrl-D ends.", style="dim")
+
+    def next_line(self) -> str | None:
+        """The next request or command; None at the end. Ctrl-C at the prompt drops the line, as in a shell."""
+        import sys
+
+        if not self._out.interactive:
+            line = sys.stdin.readline()
+            return line.strip() if line else None
+        try:
+            return input("> ").strip()
+        except EOFError:
+            self._out.say("")
+            return None
+        except KeyboardInterrupt:
+            self._out.say("")
+            return ""
+
+    def handle(self, line: str, agent: Agent, runner: asyncio.Runner) -> None:
+        """Do what a line says; an error is told and the sitting goes on."""
+        try:
+            match line.split(maxsplit=1):
+                case []:
+                    return
+                case [word, *rest] if word.startswith("/"):
+                    self._command(word, rest[0] if rest else "", agent, runner)
+                case _:
+                    runner.run(self._request(line, agent))
+        except BicameralError as error:
+            self._out.error(error.to_json(), str(error))
+        except KeyboardInterrupt:
+            self._out.say("stopped")
+
+    async def _request(self, request: str, agent: Agent) -> None:
+        sitting = self._sitting()
+        with display(self._out) as shown:
+            planned = await sitting.plan(agent, request, shown)
+        self._planned = planned
+        await self._run(sitting, agent, planned)
+
+    async def _run(self, sitting: Sitting, agent: Agent, planned: Planned) -> None:
+        from bicameral.runs import Finished
+
+        _, outcome = await sitting.carry_out(agent, planned, planned.report, planned_json(planned))
+        if isinstance(outcome, Finished):
+            self._answer, self._answered = outcome.answer, True
+
+    def _command(self, word: str, rest: str, agent: Agent, runner: asyncio.Runner) -> None:
+        match word:
+            case "/help":
+                self._out.say(_HELP)
+            case "/tools":
+                self._out.say("\n".join(tool.signature for tool in agent.registry))
+            case "/dry":
+                self._wishes = replace(self._wishes, dry_run=not self._wishes.dry_run)
+                self._out.say("plans are not run now" if self._wishes.dry_run else "plans are run now")
+            case "/plan" if self._planned is not None:
+                self._out.say(self._planned.source)
+            case "/again" if self._planned is not None:
+                runner.run(self._run(self._sitting(), agent, self._planned))
+            case "/save" if rest and self._answered:
+                self._save(rest)
+            case "/plan" | "/again" | "/save":
+                self._out.say("there is nothing yet" if word != "/save" or rest else "say where: /save FILE")
+            case _:
+                self._out.say(f"there is no {word}; /help lists what there is")
+
+    def _save(self, name: str) -> None:
+        """Write the last answer where the person says: their own hand on their own files."""
+        from bicameral.config import surroundings_of
+
+        as_json = Path(name).suffix == ".json"
+        value = readable(self._answer)
+        text = json.dumps(value, ensure_ascii=False, indent=2) if as_json else answer_text(self._answer)
+        folders = surroundings_of(self._config).folders
+        try:
+            folders.write_text(name, text + "\n")
+        except ToolError as error:
+            self._out.error(error.to_json(), str(error))
+        else:
+            self._out.say(f"saved to {name}")
+
+    def _sitting(self) -> Sitting:
+        return Sitting(self._chosen, self._config, self._wishes, given_agent())
+
+    def _read_history(self) -> None:
+        """Arrow keys recall what was asked before, also in earlier sittings."""
+        import atexit
+        import contextlib
+        import readline
+
+        from bicameral.config import user_folder
+
+        file = user_folder("state") / "chat_history"
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(mode=0o600)
+            readline.read_history_file(file)
+            readline.set_history_length(1000)
+            atexit.register(_write_history, file)
+
+
+def _write_history(file: Path) -> None:
+    import contextlib
+    import readline
+
+    with contextlib.suppress(OSError):
+        readline.write_history_file(file)

@@ -1,0 +1,155 @@
+"""`bicameral models`: the weights on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .._exits import FAILED, OK
+from .._options import Common, common
+from .._values import table
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from bicameral.models import Progress, Weights
+
+
+@click.group(short_help="The models on this machine.", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int | None:
+    """The models on this machine. Without a subcommand: the list."""
+    return context.invoke(list_models) if context.invoked_subcommand is None else None
+
+
+def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from bicameral.models import known_weights
+
+    names = [name for weights in known_weights() for name in (weights.alias, weights.id)]
+    return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+
+def _wanted(chosen: Common, names: tuple[str, ...]) -> list[Weights]:
+    """The weights with these names, or those that the configuration uses."""
+    from bicameral.config import needed_weights
+    from bicameral.models import find_weights
+
+    return [find_weights(name) for name in names] if names else needed_weights(chosen.config())
+
+
+def _progress(chosen: Common) -> Progress:
+    from bicameral.models import SilentProgress, terminal_progress
+
+    return SilentProgress() if chosen.out.as_json else terminal_progress()
+
+
+@command.command("list")
+@common
+def list_models(chosen: Common) -> int:
+    """Every model that is known, and whether it is here."""
+    from bicameral.config import model_store, needed_weights, size_text
+
+    config = chosen.config()
+    store, used = model_store(config), {weights.sha256 for weights in needed_weights(config)}
+    rows: list[dict[str, object]] = []
+    facts: list[dict[str, object]] = []
+    for entry in store.list():
+        weights = entry.weights
+        in_use = weights.sha256 in used
+        size = size_text(weights.bytes)
+        rows.append({"name": weights.alias, "state": entry.state, "size": size, "used": in_use, "title": weights.title})
+        facts.append(
+            {
+                "id": weights.id,
+                "alias": weights.alias,
+                "title": weights.title,
+                "licence": weights.licence,
+                "state": entry.state,
+                "bytes": weights.bytes,
+                "bytes_on_disk": entry.bytes_on_disk,
+                "sha256": weights.sha256,
+                "path": str(entry.path),
+                "used": in_use,
+            }
+        )
+    chosen.out.show(table(rows, chosen.out.width))
+    chosen.out.object({"ok": True, "folder": str(store.folder), "models": facts})
+    return OK
+
+
+@command.command("pull")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
+@click.option("--file", type=click.Path(path_type=Path), help="Take the weights from this file.")
+@click.option("--offline", is_flag=True, help="Do not use the network.")
+@common
+def pull(chosen: Common, names: tuple[str, ...], file: Path | None, offline: bool) -> int:
+    """Bring weights onto this machine; without a NAME, those that the configuration uses."""
+    from bicameral.config import model_store
+
+    if file is not None and len(names) != 1:
+        raise click.UsageError("--file goes with exactly one NAME.")
+    store = model_store(chosen.config())
+    pulled: list[dict[str, str]] = []
+    for weights in _wanted(chosen, names):
+        path = store.pull(weights, file=file, progress=_progress(chosen), offline=offline)
+        chosen.out.show(f"{weights.alias}: {path}")
+        pulled.append({"id": weights.id, "path": str(path)})
+    chosen.out.object({"ok": True, "pulled": pulled})
+    return OK
+
+
+@command.command("verify")
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
+@common
+def verify(chosen: Common, names: tuple[str, ...]) -> int:
+    """Hash the weights in full and compare; without a NAME, those that the configuration uses."""
+    from bicameral.config import model_store
+
+    store = model_store(chosen.config())
+    results = [store.verify(weights, progress=_progress(chosen)) for weights in _wanted(chosen, names)]
+    for result in results:
+        chosen.out.show(f"{result.weights.alias}: {result.state} ({result.path})")
+    whole = all(result.state == "present" for result in results)
+    facts = [
+        {"id": result.weights.id, "state": result.state, "path": str(result.path), "sha256": result.found_sha256}
+        for result in results
+    ]
+    chosen.out.object({"ok": whole, "models": facts})
+    return OK if whole else FAILED
+
+
+@command.command("rm")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
+@common
+def remove(chosen: Common, names: tuple[str, ...]) -> int:
+    """Delete weights and what unfinished pulls have left of them."""
+    from bicameral.config import model_store
+
+    store = model_store(chosen.config())
+    removed = {weights.alias: store.remove(weights) for weights in _wanted(chosen, names)}
+    for alias, existed in removed.items():
+        chosen.out.show(f"{alias}: {'removed' if existed else 'was not here'}")
+    chosen.out.object({"ok": True, "removed": removed})
+    return OK
+
+
+@command.command("path")
+@click.argument("name", shell_complete=_complete)
+@common
+def path(chosen: Common, name: str) -> int:
+    """Print where the weights are; the exit code is 1 if they are not here."""
+    from bicameral.config import model_store
+    from bicameral.models import find_weights
+
+    weights = find_weights(name)
+    found = model_store(chosen.config()).path(weights)
+    if found is not None:
+        chosen.out.show(str(found))
+    else:
+        chosen.out.say(f"{weights.alias} is not here; `bicameral models pull {weights.alias}` fetches it")
+    chosen.out.object({"ok": found is not None, "id": weights.id, "path": str(found) if found else None})
+    return OK if found is not None else FAILED

@@ -1,0 +1,116 @@
+"""`bicameral tools`: which tools there are, and whether one's own are sound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .._options import Common, common
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from bicameral.tools import Tool
+
+
+@click.group(short_help="The tools that plans can use.", invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> int | None:
+    """The tools that plans can use. Without a subcommand: the list."""
+    return context.invoke(list_tools) if context.invoked_subcommand is None else None
+
+
+@command.command("list")
+@common
+def list_tools(chosen: Common) -> int:
+    """Every tool, by toolbox, with its signature and effect."""
+    from bicameral.config import open_registry
+
+    tools = list(open_registry(chosen.config()))
+    _show(chosen, tools)
+    chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
+    return 0
+
+
+def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from bicameral.config import load_config, open_registry
+
+    return [CompletionItem(name) for name in open_registry(load_config()).names if name.startswith(begun)]
+
+
+@command.command("show")
+@click.argument("name", shell_complete=_complete)
+@common
+def show_tool(chosen: Common, name: str) -> int:
+    """Everything about one tool."""
+    from bicameral.config import open_registry
+
+    tool = open_registry(chosen.config())[name]
+    out = chosen.out
+    out.show(f"{tool.signature}\n\n{tool.doc}\n")
+    for argument in tool.arguments:
+        told = f"  {argument.name}: {argument.type}" + ("" if argument.required else f" = {argument.default!r}")
+        out.show(f"{told}  ({argument.purpose}" + (f"; {argument.doc})" if argument.doc else ")"))
+    again = "may be retried" if tool.idempotent else "is never retried"
+    out.show(
+        f"\ntoolbox {tool.toolbox}, version {tool.version}; effect {tool.effect}; at most {tool.timeout:g} s; {again}"
+    )
+    if tool.words:
+        out.show(f"asked for with: {', '.join(tool.words)}")
+    out.object({"ok": True, "tool": tool.describe()})
+    return 0
+
+
+@command.command("add-check")
+@click.argument("file", type=click.Path(path_type=Path))
+@common
+def add_check(chosen: Common, file: Path) -> int:
+    """Load the tools in FILE beside the configured ones, and say what they would add."""
+    from bicameral.config import open_registry, surroundings_of
+    from bicameral.tools import Registry, load_file
+
+    config = chosen.config()
+    tools = load_file(file.absolute(), surroundings_of(config), config.toolbox.get(file.stem, {}))
+    Registry([*open_registry(config), *tools])
+    _show(chosen, tools)
+    chosen.out.say(f'sound. To use them, add "{file}" to `files` in [toolboxes] of bicameral.toml')
+    chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
+    return 0
+
+
+@command.command("describe", context_settings={"ignore_unknown_options": True})
+@click.argument("words", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@common
+def describe(chosen: Common, words: tuple[str, ...]) -> int:
+    """Ask a command what it is (CMD --describe, confined), and show the tools that this makes."""
+    from bicameral.tools import describe_tool
+
+    tools = describe_tool(_absolute(words))
+    if chosen.out.as_json:
+        chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
+    else:
+        chosen.out.show("\n".join(json.dumps(tool.describe(), ensure_ascii=False, indent=2) for tool in tools))
+    return 0
+
+
+def _absolute(words: tuple[str, ...]) -> list[str]:
+    """A program named by a path is meant from here; a bare name is looked up in the system's folders."""
+    first = Path(words[0])
+    return [str(first.absolute()) if "/" in words[0] and first.is_file() else words[0], *words[1:]]
+
+
+def _show(chosen: Common, tools: list[Tool]) -> None:
+    boxes: dict[str, list[Tool]] = {}
+    for tool in tools:
+        boxes.setdefault(tool.toolbox, []).append(tool)
+    for box, inside in boxes.items():
+        chosen.out.show(f"{box}")
+        for tool in inside:
+            chosen.out.show(f"  {tool.signature}  [{tool.effect}]")
+            if tool.doc:
+                chosen.out.show(f"      {tool.doc.splitlines()[0]}")

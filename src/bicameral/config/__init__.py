@@ -1,0 +1,45 @@
+"""Configuration: one `bicameral.toml`, environment variables over it, and defaults that serve without either.
+
+A working folder comes in; out goes a frozen `Config`, and from it everything that an agent needs: its tools, models,
+journal and cache. `doctor` looks at all of it and at the machine, and says what to mend.
+"""
+
+from ._check import Check, Health
+from ._config import STANDARD, Config, ConfigFile, Profile, Role, config_schema, user_folder
+from ._doctor import doctor
+from ._environment import SHORT as SHORT_VARIABLES
+from ._init_text import init_text
+from ._load import find_file, load_config
+from ._models import EmbeddedProvider, Models, open_models
+from ._registry import open_registry, surroundings_of
+from ._storage import open_cache, open_journal
+from ._weights import fetch_weights, missing_weights, model_store, needed_weights, size_text
+
+__all__ = [
+    "SHORT_VARIABLES",
+    "STANDARD",
+    "Check",
+    "Config",
+    "ConfigFile",
+    "EmbeddedProvider",
+    "Health",
+    "Models",
+    "Profile",
+    "Role",
+    "config_schema",
+    "doctor",
+    "fetch_weights",
+    "find_file",
+    "init_text",
+    "load_config",
+    "missing_weights",
+    "model_store",
+    "needed_weights",
+    "open_cache",
+    "open_journal",
+    "open_models",
+    "open_registry",
+    "size_text",
+    "surroundings_of",
+    "user_folder",
+]

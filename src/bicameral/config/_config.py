@@ -1,0 +1,187 @@
+"""What can be configured: one frozen model, whose defaults serve without any file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from bicameral.plans import Limits
+
+Profile = Literal["default", "small"]
+Role = Literal["privileged", "quarantined"]
+
+STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
+"""The toolboxes that come with Bicameral."""
+
+# TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+Count = Annotated[int, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """A table of `bicameral.toml`; unknown keys are errors and nothing is coerced."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class FolderSettings(Section):
+    """Which folders tools may use."""
+
+    read: Texts = (".",)
+    """Folders (or single files) that tools may read."""
+    write: Texts = (".",)
+    """Folders that tools may change."""
+
+
+class ToolboxSettings(Section):
+    """Which tools a plan can use."""
+
+    use: Texts = STANDARD
+    """Toolboxes by name: the standard ones and those of installed packages."""
+    files: Texts = ()
+    """Your own: Python files with a toolbox or `@tool` functions, and TOML manifests of commands."""
+
+
+class ModelSettings(Section):
+    """Which models are asked, and where their weights lie."""
+
+    privileged: str = "1.5b"
+    """The model that understands requests and writes plans."""
+    quarantined: str = "0.5b"
+    """The model that reads untrusted text and fills typed blanks."""
+    folder: str | None = None
+    """Where weights are kept; without it, the user's cache folder."""
+    threads: Count | None = None
+    """How many threads a model may use; without it, one for each core, at most eight."""
+
+
+class JournalSettings(Section):
+    """Where runs are recorded."""
+
+    file: str | None = None
+    """The SQLite file of all runs; without it, `journal.db` in the user's state folder."""
+
+
+class CacheSettings(Section):
+    """Where plans and intents are kept for the next time they are asked for."""
+
+    folder: str | None = None
+    """The cache; without it, the user's cache folder."""
+
+
+class LimitSettings(Section):
+    """How much a plan may do, at worst."""
+
+    max_items: Count = 100
+    """How long a list is taken to be when a plan is checked and its length is not known."""
+    max_tool_calls: Count = 10_000
+    """A plan that could call tools more often is refused."""
+    max_model_calls: Count = 1_000
+    """A plan that could ask the quarantined model more often is refused."""
+    repairs: Annotated[int, Field(ge=0, le=10)] = 2
+    """How often a plan that does not pass the check may be repaired."""
+    model_timeout: Annotated[float, Field(gt=0)] = 900.0
+    """Seconds that one reply of a model may take."""
+
+
+class ConfigFile(Section):
+    """Everything that `bicameral.toml` may say."""
+
+    profile: Profile = "default"
+    """`small` uses the quarantined model for both roles: less memory, less able."""
+    folders: FolderSettings = FolderSettings()
+    toolboxes: ToolboxSettings = ToolboxSettings()
+    toolbox: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    """Settings of single toolboxes, each in a table of its own such as `[toolbox.mail]`."""
+    models: ModelSettings = ModelSettings()
+    journal: JournalSettings = JournalSettings()
+    cache: CacheSettings = CacheSettings()
+    limits: LimitSettings = LimitSettings()
+
+
+class Config(ConfigFile):
+    """The configuration of one agent: what the file and the environment say, and the folder they are read for.
+
+    Example:
+        >>> Config.defaults().weights("privileged")
+        '1.5b'
+    """
+
+    base: Path = Field(default_factory=Path.cwd)
+    """The working folder: relative paths start here."""
+    source: Path | None = None
+    """The file this came from, if there was one."""
+
+    @classmethod
+    def defaults(cls, base: Path | None = None) -> Config:
+        """What serves without any file: everything in the working folder, the embedded models."""
+        return cls(base=(base or Path.cwd()).absolute())
+
+    @classmethod
+    def load(cls, file: Path | None = None, *, base: Path | None = None, profile: Profile | None = None) -> Config:
+        """What `bicameral.toml` and the environment say; see `load_config`."""
+        from ._load import load_config
+
+        return load_config(file, base=base, profile=profile)
+
+    def weights(self, role: Role) -> str:
+        """The name of the weights for a role in this profile."""
+        return self.models.privileged if self.profile == "default" and role == "privileged" else self.models.quarantined
+
+    @property
+    def models_folder(self) -> Path:
+        """Where weights are kept."""
+        return self._under(self.models.folder) or user_folder("cache") / "models"
+
+    @property
+    def journal_file(self) -> Path:
+        """The SQLite file in which runs are recorded."""
+        return self._under(self.journal.file) or user_folder("state") / "journal.db"
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where plans and intents are kept."""
+        return self._under(self.cache.folder) or user_folder("cache")
+
+    @property
+    def toolbox_files(self) -> tuple[Path, ...]:
+        """The user's own toolbox files.
+
+        They start at the folder of the file that names them: code must not come from wherever one happens to stand.
+        """
+        start = self.source.parent if self.source else self.base
+        return tuple(start / os.path.expanduser(name) for name in self.toolboxes.files)
+
+    @property
+    def plan_limits(self) -> Limits:
+        """The limits that plans are checked against."""
+        from bicameral.plans import Limits
+
+        return Limits(self.limits.max_items, self.limits.max_tool_calls, self.limits.max_model_calls)
+
+    def _under(self, path: str | None) -> Path | None:
+        return self.base / os.path.expanduser(path) if path else None
+
+
+_HOMES = {
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "cache": ("XDG_CACHE_HOME", ".cache"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+}
+
+
+def user_folder(kind: Literal["config", "cache", "state"]) -> Path:
+    """The user's own folder for configuration, caches or state, by the XDG convention."""
+    variable, usual = _HOMES[kind]
+    chosen = Path(os.environ.get(variable, ""))
+    # The convention says that a relative path is to be ignored.
+    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~")) / usual) / "bicameral"
+
+
+def config_schema() -> dict[str, Any]:
+    """The published JSON Schema of `bicameral.toml`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ConfigFile.model_json_schema()}

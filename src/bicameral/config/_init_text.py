@@ -1,0 +1,79 @@
+"""The file that `bicameral init` writes: every setting, explained, with its default."""
+
+from __future__ import annotations
+
+
+def init_text() -> str:
+    """A commented `bicameral.toml` that says exactly what the defaults are."""
+    return _TEXT
+
+
+_TEXT = """\
+# Bicameral's configuration. Each setting below has its default value or, where it begins with `#:`, is not set;
+# take the `#:` away to set it. Relative paths start at the working folder.
+# `bicameral doctor` checks this file and the machine.
+
+# "small" uses the quarantined model for both roles: less memory, less able.
+profile = "default"
+
+[folders]
+# What tools may reach. Nothing outside can be reached, whatever a path says.
+read = ["."]
+write = ["."]
+
+[toolboxes]
+# The toolboxes that plans may use: the standard ones, and those of installed packages.
+use = ["files", "lines", "tables", "mail", "calendar", "web", "clock"]
+# Your own, found next to this file: Python files with a toolbox, TOML manifests of commands. They run as you do.
+files = []
+
+[models]
+# The model that understands requests and writes plans, and the one that reads untrusted text.
+# `bicameral models list` shows the names.
+privileged = "1.5b"
+quarantined = "0.5b"
+# Where weights are kept. Not set: the user's cache folder.
+#:folder = "~/models"
+# Threads that a model may use. Not set: one for each core, at most eight.
+#:threads = 4
+
+[journal]
+# The SQLite file in which every run is recorded. Not set: journal.db in the user's state folder.
+#:file = ".bicameral/journal.db"
+
+[cache]
+# Where plans and intents are kept for the next time they are asked for. Not set: the user's cache folder.
+#:folder = ".bicameral/cache"
+
+[limits]
+# How long a list is taken to be when a plan is checked and its length is not known.
+max_items = 100
+# A plan that could call tools or ask the quarantined model more often than this is refused.
+max_tool_calls = 10000
+max_model_calls = 1000
+# How often a plan that does not pass the check may be repaired.
+repairs = 2
+# Seconds that one reply of a model may take.
+model_timeout = 900.0
+
+# Toolboxes have settings of their own, each in a table named after the toolbox.
+
+#:[toolbox.mail]
+# A Maildir folder or an mbox file, inside the folders that may be read.
+#:folder = "Maildir"
+# The address that outgoing mail comes from.
+#:address = "me@example.com"
+# The server that takes outgoing mail. `password_env` names the environment variable that holds the password;
+# tls is "starttls", "tls" or "none".
+#:smtp = { host = "smtp.example.com", user = "me@example.com", password_env = "SMTP_PASSWORD", tls = "starttls" }
+
+#:[toolbox.calendar]
+# The ICS file of your calendar.
+#:file = "calendar.ics"
+# Your time zone. Not set: the machine's.
+#:timezone = "Europe/Berlin"
+
+#:[toolbox.web]
+# The only hosts that pages may be fetched from; "*.example.com" is every host under it. Not set: every public one.
+#:hosts = ["example.com", "*.example.org"]
+"""

@@ -1,0 +1,22 @@
+"""Delta: the planner that turns an intent into a checked plan.
+
+An intent and a registry come in; out comes a plan that passes the check (`Compiled`), or an error that says why there
+is none. Where the provider knows grammars each statement is decoded under one made from the tools and the variables in
+scope, so that a tool or argument that does not exist cannot be written; in every case the check's own words mend it.
+"""
+
+from ._against import Mismatch, against_intent
+from ._delta import Compiled, Delta
+from ._relevance import nearest_tools, relevant_tools
+from ._statement_grammar import Opening, statement_grammar
+
+__all__ = [
+    "Compiled",
+    "Delta",
+    "Mismatch",
+    "Opening",
+    "against_intent",
+    "nearest_tools",
+    "relevant_tools",
+    "statement_grammar",
+]

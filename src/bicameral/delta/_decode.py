@@ -1,0 +1,169 @@
+"""Type-directed decoding: one statement at a time, under a grammar made from the tools and the variables in scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bicameral.errors import PlanError
+from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
+from bicameral.sessions import Session
+from bicameral.tools import Registry
+from bicameral.types import ANY, ListType, Type
+
+from ._prompt import PREFILL
+from ._statement_grammar import FENCE, Opening, statement_grammar
+
+MAX_STATEMENTS = 24
+LONG = 16
+STATEMENT_TOKENS = 220
+MAX_LEVEL = 4
+_INDENT = re.compile(r"^( *)")
+_PLACEHOLDER = "_ = 0\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Code as a model wrote it, and what made it unusable, if anything."""
+
+    code: str
+    problem: str | None = None
+
+
+async def decode_typed(
+    session: Session, request: str, registry: Registry, watch: Callable[[str], None] | None = None
+) -> Draft:
+    """A plan that type-checks by construction, statement by statement."""
+    code, ending = "", False
+    for number in range(MAX_STATEMENTS):
+        try:
+            openings = openings_after(code, registry)
+            if ending or number >= LONG:
+                openings = [replace(opening, ending=True) for opening in openings]
+        except PlanError as error:
+            return Draft(code, str(error))
+        if not openings:
+            return Draft(code)
+        reply = await session.ask(
+            request,
+            prefill=PREFILL + code,
+            grammar=statement_grammar(registry, openings),
+            max_tokens=STATEMENT_TOKENS,
+        )
+        statement = reply.text
+        if reply.finish == "length" or not statement.endswith("\n"):
+            return Draft(code + statement.rstrip("\n") + "\n", "a statement is too long")
+        if _repeats(statement, code) and not ending:
+            # A small model that says the same again has come to its end and only missed the way out.
+            ending = True
+            continue
+        code += statement
+        if watch is not None:
+            watch(statement.rstrip("\n"))
+    return Draft(code, f"the plan has more than {MAX_STATEMENTS} statements")
+
+
+def _repeats(statement: str, code: str) -> bool:
+    """Whether the code already has this statement, or one that gives the same value another name."""
+    lines = [line.strip() for line in code.splitlines()]
+    said = statement.strip()
+    if said.endswith(":") or ".append(" in said or "+=" in said or said.startswith("answer("):
+        return False
+    value = said.partition(" = ")[2]
+    return said in lines or (bool(value) and any(line.endswith(f" = {value}") for line in lines))
+
+
+async def decode_freely(session: Session, request: str, watch: Callable[[str], None] | None = None) -> Draft:
+    """A plan from a model whose provider knows no grammars: whatever it writes before the closing fence."""
+    reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,))
+    code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
+    if watch is not None:
+        for line in code.splitlines():
+            watch(line)
+    return Draft(code, "the plan was cut off" if reply.finish == "length" else None)
+
+
+def openings_after(code: str, registry: Registry) -> list[Opening]:
+    """Where the next statement may stand; nowhere, once the plan answers on every path."""
+    lines = code.splitlines()
+    if not lines:
+        return [Opening(0, {})]
+    level = _level(lines[-1])
+    opens = lines[-1].rstrip().endswith(":")
+    whole = code + "    " * (level + 1) + _PLACEHOLDER if opens else code
+    steps = parse(whole, registry).plan.steps
+    if not opens and always_answers(steps):
+        return []
+    scopes = _scopes(steps, registry, level + 1 if opens else level)
+    if opens:
+        return [Opening(level + 1, scopes[level + 1], deeper=level + 1 < MAX_LEVEL)]
+    ended = lines[-1].lstrip().startswith("answer(")
+    return [
+        Opening(at, scopes[at], may_else=_may_else(lines, at), deeper=at < MAX_LEVEL)
+        for at in range(level, -1, -1)
+        if not (ended and at == level)
+    ]
+
+
+def _level(line: str) -> int:
+    match = _INDENT.match(line)
+    return len(match[1]) // 4 if match else 0
+
+
+def _may_else(lines: Sequence[str], level: int) -> bool:
+    """Whether the last statement at this level is an `if` whose block has just ended and that has no `else` yet."""
+    last = next((line.strip() for line in reversed(lines) if _level(line) <= level), "")
+    return last.startswith("if ") and _level(lines[-1]) > level
+
+
+def _scopes(steps: Sequence[Any], registry: Registry, depth: int) -> list[Mapping[str, Type]]:
+    """What is in scope at the end of each open block, from the outermost to the innermost."""
+    scope, found = Scope(), list[Mapping[str, Type]]()
+    for level in range(depth + 1):
+        before = scope
+        for step in steps:
+            before = scope
+            _, scope = check_step(step, scope, registry, "")
+        found.append(_types(scope))
+        if level == depth:
+            break
+        steps, scope = _inside(steps[-1], before)
+    return found
+
+
+def _inside(step: Any, scope: Scope) -> tuple[Sequence[Any], Scope]:
+    """The open block of the last statement, and the scope in which it begins."""
+    match step:
+        case Each():
+            over = type_of(step.over, scope)
+            item = over.item if isinstance(over, ListType) else ANY
+            for name in step.names:
+                scope = scope.bind(name, item if len(step.names) == 1 else ANY)
+            return step.steps, scope
+        case When():
+            return (step.otherwise or step.steps), scope
+        case _:
+            return (), scope
+
+
+def _types(scope: Scope) -> dict[str, Type]:
+    return {
+        name: variable.type
+        for name, variable in scope.variables.items()
+        if not variable.maybe_unbound and variable.void_of is None and name != "_"
+    }
+
+
+def always_answers(steps: Sequence[Any]) -> bool:
+    """Whether every way through these steps comes to an answer."""
+    for step in steps:
+        match step:
+            case Answer():
+                return True
+            case When() if step.otherwise and always_answers(step.steps) and always_answers(step.otherwise):
+                return True
+            case _:
+                continue
+    return False

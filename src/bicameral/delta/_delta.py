@@ -1,0 +1,187 @@
+"""Delta: an intent and a registry become a plan that passes the check, or a clear word that there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+
+from bicameral.errors import BicameralError, PlanError
+from bicameral.intent import Intent
+from bicameral.models import Provider
+from bicameral.plans import Call, Limits, Plan, Report, check, parse, walk
+from bicameral.sessions import Listener, Session
+from bicameral.tools import Registry
+
+from ._against import Mismatch, against_intent, without_unasked
+from ._decode import Draft, decode_freely, decode_typed
+from ._examples import ALWAYS, BANK
+from ._prompt import VERSION, ask, repair, setup
+from ._relevance import nearest_tools, relevant_examples, relevant_tools
+
+REPAIRS = 2
+EXAMPLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A plan that passes the check, and how it came about."""
+
+    plan: Plan
+    report: Report
+    mismatches: tuple[Mismatch, ...]
+    repairs: int
+    cached: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    code: str
+    plan: Plan | None
+    report: Report | None
+    mismatches: tuple[Mismatch, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        return self.plan is not None and not any(mismatch.severe for mismatch in self.mismatches)
+
+
+class Delta:
+    """Writes plans at temperature 0: the same intent, registry and model give the same bytes.
+
+    Example:
+        >>> compiled = await Delta(provider).compile(intent, registry)
+        >>> print(print_plan(compiled.plan, registry))
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        limits: Limits | None = None,
+        cache: MutableMapping[str, str] | None = None,
+        listener: Listener | None = None,
+        timeout: float | None = 900.0,
+        repairs: int = REPAIRS,
+    ) -> None:
+        self._provider = provider
+        self._limits = limits or Limits()
+        self._cache = cache
+        self._listener = listener
+        self._timeout = timeout
+        self._repairs = repairs
+
+    async def compile(
+        self, intent: Intent, registry: Registry, *, fresh: bool = False, watch: Callable[[str], None] | None = None
+    ) -> Compiled:
+        """The plan for an intent; a PlanError `plan.none` says why there is none and names the nearest tools."""
+        started = time.perf_counter()
+        key = self._key(intent, registry)
+        plan = None if fresh else self._remembered(key)
+        report = check(plan, registry, limits=self._limits) if plan is not None else None
+        if plan is not None and report is not None and report.ok:
+            mismatches = tuple(against_intent(plan, intent, registry))
+            return Compiled(plan, report, mismatches, 0, True, time.perf_counter() - started)
+        attempt, repairs = await self._attempts(intent, registry, watch)
+        if attempt.plan is None or attempt.report is None or not attempt.usable:
+            raise self._none(intent, registry, attempt)
+        if self._cache is not None:
+            self._cache[key] = attempt.plan.to_json()
+        seconds = time.perf_counter() - started
+        return Compiled(attempt.plan, attempt.report, attempt.mismatches, repairs, False, seconds)
+
+    def _remembered(self, key: str) -> Plan | None:
+        """The plan that was written for this before; an entry that cannot be read is as good as none."""
+        known = self._cache.get(key) if self._cache is not None else None
+        try:
+            return Plan.model_validate_json(known) if known is not None else None
+        except ValueError:
+            return None
+
+    async def _attempts(
+        self, intent: Intent, registry: Registry, watch: Callable[[str], None] | None
+    ) -> tuple[_Attempt, int]:
+        """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
+        chosen = relevant_tools(intent.request, registry)
+        examples = relevant_examples(intent.request, BANK, EXAMPLES)
+        session = Session(
+            "delta",
+            self._provider,
+            setup(chosen, examples),
+            max_tokens=700,
+            timeout=self._timeout,
+            listener=self._listener,
+        )
+        request = ask(intent, chosen)
+        best = await self._attempt(session, request, intent, chosen, watch)
+        for count in range(1, self._repairs + 1):
+            if not best.problems:
+                return best, count - 1
+            mended = await self._attempt(
+                session, f"{request}\n\n{repair(best.code, best.problems)}", intent, chosen, watch
+            )
+            if mended.code == best.code:
+                return best, count
+            if (not mended.usable, len(mended.problems)) <= (not best.usable, len(best.problems)):
+                best = mended
+        return best, self._repairs
+
+    async def _attempt(
+        self,
+        session: Session,
+        request: str,
+        intent: Intent,
+        registry: Registry,
+        watch: Callable[[str], None] | None,
+    ) -> _Attempt:
+        if self._provider.grammars:
+            draft = await decode_typed(session, request, registry, watch)
+        else:
+            draft = await decode_freely(session, request, watch)
+        return self._judged(draft, intent, registry)
+
+    def _judged(self, draft: Draft, intent: Intent, registry: Registry) -> _Attempt:
+        if draft.problem is not None:
+            return _Attempt(draft.code, None, None, (), (draft.problem,))
+        try:
+            parsed = parse(draft.code, registry)
+        except PlanError as error:
+            return _Attempt(draft.code, None, None, (), (str(error),))
+        written = parsed.plan.model_copy(update={"goal": intent.request})
+        plan = without_unasked(written, intent, registry)
+        report = check(plan, registry, places=parsed.places if plan == written else None, limits=self._limits)
+        if not report.ok:
+            return _Attempt(draft.code, None, report, (), tuple(str(finding) for finding in report.errors))
+        mismatches = tuple(against_intent(plan, intent, registry))
+        problems = [*(each.message for each in mismatches), *_unused(plan, report, registry)]
+        return _Attempt(draft.code, plan, report, mismatches, tuple(problems))
+
+    def _none(self, intent: Intent, registry: Registry, attempt: _Attempt) -> BicameralError:
+        near = ", ".join(nearest_tools(intent.request, registry)) or "none comes near"
+        reason = attempt.problems[0] if attempt.problems else "the model wrote nothing usable"
+        return PlanError(
+            "plan.none",
+            f"no plan was found that serves the request: {reason}",
+            fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
+        )
+
+    def _key(self, intent: Intent, registry: Registry) -> str:
+        """What a plan depends on: the intent, the tools, the model and the prompt with its examples."""
+        examples = hashlib.sha256(repr((ALWAYS, BANK)).encode()).hexdigest()
+        parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, examples]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _unused(plan: Plan, report: Report, registry: Registry) -> list[str]:
+    """Results that were asked for and then forgotten: a sign that a step is missing. What changes the world may be."""
+    steps = dict(walk(plan.steps))
+    forgotten = [finding for finding in report.findings if finding.code == "plan.unused"]
+    return [f"{finding.message}." for finding in forgotten if not _changes(steps[finding.path], registry)]
+
+
+def _changes(step: object, registry: Registry) -> bool:
+    return isinstance(step, Call) and registry[step.tool].changes

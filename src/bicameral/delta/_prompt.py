@@ -1,0 +1,142 @@
+"""The planner's prompt: rules and tools first, since they never change, the request last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bicameral.intent import Intent
+from bicameral.models import Message
+from bicameral.tools import Registry, Tool
+from bicameral.types import DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
+
+from ._examples import ALWAYS, Example
+from ._statement_grammar import FENCE
+
+VERSION = 1
+"""Counts up whenever the prompt changes, since cached plans depend on it."""
+
+FILE = re.compile(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
+"""A file name in a request."""
+
+PREFILL = f"{FENCE}python\n"
+
+_RULES = """\
+You write short plans in a small part of Python: assignments, tool calls, for, if/else. No import, def or while.
+Use only the tools below, one call per line. Use exactly the names, numbers and addresses of the request.
+Do everything that was asked and nothing else. Never make up content: work with what tools return.
+To understand prose (a mail, a page, a document) use extract(text, "what to read", type), where type is
+str, int, float, bool, date, datetime or {"field": type}. Every plan ends with answer(value).
+Built in: len sum min max sorted mean round str int float timedelta, f-strings, list comprehensions.
+"""
+
+
+def setup(registry: Registry, examples: Sequence[Example] = ()) -> tuple[Message, ...]:
+    """The part of the prompt before the request."""
+    shown = [example for example in (*ALWAYS, *examples) if _usable(example, registry)]
+    turns = [Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}")]
+    for example in shown:
+        turns += [Message("user", example.request), Message("assistant", f"{PREFILL}{example.plan}{FENCE}")]
+    return tuple(turns)
+
+
+def ask(intent: Intent, registry: Registry) -> str:
+    """The request as the planner reads it, with the days it means and the columns of the tables it names."""
+    lines = [intent.request]
+    if intent.by == "echo":
+        steps = "; ".join(step.action + (f" {step.about}" if step.about else "") for step in intent.steps)
+        lines.append(f"(that is: {steps})")
+    for named in intent.dates:
+        if named.start == named.end:
+            lines.append(f'"{named.phrase}" is date("{named.start}"), a {named.start:%A}')
+        else:
+            lines.append(f'"{named.phrase}" is from date("{named.start}") to date("{named.end}")')
+    lines += [f"{name}: {shown}" for name, shown in shapes(intent.request, registry)]
+    return "\n".join(lines)
+
+
+def shapes(request: str, registry: Registry) -> list[tuple[str, str]]:
+    """For each table that the request names, what its columns or fields are called."""
+    found: list[tuple[str, str]] = []
+    for name in dict.fromkeys(FILE.findall(request)):
+        for tool in registry:
+            required = [argument.name for argument in tool.arguments if argument.required]
+            if tool.refine is None or len(required) != 1:
+                continue
+            known = tool.result_for({}, {required[0]: name})
+            if known != tool.result:
+                found.append((name, _fields(known)))
+                break
+    return found
+
+
+def _fields(type_: Type) -> str:
+    match type_:
+        case ListType(item=RecordType(fields=fields)):
+            return "rows with the columns " + ", ".join(field.name for field in fields)
+        case ListType(item=item):
+            return f"a list of {item}"
+        case RecordType(fields=fields):
+            inner = (
+                f"{field.name} {{{_names(field.type)}}}" if isinstance(field.type, RecordType) else field.name
+                for field in fields
+            )
+            return "fields " + ", ".join(inner)
+        case _:
+            return str(type_)
+
+
+def _names(record: RecordType) -> str:
+    return ", ".join(record.names)
+
+
+def repair(code: str, problems: Sequence[str]) -> str:
+    """What a planner is told about a plan that does not hold."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return f"This plan is wrong:\n{FENCE}python\n{code}{FENCE}\n{listed}\nWrite the corrected plan."
+
+
+def tool_lines(registry: Registry) -> str:
+    return "\n".join(_line(tool) for tool in registry)
+
+
+def _line(tool: Tool) -> str:
+    """A tool in few tokens: decoding holds to the types anyway, so the names and the result are enough."""
+    arguments = ", ".join(a.name + ("" if a.required else "=") for a in tool.arguments)
+    result = "" if isinstance(tool.result, NullType) else f" -> {_short(tool.result)}"
+    return f"{tool.name}({arguments}){result}: {tool.doc.split(chr(10), 1)[0].rstrip('.')}"
+
+
+def _short(type_: Type) -> str:
+    match type_:
+        case ListType(item=DictType()):
+            return "rows"
+        case ListType(item=StrType()):
+            return "lines"
+        case _:
+            return str(type_)
+
+
+def record_lines(registry: Registry) -> str:
+    """The records that tools give and their fields."""
+    records: dict[str, RecordType] = {}
+    for tool in registry:
+        _collect(tool.result, records)
+    return "\n".join(f"{name}: {', '.join(record.names)}" for name, record in records.items())
+
+
+def _collect(type_: Type, records: dict[str, RecordType]) -> None:
+    match type_:
+        case ListType(item=item) | OptionalType(item=item):
+            _collect(item, records)
+        case RecordType(name=name, fields=fields) if name:
+            records.setdefault(name, type_)
+            for field in fields:
+                _collect(field.type, records)
+        case _:
+            return
+
+
+def _usable(example: Example, registry: Registry) -> bool:
+    """Whether every tool of an example exists here, under the name the example uses."""
+    return all(name in registry for name in example.tools)

@@ -1,0 +1,143 @@
+"""The grammar of the next statement: every tool, every argument and every variable that can stand there, by type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bicameral.tools import Registry, Tool
+from bicameral.types import ANY, FLOAT, STR, AnyType, DictType, FloatType, IntType, ListType, NullType, RecordType, Type
+
+from ._expression_grammar import TERMINALS, ExpressionGrammar, fits, item_name, quote
+
+FENCE = "```"
+
+_TYPES = """
+type: simple | "list[" simple "]" | "list[" fields "]" | fields | "Literal[" KEY (", " KEY)+ "]"
+simple: "str" | "int" | "float" | "bool" | "date" | "datetime" | "time"
+fields: "{" KEY ": " inner (", " KEY ": " inner)* "}"
+inner: simple | "list[" simple "]" | "Literal[" KEY (", " KEY)+ "]"
+""".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A place where the next statement may stand: its indentation, what is in scope there, whether `else` fits.
+
+    At an `ending` only the answer is left to write.
+    """
+
+    level: int
+    scope: Mapping[str, Type]
+    may_else: bool = False
+    deeper: bool = True
+    ending: bool = False
+
+
+# The lexer behind a grammar takes the longest terminal and never goes back, so no terminal may be the beginning of
+# another one and what can follow it: `" = "` and `"extract("`, not `" = extract("`.
+
+
+def statement_grammar(registry: Registry, openings: Sequence[Opening]) -> str:
+    """An LLGuidance grammar for exactly one statement, at one of the openings."""
+    rules: list[str] = []
+    starts: list[str] = []
+    for opening in openings:
+        found, names = _statements(registry, opening)
+        rules += found
+        starts += [f"{quote('    ' * opening.level)} {name}" if opening.level else name for name in names]
+    start = "start: " + " | ".join(starts)
+    return "\n".join(["%llguidance {}", start, *rules, _TYPES, TERMINALS, ""])
+
+
+def _statements(registry: Registry, opening: Opening) -> tuple[list[str], list[str]]:
+    """The rules for statements at one level; rule names carry the level, since scopes differ."""
+    grammar = ExpressionGrammar(registry, opening.scope, prefix=f"v{opening.level}_")
+    at = f"s{opening.level}_"
+    rules: dict[str, str] = {}
+    answer = f'"answer(" {grammar.anything()} ")\\n"'
+    if opening.ending:
+        return [f"{at}answer: {answer}", *grammar.rules()], [f"{at}answer"]
+    valued = [call for tool in registry if not isinstance(tool.result, NullType) for call in _calls(tool, grammar)]
+    if valued:
+        rules[f"{at}assign"] = f'NAME " = " ({" | ".join(valued)}) "\\n"'
+    void = [call for tool in registry if tool.changes for call in _calls(tool, grammar)]
+    if void:
+        rules[f"{at}call"] = f'({" | ".join(void)}) "\\n"'
+    rules[f"{at}compute"] = f'NAME " = " ({grammar.anything()} | "{{}}") "\\n"'
+    if sources := [path.rule for path in grammar.paths() if not isinstance(path.type, IntType | FloatType | NullType)]:
+        source = " | ".join(sources)
+        rules[f"{at}extract"] = f'NAME " = " "extract(" ({source}) ", " STRING ", " type ")\\n"'
+    if updates := list(_updates(grammar, opening.scope)):
+        rules[f"{at}update"] = f'({" | ".join(updates)}) "\\n"'
+    if opening.deeper and (lists := grammar.lists()):
+        over = " | ".join(f"{quote(f'for {item_name(_item(path.type))} in ')} {path.rule}" for path in lists)
+        rules[f"{at}each"] = f'({over}) ":\\n"'
+    if opening.deeper and opening.scope:
+        rules[f"{at}when"] = f'"if " {grammar.condition()} ":\\n"'
+    if opening.may_else:
+        rules[f"{at}else"] = '"else:\\n"'
+    rules[f"{at}answer"] = answer
+    return [*(f"{name}: {body}" for name, body in rules.items()), *grammar.rules()], list(rules)
+
+
+def _calls(tool: Tool, grammar: ExpressionGrammar) -> list[str]:
+    """The ways to call a tool: one, or one for each table in scope if its arguments name columns of a table."""
+    table = next((argument.field_of for argument in tool.arguments if argument.field_of), None)
+    rows = tool.argument(table) if table else None
+    if rows is None:
+        return [_call(tool, {a.name: grammar.expression(a.type) for a in tool.arguments})]
+    found: list[str] = []
+    for path in grammar.paths():
+        if fits(path.type, rows.type) and not isinstance(path.type, AnyType):
+            columns = _columns(path.type)
+            written = {rows.name: path.rule}
+            for argument in tool.arguments:
+                if argument.field_of == rows.name:
+                    is_list = isinstance(argument.type, ListType)
+                    written[argument.name] = f'"[" {columns} (", " {columns})* "]"' if is_list else columns
+            expressions = {a.name: written.get(a.name) or grammar.expression(a.type) for a in tool.arguments}
+            found.append(_call(tool, expressions))
+    return found
+
+
+def _columns(rows: Type) -> str:
+    item = _item(rows)
+    if not isinstance(item, RecordType):
+        return "KEY"
+    return "(" + " | ".join(quote(json.dumps(name)) for name in item.names) + ")"
+
+
+def _call(tool: Tool, expressions: Mapping[str, str]) -> str:
+    """Required arguments by position (or the first, if none is required), the others by name."""
+    if not tool.arguments:
+        # One terminal, as in expressions: the lexer takes the longest, and must not meet two that overlap.
+        return quote(f"{tool.name}()")
+    required = [expressions[argument.name] for argument in tool.arguments if argument.required]
+    parts = [' ", " '.join(required)] if required else []
+    named = [f"{quote(a.name + '=')} {expressions[a.name]}" for a in tool.arguments if not a.required]
+    if named:
+        one = f"({' | '.join(named)})"
+        first = f"({one} | {expressions[tool.arguments[0].name]})"
+        parts.append(f'(", " {one})*' if parts else f'({first} (", " {one})*)?')
+    return f'{quote(tool.name + "(")} {" ".join(parts)} ")"'
+
+
+def _updates(grammar: ExpressionGrammar, scope: Mapping[str, Type]) -> list[str]:
+    found: list[str] = []
+    for name, type_ in scope.items():
+        match type_:
+            case ListType(item=item):
+                found.append(f'{quote(name)} ".append(" {grammar.expression(item)} ")"')
+            case IntType() | FloatType():
+                found.append(f'{quote(name)} " += " {grammar.expression(FLOAT)}')
+            case DictType(value=value):
+                found.append(f'{quote(name)} "[" {grammar.expression(STR)} "] = " {grammar.expression(value)}')
+            case _:
+                pass
+    return found
+
+
+def _item(type_: Type) -> Type:
+    return type_.item if isinstance(type_, ListType) else ANY

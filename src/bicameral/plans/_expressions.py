@@ -1,0 +1,326 @@
+"""Expressions of a plan: pure, total, closed. Every node says its `kind`."""
+
+from __future__ import annotations
+
+from keyword import kwlist
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
+
+NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+_KEYWORDS = frozenset(kwlist)
+
+
+def _not_a_keyword(name: str) -> str:
+    if name in _KEYWORDS:
+        raise ValueError(f"{name!r} is a word of the language and cannot be a name")
+    return name
+
+
+Name = Annotated[
+    str,
+    Field(pattern=NAME, max_length=64, json_schema_extra={"not": {"enum": list(kwlist)}}),
+    AfterValidator(_not_a_keyword),
+]
+
+SURFACE_WORDS = frozenset({"answer", "ask", "concat", "extract", "format", "print"})
+"""Called names that are steps or formatted text in the surface syntax, so no tool or function can have them."""
+
+MAX_INT = 10**15
+
+
+def _written(text: str) -> str:
+    # A lone half of a surrogate pair has no bytes: such text cannot be saved, hashed or sent.
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("the text has half a character (a lone surrogate)")
+    return text
+
+
+def _literal(value: str | bool | int | float | None) -> str | bool | int | float | None:
+    if isinstance(value, str):
+        return _written(value)
+    if isinstance(value, int) and abs(value) > MAX_INT:
+        raise ValueError("the number is too large: whole numbers go up to 10**15")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_written)]
+
+ArithmeticOp = Literal["+", "-", "*", "/", "//", "%"]
+CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
+
+
+class Node(BaseModel):
+    """A frozen part of a plan; unknown keys are errors."""
+
+    # Schemas are built at first use: most commands never need a plan. Rules are validators of fields, not of whole
+    # models: pydantic would run those again each time a node becomes part of another.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+
+class Const(Node):
+    """A literal: text, number, boolean or None."""
+
+    kind: Literal["const"] = "const"
+    value: Annotated[str | bool | int | FiniteFloat | None, AfterValidator(_literal)]
+
+
+class Ref(Node):
+    """The value of a variable."""
+
+    kind: Literal["ref"] = "ref"
+    name: Name
+
+
+class Get(Node):
+    """A field of a record: `mail.subject`."""
+
+    kind: Literal["get"] = "get"
+    value: Expr
+    field: Name
+
+
+class Index(Node):
+    """An item of a list or dict: `rows[0]`, `row['amount']`."""
+
+    kind: Literal["index"] = "index"
+    value: Expr
+    at: Expr
+
+
+class Slice(Node):
+    """A part of a list or text: `lines[1:10]`."""
+
+    kind: Literal["slice"] = "slice"
+    value: Expr
+    start: Expr | None = None
+    stop: Expr | None = None
+    step: Expr | None = None
+
+
+class ListOf(Node):
+    kind: Literal["list"] = "list"
+    items: tuple[Expr, ...] = ()
+
+
+class TupleOf(Node):
+    kind: Literal["tuple"] = "tuple"
+    items: tuple[Expr, ...] = ()
+
+
+class DictOf(Node):
+    kind: Literal["dict"] = "dict"
+    entries: tuple[tuple[Expr, Expr], ...] = ()
+
+
+class Arithmetic(Node):
+    kind: Literal["arithmetic"] = "arithmetic"
+    op: ArithmeticOp
+    left: Expr
+    right: Expr
+
+    @field_validator("left")
+    @classmethod
+    def _canonical(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.data.get("op") == "%" and _is_text(value):
+            raise ValueError("formatted text is written as a format")
+        return value
+
+
+def _is_text(expr: object) -> bool:
+    return isinstance(expr, Format) or (isinstance(expr, Const) and isinstance(expr.value, str))
+
+
+class Negative(Node):
+    """`-x`; the negative of a literal number is itself a literal."""
+
+    kind: Literal["negative"] = "negative"
+    value: Expr
+
+    @field_validator("value")
+    @classmethod
+    def _canonical(cls, value: Any) -> Any:
+        if isinstance(value, Const) and isinstance(value.value, int | float):
+            raise ValueError("the negative of a literal number is written as a const")
+        return value
+
+
+class Not(Node):
+    kind: Literal["not"] = "not"
+    value: Expr
+
+
+class Logic(Node):
+    """`a and b and c` or `a or b`."""
+
+    kind: Literal["logic"] = "logic"
+    op: Literal["and", "or"]
+    items: Annotated[tuple[Expr, ...], Field(min_length=2)]
+
+
+class Compare(Node):
+    """A comparison, possibly chained: `0 < x <= 10` is first 0, rest (('<', x), ('<=', 10))."""
+
+    kind: Literal["compare"] = "compare"
+    first: Expr
+    rest: Annotated[tuple[tuple[CompareOp, Expr], ...], Field(min_length=1)]
+
+
+class Choose(Node):
+    """`then if condition else otherwise`."""
+
+    kind: Literal["choose"] = "choose"
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+class Apply(Node):
+    """A call of a function of the closed library: `lower(text)`, `sorted(rows, key=…)`."""
+
+    kind: Literal["apply"] = "apply"
+    function: Name
+    args: tuple[Expr, ...] = ()
+    named: tuple[tuple[Name, Expr], ...] = ()
+
+    @field_validator("function")
+    @classmethod
+    def _not_surface(cls, value: str) -> str:
+        if value in SURFACE_WORDS:
+            raise ValueError(f"{value!r} is not a function of the library")
+        return value
+
+    @field_validator("named")
+    @classmethod
+    def _once(cls, value: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+        if len({name for name, _ in value}) < len(value):
+            raise ValueError("an argument is named twice")
+        return value
+
+
+class Shown(Node):
+    """A value inside formatted text, with Python's format spec."""
+
+    kind: Literal["shown"] = "shown"
+    value: Expr
+    spec: Text = ""
+
+
+class Format(Node):
+    """Formatted text (an f-string): texts and values in turn."""
+
+    kind: Literal["format"] = "format"
+    parts: tuple[Text | Shown, ...]
+
+    @field_validator("parts")
+    @classmethod
+    def _canonical(cls, value: tuple[str | Shown, ...]) -> tuple[str | Shown, ...]:
+        if not any(isinstance(part, Shown) for part in value):
+            raise ValueError("formatted text without a value is written as a const")
+        for part, after in zip(value, (*value[1:], None), strict=True):
+            if part == "" or (isinstance(part, str) and isinstance(after, str)):
+                raise ValueError("texts in formatted text are not empty and not adjacent")
+        return value
+
+
+class Clause(Node):
+    """`for names in over if condition if condition`."""
+
+    names: Annotated[tuple[Name, ...], Field(min_length=1)]
+    over: Expr
+    conditions: tuple[Expr, ...] = ()
+
+
+class Comprehension(Node):
+    """`[element for … ]`, or with a `key` a dict `{key: element for … }`."""
+
+    kind: Literal["comprehension"] = "comprehension"
+    element: Expr
+    key: Expr | None = None
+    clauses: Annotated[tuple[Clause, ...], Field(min_length=1)]
+
+
+class Lambda(Node):
+    """A function of a few names, only as an argument of a library function such as `sorted`."""
+
+    kind: Literal["lambda"] = "lambda"
+    names: tuple[Name, ...]
+    body: Expr
+
+
+Expr = Annotated[
+    Const
+    | Ref
+    | Get
+    | Index
+    | Slice
+    | ListOf
+    | TupleOf
+    | DictOf
+    | Arithmetic
+    | Negative
+    | Not
+    | Logic
+    | Compare
+    | Choose
+    | Apply
+    | Format
+    | Comprehension
+    | Lambda,
+    Field(discriminator="kind"),
+]
+
+
+def children(expr: Any) -> tuple[Any, ...]:
+    """The expressions directly inside an expression, in the order they are evaluated."""
+    match expr:
+        case Get() | Negative() | Not():
+            return (expr.value,)
+        case Index():
+            return (expr.value, expr.at)
+        case Slice():
+            return tuple(e for e in (expr.value, expr.start, expr.stop, expr.step) if e is not None)
+        case ListOf() | TupleOf() | Logic():
+            return expr.items
+        case DictOf():
+            return tuple(e for entry in expr.entries for e in entry)
+        case Arithmetic():
+            return (expr.left, expr.right)
+        case Compare():
+            return (expr.first, *(e for _, e in expr.rest))
+        case Choose():
+            return (expr.condition, expr.then, expr.otherwise)
+        case Apply():
+            return (*expr.args, *(e for _, e in expr.named))
+        case Format():
+            return tuple(part.value for part in expr.parts if isinstance(part, Shown))
+        case Comprehension():
+            inner = tuple(e for clause in expr.clauses for e in (clause.over, *clause.conditions))
+            return (*inner, *((expr.key,) if expr.key is not None else ()), expr.element)
+        case Lambda():
+            return (expr.body,)
+        case _:
+            return ()
+
+
+def free_names(expr: Any) -> frozenset[str]:
+    """The variables an expression reads that it does not itself bind."""
+    match expr:
+        case Ref(name=name):
+            return frozenset({name})
+        case Lambda(names=names, body=body):
+            return free_names(body) - set(names)
+        case Comprehension():
+            found: set[str] = set()
+            bound: set[str] = set()
+            for clause in expr.clauses:
+                found |= free_names(clause.over) - bound
+                bound |= set(clause.names)
+                for condition in clause.conditions:
+                    found |= free_names(condition) - bound
+            for inner in (expr.element, expr.key):
+                if inner is not None:
+                    found |= free_names(inner) - bound
+            return frozenset(found)
+        case _:
+            return frozenset[str]().union(*(free_names(child) for child in children(expr)))

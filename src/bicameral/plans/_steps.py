@@ -1,0 +1,234 @@
+"""The check of steps: what each needs, and what is known after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from bicameral.errors import nearest
+from bicameral.tools import Registry, Tool
+from bicameral.types import ANY, AnyType, ListType, LiteralType, NullType, OptionalType, RecordType, Type
+
+from ._advice import article, conversion, shown
+from ._cost import changed_in
+from ._depth import MAX_DEPTH
+from ._expressions import Const, ListOf
+from ._findings import Finding
+from ._library import FUNCTIONS
+from ._merge import fits
+from ._plan import Answer, Ask, Call, Compute, Each, Extract, Update, When
+from ._scope import Scope
+from ._typing import Typer
+from ._updates import type_update
+
+_MOST_PRECISE_LOOPS = 3
+"""Loops nested deeper are looked at once, with nothing assumed about what they change: looking twice at each level
+would take time exponential in the depth."""
+
+
+class StepChecker:
+    """Checks steps one after the other; `typer.findings` holds what is wrong with them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.typer = Typer(registry)
+        self._depth = 0
+        self._loops = 0
+
+    def block(self, steps: tuple[Any, ...], scope: Scope, at: str = "") -> Scope:
+        for number, step in enumerate(steps):
+            if scope.ended:
+                self.typer.path = f"{at}{number}"
+                self.typer.note("warning", "plan.unreachable", "this is never done: the answer is given before it")
+                break
+            scope = self.step(step, scope, f"{at}{number}")
+        return scope
+
+    def step(self, step: Any, scope: Scope, path: str) -> Scope:
+        self.typer.path = path
+        if self._depth > MAX_DEPTH:
+            self.typer.error("plan.too-deep", "the steps are nested too deep")
+            return scope
+        self._depth += 1
+        try:
+            return self._step(step, scope, path)
+        finally:
+            self._depth -= 1
+
+    def _step(self, step: Any, scope: Scope, path: str) -> Scope:
+        typer = self.typer
+        match step:
+            case Call():
+                return self._call(step, scope)
+            case Extract(name=name):
+                source = typer.infer(step.source, scope)
+                if isinstance(source, NullType):
+                    typer.error("plan.wrong-type", "extract has nothing to read: its source is None")
+                typer.need_text(step.instruction, typer.infer(step.instruction, scope), "the instruction of extract")
+                return scope.bind(name, step.wanted)
+            case Ask(name=name):
+                typer.need_text(step.question, typer.infer(step.question, scope), "the question of ask")
+                return scope.bind(name, step.wanted)
+            case Compute(name=name, value=value):
+                return scope.bind(name, typer.infer(value, scope))
+            case Update():
+                return type_update(typer, step, scope)
+            case Answer(value=value):
+                typer.infer(value, scope)
+                return scope.end()
+            case When():
+                return self._when(step, scope, path)
+            case Each():
+                return self._each(step, scope, path)
+            case _:
+                return scope
+
+    def _when(self, step: When, scope: Scope, path: str) -> Scope:
+        self.typer.infer(step.condition, scope)
+        then = self.block(step.steps, scope.narrow(step.condition, holds=True), f"{path}/then/")
+        otherwise = self.block(step.otherwise, scope.narrow(step.condition, holds=False), f"{path}/else/")
+        return then.merge(otherwise)
+
+    def _each(self, step: Each, scope: Scope, path: str) -> Scope:
+        item = self.typer.items(step.over, self.typer.infer(step.over, scope))
+        changed = changed_in(step.steps) | frozenset(step.names)
+        scope = scope.forget_tests(changed)
+        self._loops += 1
+        try:
+            return self._rounds(step, scope, item, path) or self._round(step, scope.widen(changed), item, path, scope)
+        finally:
+            self._loops -= 1
+
+    def _rounds(self, step: Each, scope: Scope, item: Type, path: str) -> Scope | None:
+        """What is known after the loop, or None if that takes too long to find out."""
+        if self._loops > _MOST_PRECISE_LOOPS:
+            return None
+        before, start = self.typer.findings, scope
+        for _ in range(_MOST_PRECISE_LOOPS):
+            # A round may change what the next begins with: look again until nothing new turns up.
+            self.typer.findings = list(before)
+            after = self._round(step, start, item, path, scope)
+            if all(after.variables[name].type == start.variables[name].type for name in scope):
+                return after
+            start = scope.retyped({name: after.variables[name].type for name in scope})
+        self.typer.findings = list(before)
+        return None
+
+    def _round(self, step: Each, start: Scope, item: Type, path: str, before: Scope) -> Scope:
+        """What is known after no round or one that began like this."""
+        self.typer.path = path
+        inside = self.typer.bind_items(step.names, item, start)
+        return before.merge(self.block(step.steps, inside, f"{path}/"))
+
+    def _call(self, step: Call, scope: Scope) -> Scope:
+        types = {name: self.typer.infer(value, scope) for name, value in step.args.items()}
+        tool = self.registry.get(step.tool)
+        if tool is None:
+            self._unknown_tool(step)
+            return scope if step.name is None else scope.bind(step.name, ANY)
+        self._arguments(tool, step, types)
+        if step.name is None:
+            return scope
+        void = tool.name if isinstance(tool.result, NullType) else None
+        return scope.bind(step.name, tool.result_for(types, literals(step.args)), void_of=void)
+
+    def _unknown_tool(self, step: Call) -> None:
+        if step.tool in FUNCTIONS:
+            self.typer.error(
+                "plan.unknown-tool", f"{step.tool!r} is a library function, not a tool", fix="Use it in an expression."
+            )
+            return
+        known = (*self.registry.names, *FUNCTIONS)
+        self.typer.error("plan.unknown-tool", f"there is no tool {step.tool!r}", nearest=nearest(step.tool, known))
+
+    def _arguments(self, tool: Tool, step: Call, types: dict[str, Type]) -> None:
+        known = {argument.name: argument for argument in tool.arguments}
+        for name, type_ in types.items():
+            if name not in known:
+                self.typer.error(
+                    "plan.unknown-argument",
+                    f"{tool.name}() has no argument {name!r}",
+                    nearest=nearest(name, known),
+                    expected=tool.signature,
+                )
+                continue
+            self._argument(tool, name, step.args[name], type_, known[name].type)
+            if table := known[name].field_of:
+                self._columns(step.args[name], types.get(table))
+            elif isinstance(known[name].type, AnyType):
+                self._not_a_column(tool, step.args[name], types)
+        for argument in tool.arguments:
+            if argument.required and argument.name not in step.args:
+                self.typer.error(
+                    "plan.missing-argument", f"{tool.name}() needs {argument.name!r}", expected=tool.signature
+                )
+
+    def _not_a_column(self, tool: Tool, expr: Any, types: dict[str, Type]) -> None:
+        """A text that is a column's name stands for itself, not for what is in the column."""
+        tables = {argument.field_of for argument in tool.arguments if argument.field_of}
+        row = next((t.item for name, t in types.items() if name in tables and isinstance(t, ListType)), None)
+        if isinstance(row, RecordType) and isinstance(expr, Const) and expr.value in row.names:
+            self.typer.error(
+                "plan.column-as-text",
+                f"{expr.value!r} is the name of a column, and {tool.name}() would compare with that word",
+                fix='Compare two columns with [row for row in rows if row["a"] < row["b"]].',
+            )
+
+    def _columns(self, expr: Any, rows: Type | None) -> None:
+        """Columns that are named must be columns that the table has, where its columns are known."""
+        row = rows.item if isinstance(rows, ListType) else None
+        if not isinstance(row, RecordType):
+            return
+        named = literal(expr)
+        for name in cast("list[object]", named) if isinstance(named, list) else [named]:
+            if isinstance(name, str) and name not in row.names:
+                self.typer.error(
+                    "plan.unknown-column",
+                    f"the table has no column {name!r}",
+                    nearest=nearest(name, row.names),
+                    expected=" or ".join(map(repr, row.names)),
+                )
+
+    def _argument(self, tool: Tool, name: str, expr: Any, given: Type, wanted: Type) -> None:
+        if fits(given, wanted):
+            return
+        if isinstance(given, OptionalType) and fits(given.item, wanted):
+            self.typer.not_none(expr, given)
+            return
+        if isinstance(wanted, LiteralType) and isinstance(expr, Const) and isinstance(expr.value, str):
+            self.typer.error(
+                "plan.wrong-type",
+                f"{name!r} of {tool.name}() cannot be {expr.value!r}",
+                expected=" or ".join(map(repr, wanted.values)),
+                nearest=nearest(expr.value, wanted.values),
+            )
+            return
+        self.typer.error(
+            "plan.wrong-type",
+            f"{name!r} of {tool.name}() must be {article(wanted)}; `{shown(expr)}` is {article(given)}",
+            fix=conversion(expr, given, wanted, name),
+        )
+
+
+def check_step(step: Any, scope: Scope, registry: Registry, path: str = "") -> tuple[list[Finding], Scope]:
+    """What is wrong with one step (and the steps in it), and what is known after it."""
+    checker = StepChecker(registry)
+    after = checker.step(step, scope, path)
+    return checker.typer.findings, after
+
+
+def literal(expr: Any) -> Any:
+    """The value of a literal or of a list of literals; None stands for everything that is not one."""
+    match expr:
+        case Const(value=value):
+            return value
+        case ListOf(items=items) if all(isinstance(item, Const) for item in items):
+            return [literal(item) for item in items]
+        case _:
+            return None
+
+
+def literals(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call that are literals."""
+    found = {name: literal(expr) for name, expr in args.items()}
+    return {name: value for name, value in found.items() if value is not None}

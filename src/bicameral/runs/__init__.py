@@ -1,0 +1,34 @@
+"""Runs: a checked plan becomes an answer, and everything that happened is written down.
+
+A plan and a registry come in; out comes `Finished`, `Failed` or `Stopped`. Independent steps run side by side, effects
+keep their order, and each effect is in the journal before it happens. A recorded run can be replayed.
+"""
+
+from ._engine import Engine
+from ._hands import Asker, Hands, LiveHands
+from ._journal import Event, Journal, RunSummary
+from ._outcome import EffectDone, Failed, Finished, Observer, Progress, RunOutcome, Stopped
+from ._replay import RecordedHands, Replayed, replay
+from ._run import new_run_id, run_plan
+
+__all__ = [
+    "Asker",
+    "EffectDone",
+    "Engine",
+    "Event",
+    "Failed",
+    "Finished",
+    "Hands",
+    "Journal",
+    "LiveHands",
+    "Observer",
+    "Progress",
+    "RecordedHands",
+    "Replayed",
+    "RunOutcome",
+    "RunSummary",
+    "Stopped",
+    "new_run_id",
+    "replay",
+    "run_plan",
+]

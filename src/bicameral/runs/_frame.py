@@ -1,0 +1,135 @@
+"""Variables of a run, and how the turns of a loop that ran side by side are put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, cast
+
+from bicameral.errors import RunError
+from bicameral.plans import updated
+
+Op = Literal["append", "add", "put"]
+_CONTAINERS = (list, tuple, dict)
+
+
+class Addition(NamedTuple):
+    """Something that a turn added to a variable from outside the loop."""
+
+    op: Op
+    key: Any
+    value: Any
+
+
+class Frame:
+    """The variables at one place of a run.
+
+    Values are never changed under another name: adding to a list copies it once, and then extends that copy for as
+    long as nobody else can have seen it. A turn of a loop that may overlap with others has a frame of its own with a
+    log; the log is played into the outer frame in the order of the turns.
+    """
+
+    __slots__ = ("_log", "_own", "values")
+
+    def __init__(self, values: dict[str, Any] | None = None, *, logged: bool = False) -> None:
+        self.values: dict[str, Any] = {} if values is None else values
+        self._own: set[str] = set()
+        # What happened to each name: the additions, or None once it was bound in this frame.
+        self._log: dict[str, list[Addition] | None] | None = {} if logged else None
+
+    def snapshot(self) -> dict[str, Any]:
+        """The variables as every turn of a loop finds them."""
+        self._own.clear()
+        return dict(self.values)
+
+    def bind(self, name: str, value: Any) -> None:
+        self.values[name] = value
+        self._own.discard(name)
+        if self._log is not None:
+            self._log[name] = None
+
+    @property
+    def extends_in_place(self) -> bool:
+        """Whether there are lists or dicts that only this frame knows."""
+        return bool(self._own)
+
+    def seen(self, names: frozenset[str]) -> None:
+        """These variables were read: their lists may now be known under other names."""
+        self._own -= names
+
+    def update(self, name: str, op: Op, key: Any, value: Any) -> None:
+        """Add to a variable; an EvaluationError says why that has no meaning."""
+        if self._log is None or (name in self._log and self._log[name] is None):
+            self._apply(name, op, key, value)
+            return
+        self._apply_to_nothing(name, op, key, value)
+        additions = self._log.setdefault(name, [])
+        if additions is not None:
+            additions.append(Addition(op, key, value))
+
+    def takes(self, additions: Iterable[tuple[str, str]]) -> bool:
+        """Whether these variables are such that additions can be put together later, with the same result."""
+        return all(isinstance(self.values.get(name), _ADDED_LATER[op]) for name, op in additions)
+
+    def merge(self, turn: Frame) -> None:
+        """Play what a turn did into this frame."""
+        for name, additions in (turn._log or {}).items():
+            if additions is None:
+                self.bind(name, turn.values[name])
+            else:
+                for addition in additions:
+                    self.update(name, *addition)
+
+    def _apply(self, name: str, op: Op, key: Any, value: Any) -> None:
+        if name not in self.values:
+            raise RunError("run.unbound", f"{name!r} has no value yet", fix="Assign it before.")
+        if not (name in self._own and self._in_place(self.values[name], op, key, value)):
+            self.values[name] = updated(op, self.values[name], key, value)
+            if isinstance(self.values[name], list | dict):
+                self._own.add(name)
+
+    def _in_place(self, current: Any, op: Op, key: Any, value: Any) -> bool:
+        """Extend a container that only this frame knows; False where it has to be weighed or refused as a whole."""
+        match op, current:
+            case "append", list():
+                more: list[Any] = [value]
+            case "add", list() if isinstance(value, list):
+                more = cast("list[Any]", value)
+            case "put", dict() if isinstance(key, str) and _same_size(current, key not in current):
+                cast("dict[str, Any]", current)[key] = _weighed(value)
+                return True
+            case _:
+                return False
+        if not _same_size(current, len(more)):
+            return False
+        cast("list[Any]", current).extend(_weighed(each) for each in more)
+        return True
+
+    def _apply_to_nothing(self, name: str, op: Op, key: Any, value: Any) -> None:
+        """Refuse now what would be refused when the turns are put together."""
+        current = self.values.get(name)
+        match current:
+            case list():
+                current = []
+            case dict():
+                current = {}
+            case str():
+                current = ""
+            case _:
+                pass
+        updated(op, current, key, value)
+
+
+# The kind of a variable of these types stays the same whatever is added, and adding can be checked by itself.
+_ADDED_LATER: dict[str, tuple[type, ...]] = {"append": (list,), "put": (dict,), "add": (list, str, int, float)}
+
+
+def _same_size(container: Any, more: int) -> bool:
+    """Whether a container stays below the next power of two; there it is copied and weighed as a whole."""
+    return len(container).bit_length() == (len(container) + more).bit_length()
+
+
+def _weighed(value: Any) -> Any:
+    """The same value; one with too much in it is refused, as everywhere in a plan."""
+    if isinstance(value, _CONTAINERS):
+        updated("append", [], None, value)
+    return cast("Any", value)

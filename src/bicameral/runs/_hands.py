@@ -1,0 +1,231 @@
+"""The hands of a run: everything that touches the world goes through here and is written down first."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Protocol
+
+from bicameral.boundary import Extractor, Rejected
+from bicameral.errors import BicameralError, Place, RunError, ToolError
+from bicameral.tools import Tool
+from bicameral.types import Type, mismatch, plain, to_json, value_to_json
+
+from ._outcome import EffectDone, Observer, Progress, ProgressKind
+from ._record import Record
+
+ATTEMPTS = 3
+GRACE = 5.0
+CLEANUP = 1.0
+TRANSIENT = ("unreachable", "timeout")
+
+
+class Asker(Protocol):
+    """Someone who can be asked while a run goes on."""
+
+    async def ask(self, question: str, type: Type) -> Any: ...
+
+
+class Hands(Protocol):
+    """What an engine can do to the world at a step."""
+
+    effects: list[EffectDone]
+    in_flight: set[str]
+
+    async def call(self, step: str, tool: Tool, arguments: dict[str, Any]) -> Any: ...
+
+    async def extract(self, step: str, source: Any, instruction: str, wanted: Type) -> Any: ...
+
+    async def ask(self, step: str, question: str, wanted: Type) -> Any: ...
+
+
+Act = Callable[[], Coroutine[Any, Any, Any]]
+
+
+class LiveHands:
+    """Hands that really do it: each effect is in the record before it begins and as soon as it has ended."""
+
+    def __init__(
+        self,
+        record: Record,
+        *,
+        extractor: Extractor | None,
+        asker: Asker | None,
+        observer: Observer | None,
+    ) -> None:
+        self.effects: list[EffectDone] = []
+        self.in_flight: set[str] = set()
+        self._record = record
+        self._extractor = extractor
+        self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
+        self._asker = asker
+        self._observer = observer
+
+    async def call(self, step: str, tool: Tool, arguments: dict[str, Any]) -> Any:
+        bound = tool.bind(arguments)
+        changing = tool if tool.changes else None
+        facts = call_facts(tool, bound)
+        return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), changing)
+
+    async def extract(self, step: str, source: Any, instruction: str, wanted: Type) -> Any:
+        extractor = self._extractor
+        facts = extract_facts(source, instruction, wanted) | {"model": extractor.model if extractor else None}
+
+        async def read() -> Any:
+            if extractor is None:
+                raise RunError(
+                    "run.no-quarantined-model",
+                    "the plan reads text with the quarantined model, and there is none",
+                    fix="Give the agent a quarantined provider, or run `bicameral doctor`.",
+                )
+            async with self._reading:
+                outcome = await extractor.extract(source, instruction, wanted)
+            if isinstance(outcome, Rejected):
+                raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
+            return outcome.value
+
+        return await self._step(step, "extract", facts, read)
+
+    async def ask(self, step: str, question: str, wanted: Type) -> Any:
+        asker = self._asker
+
+        async def reply() -> Any:
+            if asker is None:
+                raise RunError(
+                    "run.needs-answer",
+                    f"the plan asks: {question}",
+                    fix="Run it interactively, or say it in the request.",
+                )
+            return _fitting_reply(await asker.ask(question, wanted), wanted)
+
+        return await self._step(step, "ask", ask_facts(question, wanted), reply)
+
+    async def _step(self, step: str, what: str, facts: dict[str, Any], act: Act, changing: Tool | None = None) -> Any:
+        """Do one thing to the world with a record before and after; what cannot be recorded is not begun."""
+        write = self._record.later if changing is None else self._record.now
+        write("step-started", step, facts)
+        self._tell("started", step, what, facts=facts)
+        self.in_flight.add(step)
+        started = time.perf_counter()
+        stopped = False
+        try:
+            if changing is None:
+                value = await _truthful(what, act)
+            else:
+                task, stopped = await _to_its_end(_truthful(what, act))
+                value = task.result()
+                self.effects.append(EffectDone(step, changing.name, changing.effect))
+        except BicameralError as error:
+            self.in_flight.discard(step)
+            error.place = error.place or Place(step=step)
+            write("step-failed", step, {"error": error.to_json()})
+            self._tell("failed", step, what, time.perf_counter() - started, {"error": str(error)})
+            if stopped:
+                raise asyncio.CancelledError from None
+            raise
+        self.in_flight.discard(step)
+        seconds = time.perf_counter() - started
+        write("step-finished", step, {"result": value_to_json(value), "seconds": round(seconds, 6)})
+        self._tell("finished", step, what, seconds)
+        if stopped:
+            raise asyncio.CancelledError
+        return value
+
+    async def _attempts(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
+        attempt = 1
+        while True:
+            try:
+                return await _attempt(tool, bound)
+            except ToolError as error:
+                if not (tool.idempotent and attempt < ATTEMPTS and error.code.endswith(TRANSIENT)):
+                    raise
+                self._record.later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
+                self._tell("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
+            await asyncio.sleep(0.2 * 2**attempt)
+            attempt += 1
+
+    def _tell(
+        self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None
+    ) -> None:
+        if self._observer is None:
+            return
+        # Whoever watches cannot change what happens: a broken display does not end a run in the middle.
+        with suppress(Exception):
+            self._observer(Progress(kind, step, what, seconds, facts or {}))
+
+
+def call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
+    """What is recorded when a tool is called; a replay must come to the same."""
+    arguments = {name: value_to_json(value) for name, value in bound.items()}
+    return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
+
+
+def extract_facts(source: Any, instruction: str, wanted: Type) -> dict[str, Any]:
+    return {"what": "extract", "instruction": instruction, "type": to_json(wanted), "source": value_to_json(source)}
+
+
+def ask_facts(question: str, wanted: Type) -> dict[str, Any]:
+    return {"what": "ask", "question": question, "type": to_json(wanted)}
+
+
+async def _attempt(tool: Tool, bound: dict[str, Any]) -> Any:
+    # A copy for each attempt: a tool that changes its arguments must not change the plan's variables.
+    given = {name: plain(value) for name, value in bound.items()}
+    try:
+        async with asyncio.timeout(tool.timeout):
+            return await tool.call(given)
+    except TimeoutError:
+        raise ToolError(
+            "tools.timeout",
+            f"{tool.name!r} took longer than {tool.timeout:g} s",
+            fix="Its effect may or may not have happened." if tool.changes else None,
+        ) from None
+
+
+async def _truthful(what: str, act: Act) -> Any:
+    """Do it; whatever goes wrong inside is a typed failure, and only who stops the run can cancel it."""
+    try:
+        return await act()
+    except BicameralError:
+        raise
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise ToolError("tools.failed", f"{what!r} was cancelled from inside") from None
+    except (Exception, SystemExit) as error:
+        shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise ToolError("tools.failed", f"{what!r} failed: {shown}") from error
+
+
+async def _to_its_end(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any], bool]:
+    """Let an effect that has begun come to its end, also when the run is stopped meanwhile; True if it was.
+
+    An effect that takes too long for that is cancelled, and then nobody knows whether it happened.
+    """
+    task = asyncio.create_task(act)
+    try:
+        await asyncio.wait({task})
+        return task, False
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=GRACE)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLEANUP)
+        if task.done() and not task.cancelled():
+            return task, True
+        raise
+    finally:
+        task.cancel()
+
+
+def _fitting_reply(value: object, wanted: Type) -> Any:
+    try:
+        reply = plain(value)
+    except TypeError as error:
+        raise RunError("run.wrong-reply", f"the reply is no value a plan can use: {error}") from None
+    if reason := mismatch(reply, wanted, "the reply"):
+        raise RunError("run.wrong-reply", reason, expected=str(wanted))
+    return reply

@@ -1,0 +1,141 @@
+"""The journal's file: made, opened and checked, with errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from bicameral.errors import JournalError
+
+APPLICATION = 0x42494341
+SCHEMA_VERSION = 1
+WAIT = 5.0
+
+_SCHEMA = f"""
+CREATE TABLE events (
+    run TEXT NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, step TEXT NOT NULL,
+    body TEXT NOT NULL, seal TEXT NOT NULL, PRIMARY KEY (run, number)
+) WITHOUT ROWID;
+CREATE INDEX newest ON events (at, run) WHERE kind = 'run-started';
+CREATE UNIQUE INDEX starts ON events (run) WHERE kind = 'run-started';
+CREATE TABLE blobs (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER events_stay BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER events_last BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER blobs_stay BEFORE UPDATE ON blobs BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+CREATE TRIGGER blobs_last BEFORE DELETE ON blobs BEGIN SELECT RAISE(ABORT, 'append-only'); END;
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """A connection to the journal at this path, which is made if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # What tools and models said is nobody else's business; SQLite gives its side files the same mode.
+        os.close(os.open(path, os.O_CREAT | os.O_RDONLY, 0o600))
+        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+    except (sqlite3.Error, OSError) as error:
+        raise failure(path, error) from None
+    try:
+        _use_wal(db)
+        db.execute("PRAGMA synchronous = NORMAL")
+        # Moving the log into the file waits for the disk: seldom, and at the latest when the journal is closed.
+        db.execute("PRAGMA wal_autocheckpoint = 10000")
+        _ensure_schema(db, path)
+    except sqlite3.Error as error:
+        db.close()
+        raise failure(path, error) from None
+    except JournalError:
+        db.close()
+        raise
+    return db
+
+
+def _use_wal(db: sqlite3.Connection) -> None:
+    """Appends of several processes side by side; while another makes the switch SQLite says busy without waiting."""
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _is(error, sqlite3.SQLITE_BUSY) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def _ensure_schema(db: sqlite3.Connection, path: Path) -> None:
+    if _version(db) == (APPLICATION, SCHEMA_VERSION):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        application, version = _version(db)
+        if (application, version) == (APPLICATION, SCHEMA_VERSION):
+            return
+        if application == APPLICATION:
+            raise JournalError(
+                "journal.unknown-version",
+                f"{path} was written by another version (journal {version}, this one reads {SCHEMA_VERSION})",
+                fix="Name another file with [journal] file in bicameral.toml.",
+            )
+        if version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            raise JournalError(
+                "journal.not-a-journal",
+                f"{path} is a database of something else",
+                fix="Name another file with [journal] file in bicameral.toml.",
+            )
+        for statement in _statements(_SCHEMA):
+            db.execute(statement)
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    finally:
+        if db.in_transaction:
+            db.execute("COMMIT")
+
+
+def _version(db: sqlite3.Connection) -> tuple[int, int]:
+    return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _statements(script: str) -> list[str]:
+    """The statements of a script, one per line or block: `executescript` would end the transaction."""
+    found: list[str] = []
+    begun = ""
+    for line in script.splitlines():
+        begun += line + "\n"
+        if sqlite3.complete_statement(begun):
+            found.append(begun)
+            begun = ""
+    return found
+
+
+def _is(error: Exception, *codes: int) -> bool:
+    code = getattr(error, "sqlite_errorcode", None)
+    # The low byte is the error, the rest says more precisely which.
+    return isinstance(code, int) and code & 0xFF in codes
+
+
+def failure(path: Path, error: Exception) -> JournalError:
+    """What SQLite or the system refused, in words that help."""
+    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    if _is(error, sqlite3.SQLITE_FULL) or "No space" in text:
+        return JournalError("journal.disk-full", f"{path}: {text}", fix="Free some space and run again.")
+    if _is(error, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return JournalError("journal.damaged", f"{path}: {text}", fix="Move the file away; a new one is made.")
+    if _is(error, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return JournalError(
+            "journal.locked",
+            f"{path}: another process has kept it locked for {WAIT:g} s",
+            fix="Wait for the other process, or name another file with [journal] file in bicameral.toml.",
+        )
+    if isinstance(error, PermissionError) or _is(error, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return JournalError(
+            "journal.read-only",
+            f"{path}: it cannot be written",
+            fix="Make it writable, or name another file with [journal] file in bicameral.toml.",
+        )
+    return JournalError("journal.failed", f"{path}: {text}")

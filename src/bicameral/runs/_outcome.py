@@ -1,0 +1,84 @@
+"""How a run ends, and what it tells while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bicameral.errors import BicameralError
+from bicameral.tools import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class EffectDone:
+    """A change to the world that a run made."""
+
+    step: str
+    tool: str
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The run came to its answer."""
+
+    run: str
+    answer: Any
+    seconds: float
+    effects: tuple[EffectDone, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A step failed; what had been done before it is in `effects`, and nothing after it was begun."""
+
+    run: str
+    error: BicameralError
+    step: str
+    seconds: float
+    effects: tuple[EffectDone, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The run was stopped from outside; `in_flight` are the steps that had begun and not ended.
+
+    Of an effect among them nobody knows whether it happened.
+    """
+
+    run: str
+    in_flight: tuple[str, ...]
+    seconds: float
+    effects: tuple[EffectDone, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+ProgressKind = Literal["started", "finished", "failed", "retrying"]
+
+RunOutcome = Finished | Failed | Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What an observer is told: a step began, ended, failed, or is tried again."""
+
+    kind: ProgressKind
+    step: str
+    what: str
+    seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+Observer = Callable[[Progress], None]

@@ -1,0 +1,78 @@
+"""What a run writes down while it goes on: effects at once, everything else a moment later and together."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from bicameral.errors import JournalError
+
+from ._journal import Entry, EventKind, Journal
+
+MOMENT = 0.003
+
+Body = dict[str, Any] | Callable[[], dict[str, Any]]
+
+
+class Record:
+    """The record of one run. Without a journal it is kept nowhere.
+
+    What changes the world is written with `now`, and nothing happens if that fails. What only looks at it is written
+    with `later`: the journal's own thread does that as soon as the run has nothing else to do, so that no step waits
+    for the disk. If that fails, the next thing to be written fails, and so the run.
+    """
+
+    def __init__(self, run: str, journal: Journal | None) -> None:
+        self._run = run
+        self._journal = journal
+        self._waiting: deque[tuple[float, EventKind, str, Body]] = deque()
+        self._called = False
+        self._failure: JournalError | None = None
+        self._writing = Lock()
+
+    def later(self, kind: EventKind, step: str, body: Body) -> None:
+        if self._journal is None:
+            return
+        self._add(kind, step, body)
+        if not self._called:
+            self._called = True
+            self._journal.in_background(self._write_quietly)
+
+    def now(self, kind: EventKind, step: str, body: Body) -> None:
+        """When this returns, the event and all before it survive the death of the process."""
+        if self._journal is None:
+            return
+        self._add(kind, step, body)
+        self._write(self._journal)
+        if self._failure is not None:
+            raise self._failure
+
+    def _add(self, kind: EventKind, step: str, body: Body) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiting.append((time.time(), kind, step, body))
+
+    def _write(self, journal: Journal) -> None:
+        # Under the lock from taking to writing: what was added first is written first, whoever writes it.
+        with self._writing:
+            entries: list[Entry] = []
+            while self._waiting:
+                at, kind, step, body = self._waiting.popleft()
+                entries.append(Entry(at, kind, step, body() if callable(body) else body))
+            if entries and self._failure is None:
+                journal.append_all(self._run, entries)
+
+    def _write_quietly(self, journal: Journal) -> None:
+        # Steps that begin or end together are written together, and the run's own thread is left alone meanwhile.
+        time.sleep(MOMENT)
+        # First this, then the writing: what is added in between calls again, and is never left lying.
+        self._called = False
+        try:
+            self._write(journal)
+        except JournalError as error:
+            self._failure = error
+        except Exception as error:
+            self._failure = JournalError("journal.failed", f"{journal.path}: {type(error).__name__}: {error}")

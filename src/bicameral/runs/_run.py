@@ -1,0 +1,112 @@
+"""Run a plan and write down what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from contextlib import suppress
+from typing import Any
+
+from bicameral.boundary import Extractor
+from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.intent import Intent
+from bicameral.plans import Call, Plan, walk
+from bicameral.tools import Registry
+from bicameral.types import value_to_json
+
+from ._engine import Engine
+from ._hands import Asker, LiveHands
+from ._journal import EventKind, Journal
+from ._outcome import EffectDone, Failed, Finished, Observer, RunOutcome, Stopped
+from ._record import Record
+
+
+def new_run_id() -> str:
+    """An id that sorts by time: when the run began, and a few random letters."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
+
+
+async def run_plan(
+    plan: Plan,
+    registry: Registry,
+    *,
+    journal: Journal | None = None,
+    extractor: Extractor | None = None,
+    asker: Asker | None = None,
+    observer: Observer | None = None,
+    intent: Intent | None = None,
+    run: str | None = None,
+) -> RunOutcome:
+    """Run a plan that has been checked. Stopping the task that awaits this gives a truthful `Stopped`.
+
+    With a journal no effect happens that is not in it: what cannot be recorded is not done.
+    """
+    run = run or new_run_id()
+    record = Record(run, journal)
+    hands = LiveHands(record, extractor=extractor, asker=asker, observer=observer)
+    ending = _Ending(run, record, hands)
+    try:
+        record.later("run-started", "", lambda: _facts(plan, registry, intent))
+        return ending.finished(await Engine(plan, registry, hands).run())
+    except BicameralError as error:
+        return ending.failed(error)
+    except asyncio.CancelledError:
+        outcome = ending.stopped()
+        # Whoever stopped the run has what he wanted; what the task does next is not to be stopped again.
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        return outcome
+    except (KeyboardInterrupt, SystemExit):
+        ending.stopped()
+        raise
+    except Exception as error:
+        unforeseen = RunError("run.unforeseen", f"the engine failed: {type(error).__name__}: {error}")
+        return ending.failed(unforeseen)
+
+
+class _Ending:
+    """The end of a run, recorded."""
+
+    def __init__(self, run: str, record: Record, hands: LiveHands) -> None:
+        self._run = run
+        self._record = record
+        self._hands = hands
+        self._started = time.perf_counter()
+
+    def finished(self, answer: Any) -> Finished:
+        effects, seconds = tuple(self._hands.effects), time.perf_counter() - self._started
+        self._write("run-finished", "", {"answer": value_to_json(answer), "seconds": round(seconds, 6)})
+        return Finished(self._run, answer, seconds, effects)
+
+    def failed(self, error: BicameralError) -> Failed:
+        effects, seconds = tuple(self._hands.effects), time.perf_counter() - self._started
+        step = error.place.step if error.place and error.place.step else ""
+        # A journal that failed once may fail again; the first failure is the one to tell.
+        with suppress(JournalError):
+            self._write("run-failed", step, {"error": error.to_json()})
+        return Failed(self._run, error, step, seconds, effects)
+
+    def stopped(self) -> Stopped:
+        effects, seconds = tuple(self._hands.effects), time.perf_counter() - self._started
+        in_flight = tuple(sorted(self._hands.in_flight))
+        with suppress(JournalError):
+            self._write("run-stopped", "", {"in_flight": list(in_flight)})
+        return Stopped(self._run, in_flight, seconds, effects)
+
+    def _write(self, kind: EventKind, step: str, body: dict[str, Any]) -> None:
+        self._record.now(kind, step, body | {"effects": effects_to_json(self._hands.effects)})
+
+
+def _facts(plan: Plan, registry: Registry, intent: Intent | None) -> dict[str, Any]:
+    used = {step.tool: registry.get(step.tool) for _, step in walk(plan.steps) if isinstance(step, Call)}
+    return {
+        "request": intent.request if intent else plan.goal,
+        "intent": intent.to_json() if intent else None,
+        "plan": plan.to_json(),
+        "tools": {name: tool.fingerprint for name, tool in sorted(used.items()) if tool},
+    }
+
+
+def effects_to_json(effects: list[EffectDone]) -> list[dict[str, str]]:
+    return [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in effects]

@@ -1,0 +1,93 @@
+"""One configured conversation with a model: who asks, with what setup, within which bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bicameral.models import Message, ModelReply, ModelRequest, Provider, Usage
+
+Role = Literal["echo", "delta", "quarantined"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model as it happened: who asked whom, what was asked, what came back."""
+
+    role: Role
+    model: str
+    request: ModelRequest
+    reply: ModelReply
+    seconds: float
+
+
+Listener = Callable[[ModelCall], None]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What the models were asked, counted by role."""
+
+    calls: dict[Role, int] = field(default_factory=dict[Role, int])
+    usage: dict[Role, Usage] = field(default_factory=dict[Role, Usage])
+
+    def __call__(self, call: ModelCall) -> None:
+        self.calls[call.role] = self.calls.get(call.role, 0) + 1
+        self.usage[call.role] = self.usage.get(call.role, Usage()) + call.reply.usage
+
+    @property
+    def tokens(self) -> int:
+        return sum(usage.prompt + usage.output for usage in self.usage.values())
+
+
+class Session:
+    """A role, a model and a fixed setup. Each `ask` is a conversation of its own: nothing is remembered.
+
+    The setup comes first and never changes, so that a provider can reuse its prefix from one call to the next.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        provider: Provider,
+        setup: tuple[Message, ...],
+        *,
+        max_tokens: int = 512,
+        timeout: float | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        self.role: Role = role
+        self.provider = provider
+        self.setup = setup
+        self._max_tokens = max_tokens
+        self._timeout = timeout
+        self._listener = listener
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        prefill: str = "",
+        json_schema: dict[str, Any] | None = None,
+        grammar: str | None = None,
+        stop: tuple[str, ...] = (),
+        max_tokens: int | None = None,
+    ) -> ModelReply:
+        """Ask once and wait for the whole reply."""
+        request = ModelRequest(
+            messages=(*self.setup, Message("user", text)),
+            prefill=prefill,
+            json_schema=json_schema,
+            grammar=grammar,
+            stop=stop,
+            max_tokens=self._max_tokens if max_tokens is None else max_tokens,
+            timeout=self._timeout,
+        )
+        started = time.perf_counter()
+        reply = await self.provider.generate(request)
+        seconds = time.perf_counter() - started
+        if self._listener is not None:
+            self._listener(ModelCall(self.role, self.provider.name, request, reply, seconds))
+        return reply

@@ -1,0 +1,188 @@
+"""Files: read, write, list, search, copy, move and delete them, inside the configured folders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from bicameral.errors import ToolError
+from bicameral.tools import Folders, Settings, Surroundings, Tool, Toolbox, tool
+
+_LINE_ENDS = re.compile(r"\r\n|\n|\r")
+
+
+class FilesSettings(Settings):
+    """Limits of the files toolbox."""
+
+    max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
+    max_files: int = Field(100_000, gt=0, description="the most files that one listing gives")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file in a listing; `path` is what the other tools take."""
+
+    path: str
+    name: str
+    folder: str
+    size: int
+    modified: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line of a file in which a text was found."""
+
+    path: str
+    number: int
+    line: str
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text without their ends; a last line end makes no empty line."""
+    lines = _LINE_ENDS.split(text)
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The tools' code; each method is one tool."""
+
+    folders: Folders
+    settings: FilesSettings
+
+    def read_text(self, path: str) -> str:
+        """Read a whole text file."""
+        return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
+
+    def read_lines(self, path: str) -> list[str]:
+        """Read the lines of a text file."""
+        return split_lines(self.read_text(path))
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write text to a file, replacing it."""
+        self.folders.write_text(path, text)
+
+    def write_lines(self, path: str, lines: list[str]) -> None:
+        """Write lines to a file, replacing it."""
+        self.folders.write_text(path, "".join(f"{line}\n" for line in lines))
+
+    def append_text(self, path: str, text: str) -> None:
+        """Add text at the end of a file, on a new line."""
+        self.folders.append_line(path, text)
+
+    def list_files(
+        self,
+        folder: str = ".",
+        pattern: Annotated[str, "like *.txt"] = "*",
+        recursive: Annotated[bool, "also in subfolders"] = False,
+    ) -> list[File]:
+        """List the files in a folder."""
+        return list(self._listed(folder, pattern, recursive=recursive))
+
+    def search_files(self, text: str, folder: str = ".", pattern: Annotated[str, "like *.txt"] = "*") -> list[Match]:
+        """Find the lines that contain a text in the files of a folder and its subfolders."""
+        if not text:
+            raise ToolError("files.bad-search", "there is no text to search for", expected="at least one character")
+        wanted = text.casefold()
+        return [
+            Match(file.path, number, line)
+            for file in self._listed(folder, pattern, recursive=True)
+            for number, line in enumerate(self._searchable(file.path), 1)
+            if wanted in line.casefold()
+        ]
+
+    def file_exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return self.folders.exists(path)
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file; the target must be new or a folder."""
+        self.folders.copy(source, self._in_folder(source, target))
+
+    def move_file(self, source: str, target: str) -> None:
+        """Move or rename a file; the target must be new or a folder."""
+        self.folders.move(source, self._in_folder(source, target))
+
+    def delete_file(self, path: str) -> None:
+        """Delete a file."""
+        self.folders.delete(path)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder."""
+        self.folders.make_folder(path)
+
+    def _in_folder(self, source: str, target: str) -> str:
+        """The full name of the target: a folder (or what is spelled like one) keeps the name of the source."""
+        if target.endswith("/") or self.folders.is_folder(target, "write"):
+            return f"{target.rstrip('/')}/{Path(source).name}"
+        return target
+
+    def _listed(self, folder: str, pattern: str, *, recursive: bool) -> Iterator[File]:
+        recursive = recursive or "/" in pattern or "**" in pattern
+        wanted = pattern.replace("**/", "").casefold() or "*"
+        top = self.folders.reading(folder)
+        count = 0
+        for found in self.folders.files(folder, recursive=recursive):
+            inner = found.path.relative_to(top)
+            # Hidden files (and whatever lies in hidden folders) are listed only for who asks for them.
+            if any(part.startswith(".") for part in inner.parts) and not wanted.startswith("."):
+                continue
+            if not fnmatchcase((str(inner) if "/" in wanted else inner.name).casefold(), wanted):
+                continue
+            count += 1
+            if count > self.settings.max_files:
+                raise ToolError(
+                    "files.too-many",
+                    f"there are more than {self.settings.max_files:,} files in {folder!r}",
+                    fix="Name a narrower folder or pattern.",
+                )
+            shown = Path(self.folders.shown(found.path))
+            yield File(
+                path=str(shown),
+                name=shown.name,
+                folder=str(shown.parent),
+                size=found.info.st_size,
+                modified=datetime.fromtimestamp(int(found.info.st_mtime)),
+            )
+
+    def _searchable(self, path: str) -> list[str]:
+        """The lines of a file; what is no readable text has none."""
+        try:
+            return self.read_lines(path)
+        except ToolError:
+            return []
+
+
+_SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make")
+
+
+def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
+    files = Files(surroundings.folders, settings)
+    read = tool(effect="read")
+    return [
+        read(files.read_text),
+        read(files.read_lines),
+        tool(effect="write", idempotent=True, purpose={"text": "carries"}, words=_SAVE)(files.write_text),
+        tool(effect="write", idempotent=True, purpose={"lines": "carries"}, words=_SAVE)(files.write_lines),
+        tool(effect="write", purpose={"text": "carries"}, words=("append", "add", "log", "note"))(files.append_text),
+        read(files.list_files),
+        read(files.search_files),
+        read(files.file_exists),
+        tool(effect="write", purpose={"source": "selects"}, words=("copy", "back up", "backup", "duplicate"))(
+            files.copy_file
+        ),
+        tool(effect="write", words=("move", "rename", "archive", "sort into", "organize"))(files.move_file),
+        tool(effect="irreversible", words=("delete", "erase", "trash", "remove file", "get rid of"))(files.delete_file),
+        tool(effect="write", idempotent=True, words=("folder", "directory"))(files.make_folder),
+    ]
+
+
+toolbox = Toolbox("files", "Read, write, list, search, copy, move and delete files.", FilesSettings, _build)

@@ -1,0 +1,142 @@
+"""Lines: sort, unique, grep, head, tail, count, cut and replace over lists of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from importlib import import_module
+from typing import Annotated, Any
+
+from bicameral.errors import ToolError
+from bicameral.tools import Settings, Surroundings, Tool, Toolbox, tool
+
+# A sign counts only where a number begins, so that `2024-05` and `item-5` are not negative.
+_NUMBER = re.compile(r"(?:(?<![^\s(=:])[-+])?[0-9]+(?:\.[0-9]+)?")
+
+pure = tool(effect="pure")
+
+
+def _number(line: str) -> tuple[bool, Decimal]:
+    """What a numeric sort goes by: the first number in a line; lines without one come last."""
+    found = _NUMBER.search(line)
+    return (False, Decimal(found[0])) if found else (True, Decimal(0))
+
+
+@pure
+def sort_lines(
+    lines: list[str], reverse: bool = False, numeric: Annotated[bool, "by the first number"] = False
+) -> list[str]:
+    """Sort lines."""
+    if not numeric:
+        return sorted(lines, reverse=reverse)
+    keyed = [(_number(line), line) for line in lines]
+    with_number = [(key, line) for key, line in keyed if not key[0]]
+    ordered = sorted(with_number, key=lambda pair: pair[0], reverse=reverse)
+    return [line for _, line in ordered] + [line for key, line in keyed if key[0]]
+
+
+@pure
+def unique_lines(lines: list[str]) -> list[str]:
+    """Remove duplicate lines, keeping the first of each."""
+    return list(dict.fromkeys(lines))
+
+
+@pure
+def grep(
+    lines: list[str],
+    pattern: str,
+    invert: Annotated[bool, "keep the others"] = False,
+    ignore_case: bool = True,
+    regex: bool = False,
+) -> list[str]:
+    """Keep the lines that contain a pattern."""
+    found = _by_regex(pattern, ignore_case) if regex else _by_text(pattern, ignore_case)
+    return [line for line in lines if found(line) != invert]
+
+
+def _by_text(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
+    if not ignore_case:
+        return lambda line: pattern in line
+    wanted = pattern.casefold()
+    return lambda line: wanted in line.casefold()
+
+
+def _by_regex(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
+    """A search in linear time: a pattern from a model or a stranger must not be able to stop the machine."""
+    try:
+        re2: Any = import_module("re2")
+    except ImportError:
+        raise ToolError(
+            "lines.no-regex",
+            "regular expressions need the package google-re2",
+            fix="Install it with `pip install 'bicameral[standard]'`, or search for plain text.",
+        ) from None
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        reason = error.args[0] if error.args else error
+        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        raise ToolError(
+            "lines.bad-pattern",
+            f"{pattern!r} is not a regular expression that can be used here: {said}",
+            expected="RE2 syntax (no look-around, no back-references)",
+            fix="Leave `regex` out to search for plain text.",
+        ) from None
+    return lambda line: compiled.search(line) is not None
+
+
+@pure
+def head(lines: list[str], count: int = 10) -> list[str]:
+    """The first lines."""
+    return lines[: _counted(count)]
+
+
+@pure
+def tail(lines: list[str], count: int = 10) -> list[str]:
+    """The last lines."""
+    return lines[max(len(lines) - _counted(count), 0) :]
+
+
+def _counted(count: int) -> int:
+    if count < 0:
+        raise ToolError("lines.bad-count", f"{count} is not a number of lines", expected="0 or more")
+    return count
+
+
+@pure
+def count_lines(lines: list[str]) -> int:
+    """How many lines there are."""
+    return len(lines)
+
+
+@pure
+def cut(lines: list[str], field: Annotated[int, "from 1"], delimiter: str = ",") -> list[str]:
+    """One field of every line; empty where a line has too few."""
+    if field < 1:
+        raise ToolError("lines.bad-field", f"there is no field {field}", expected="1 for the first field")
+    if not delimiter:
+        raise ToolError("lines.bad-delimiter", "the delimiter is empty", expected="at least one character")
+    split = (line.split(delimiter) for line in lines)
+    return [fields[field - 1] if len(fields) >= field else "" for fields in split]
+
+
+@pure
+def replace_lines(lines: list[str], old: str, new: str) -> list[str]:
+    """Replace a text in every line."""
+    if not old:
+        raise ToolError("lines.bad-text", "the text to replace is empty", expected="at least one character")
+    return [line.replace(old, new) for line in lines]
+
+
+_TOOLS: list[Tool] = [sort_lines, unique_lines, grep, head, tail, count_lines, cut, replace_lines]
+
+
+def _build(_settings: Settings, _surroundings: Surroundings) -> list[Tool]:
+    return _TOOLS
+
+
+toolbox = Toolbox("lines", "Sort, filter, count and cut lines of text.", Settings, _build)

@@ -1,0 +1,150 @@
+"""Maildir folders and mbox files on disk, opened for reading only: nothing is locked, moved or flagged."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+INBOX = "INBOX"
+MAX_MAIL = 32 * 1024 * 1024
+"""Of a larger mail only this many bytes are read."""
+_MAX_HEAD = 64 * 1024
+_MAX_DEPTH = 8
+_HEADER_LINE = re.compile(rb"[!-9;-~]+:")
+_QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
+_MBOX_NAMES = (".mbox", ".mbx")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One mail on disk: where its bytes are and what the mailbox says about it."""
+
+    key: str
+    folder: str
+    path: Path
+    modified: int
+    """Nanoseconds; together with key and size it tells whether the mail is still the same."""
+    size: int
+    start: int = 0
+    unread: bool | None = None
+    """None where only the mail itself can say (mbox)."""
+    envelope: bytes = b""
+    """The `From ` line of an mbox."""
+
+    def head(self) -> bytes:
+        """The first bytes of the mail, enough for its headers."""
+        return self._read(min(self.size, _MAX_HEAD))
+
+    def raw(self) -> bytes:
+        """The whole mail, up to `MAX_MAIL` bytes."""
+        return self._read(min(self.size, MAX_MAIL))
+
+    def _read(self, size: int) -> bytes:
+        with open_nofollow(self.path) as stream:
+            if self.envelope and os.fstat(stream.fileno()).st_mtime_ns != self.modified:
+                raise FileNotFoundError("the mbox has changed, so the mail may be elsewhere in it now")
+            stream.seek(self.start)
+            raw = stream.read(size)
+        return _QUOTED_FROM.sub(rb"\1", raw) if self.envelope else raw
+
+
+def open_nofollow(path: Path) -> BinaryIO:
+    """Open a file for reading unless it has become a link, which could lead out of the mailbox."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
+def is_mailbox(path: Path) -> bool:
+    """Whether there is mail here: an mbox file, a Maildir, or a folder with one of them in it."""
+    if path.is_file():
+        return _looks_like_mbox(path)
+    return path.is_dir() and next(_walk(path, "", 0), None) is not None
+
+
+def mailboxes(root: Path) -> list[tuple[str, Path]]:
+    """The folders of a mailbox by name: `INBOX`, `Archive`, `Archive/2026`."""
+    if root.is_file():
+        return [(INBOX, root)]
+    return list(_walk(root, "", 0))
+
+
+def stored(folder: str, path: Path) -> Iterator[Stored]:
+    """The mails of one folder, in no particular order."""
+    return _mbox(folder, path) if path.is_file() else _maildir(folder, path)
+
+
+def _walk(path: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
+    if _is_maildir(path):
+        yield name or INBOX, path
+    if depth >= _MAX_DEPTH:
+        return
+    for entry in sorted(_entries(path), key=lambda entry: entry.name):
+        if entry.is_dir(follow_symlinks=False) and entry.name not in ("cur", "new", "tmp"):
+            yield from _walk(Path(entry.path), _joined(name, entry.name), depth + 1)
+        elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(_MBOX_NAMES):
+            yield _joined(name, Path(entry.name).stem), Path(entry.path)
+
+
+def _joined(parent: str, name: str) -> str:
+    # Maildir++ writes the folder Archive/2026 as `.Archive.2026`.
+    own = name[1:].replace(".", "/") if name.startswith(".") else name
+    return f"{parent}/{own}" if parent else own
+
+
+def _entries(path: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_maildir(path: Path) -> bool:
+    return any(entry.name in ("cur", "new") and entry.is_dir(follow_symlinks=False) for entry in _entries(path))
+
+
+def _maildir(folder: str, path: Path) -> Iterator[Stored]:
+    for part in ("cur", "new"):
+        if (path / part).is_symlink():
+            continue
+        for entry in _entries(path / part):
+            if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
+                continue
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            key, _, flags = entry.name.partition(":2,")
+            unread = part == "new" or "S" not in flags
+            yield Stored(f"{folder}/{key}", folder, Path(entry.path), facts.st_mtime_ns, facts.st_size, unread=unread)
+
+
+def _looks_like_mbox(path: Path) -> bool:
+    try:
+        with open_nofollow(path) as stream:
+            start = stream.read(5)
+    except OSError:
+        return False
+    return start in (b"From ", b"")
+
+
+def _mbox(folder: str, path: Path) -> Iterator[Stored]:
+    with open_nofollow(path) as stream:
+        modified = os.fstat(stream.fileno()).st_mtime_ns
+        number, start, envelope, offset = 0, -1, b"", 0
+        after_blank, candidate = True, b""
+        for line in stream:
+            if candidate and _HEADER_LINE.match(line):
+                if start >= 0:
+                    size = offset - len(candidate) - start
+                    yield Stored(f"{folder}/{number}", folder, path, modified, size, start, None, envelope)
+                number, start, envelope = number + 1, offset, candidate
+            # A separator stands after an empty line and before a header; "From " elsewhere is part of a sentence.
+            candidate = line if after_blank and line.startswith(b"From ") else b""
+            after_blank = line in (b"\n", b"\r\n")
+            offset += len(line)
+        if start >= 0:
+            yield Stored(f"{folder}/{number}", folder, path, modified, offset - start, start, None, envelope)

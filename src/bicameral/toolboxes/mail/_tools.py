@@ -1,0 +1,101 @@
+"""The mail tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Annotated
+
+from bicameral.errors import Place, ToolError
+from bicameral.tools import Folders, Surroundings, Tool, Toolbox, tool
+from bicameral.types import Id
+
+from ._bodies import numbered
+from ._mailbox import Mailbox
+from ._records import Mail
+from ._send import send
+from ._settings import MailSettings
+
+_MAX_LIMIT = 1000
+
+
+def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
+    mailbox = Mailbox(surroundings.folders, settings.folder)
+
+    @tool(effect="read", timeout=60)
+    def search_mail(
+        text: Annotated[str, "words in subject or body"] = "",
+        sender: Annotated[str, "address or name"] = "",
+        subject: str = "",
+        since: date | None = None,
+        before: date | None = None,
+        unread: Annotated[bool, "only unread"] = False,
+        folder: str = "",
+        limit: int = 50,
+    ) -> list[Mail]:
+        """Find mails that match all given filters, newest first."""
+        if not 0 <= limit <= _MAX_LIMIT:
+            raise ToolError(
+                "mail.bad-limit", f"limit is {limit}", place=Place(argument="limit"), expected=f"0 to {_MAX_LIMIT}"
+            )
+        return mailbox.search(
+            text=text,
+            sender=sender,
+            subject=subject,
+            since=since,
+            before=before,
+            unread=unread,
+            folder=folder,
+            limit=limit,
+        )
+
+    @tool(effect="read")
+    def read_mail(id: Id) -> Mail:
+        """Read one mail by its id."""
+        return mailbox.read(id)
+
+    @tool(
+        effect="send",
+        # A connection, a greeting, a login and a mail may each take the whole timeout of the server.
+        timeout=120,
+        purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
+        words=("send", "mail", "email", "forward", "reply", "tell", "notify", "write to"),
+    )
+    def send_mail(
+        to: Annotated[Sequence[str], "addresses"],
+        subject: str,
+        body: str,
+        cc: Sequence[str] = (),
+        attachments: Annotated[Sequence[str], "file paths"] = (),
+    ) -> None:
+        """Send a mail."""
+        send(settings, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+
+    @tool(
+        effect="write",
+        timeout=60,
+        purpose={"id": "selects", "name": "directs", "folder": "directs"},
+        words=("save", "download", "store", "keep", "put", "extract"),
+    )
+    def save_attachment(id: Id, name: str, folder: str = ".") -> Annotated[str, "path"]:
+        """Save an attachment of a mail into a folder; gives the path."""
+        return _save(surroundings.folders, folder, name, mailbox.attachment(id, name))
+
+    return [search_mail, read_mail, send_mail, save_attachment]
+
+
+def _save(folders: Folders, folder: str, name: str, content: bytes) -> str:
+    """Write under a name that is free: a stranger's attachment never replaces a file."""
+    for copy in range(1, 1000):
+        path = f"{folder}/{name if copy == 1 else numbered(name, copy)}"
+        try:
+            folders.write_atomic(path, content, replace=False)
+        except ToolError as error:
+            if error.code != "files.exists":
+                raise
+        else:
+            return folders.shown(folders.writing(path))
+    raise ToolError("mail.exists", f"there are too many files like {name!r} in {folder!r}")
+
+
+toolbox: Toolbox[MailSettings] = Toolbox("mail", "Search, read and send mail, save attachments.", MailSettings, _build)

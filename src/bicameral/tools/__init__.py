@@ -1,0 +1,70 @@
+"""Tools: what a plan can do to the world, each with typed arguments, a typed result and a declared effect.
+
+Typed Python functions come in by `@tool`, commands by a manifest or by their own `--describe`; toolboxes group
+them. Out goes a `Registry`: the only tools that a plan can name. Commands run confined (no shell, only the files
+and limits they were given); where the kernel cannot confine they refuse to run.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._folders import Folders
+from ._python import tool
+from ._registry import Registry
+from ._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, Purpose, Tool
+from ._toolbox import Settings, Surroundings, Toolbox
+
+if TYPE_CHECKING:
+    from ._command import command_tools
+    from ._describe import CommandSettings, describe_tool
+    from ._loading import installed_toolboxes, load_file, load_toolbox, load_toolboxes
+    from ._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
+    from ._sandbox import Completed, Confinement, confinement_problem, run_confined
+
+__all__ = [
+    "CHANGING",
+    "EFFECTS",
+    "PURPOSES",
+    "REQUIRED",
+    "Argument",
+    "CommandSettings",
+    "Completed",
+    "Confinement",
+    "Effect",
+    "Folders",
+    "Manifest",
+    "Purpose",
+    "Registry",
+    "Settings",
+    "Surroundings",
+    "Tool",
+    "Toolbox",
+    "command_tools",
+    "confinement_problem",
+    "describe_tool",
+    "installed_toolboxes",
+    "load_file",
+    "load_toolbox",
+    "load_toolboxes",
+    "manifest_schema",
+    "parse_manifest",
+    "read_manifest",
+    "run_confined",
+    "tool",
+]
+
+# Commands, manifests and packages are looked at only where somebody asks for them, so that `import bicameral` is quick.
+_LATER = {
+    "_command": ("command_tools",),
+    "_describe": ("CommandSettings", "describe_tool"),
+    "_loading": ("installed_toolboxes", "load_file", "load_toolbox", "load_toolboxes"),
+    "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
+    "_sandbox": ("Completed", "Confinement", "confinement_problem", "run_confined"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

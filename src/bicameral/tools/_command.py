@@ -1,0 +1,191 @@
+"""Tools from manifests: build the argv, give the command exactly its files, run it confined, read what it prints."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bicameral.errors import ToolError, nearest
+from bicameral.types import OptionalType
+
+from ._argv import Element, Group, Template, Value, fill
+from ._command_files import CommandFiles
+from ._command_results import parse_result
+from ._folders import Folders
+from ._manifest import Manifest, ToolSpec
+from ._manifest_rules import argument_type, result_type, template
+from ._sandbox import MIB, PATH, Completed, Confinement, Probe, confinement_problem, require_confinement, run_confined
+from ._tool import CHANGING, REQUIRED, Argument, Tool
+
+_COMPLAINT_LINES = 8
+_COMPLAINT_CHARACTERS = 1200
+
+
+def command_tools(manifest: Manifest, folders: Folders, *, probe: Probe = confinement_problem) -> list[Tool]:
+    """The tools of a manifest; what they read and write stays inside `folders`."""
+    return [command_tool(spec, folders, program=None, probe=probe) for spec in manifest.tools]
+
+
+def command_tool(
+    spec: ToolSpec, folders: Folders, *, program: Sequence[str] | None, probe: Probe = confinement_problem
+) -> Tool:
+    """One tool. `program` is the beginning of the argv, where the template itself does not name the program."""
+    parsed = template(spec)
+    start = [program_path(_name_of(parsed[0]))] if program is None else list(program)
+    command = _Command(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
+    usual = "directs" if spec.effect in CHANGING else "selects"
+    return Tool(
+        name=spec.name,
+        doc=spec.doc,
+        arguments=tuple(
+            Argument(
+                name,
+                OptionalType(argument_type(each)) if each.optional else argument_type(each),
+                each.doc,
+                None if each.optional else REQUIRED if each.default is None else each.default,
+                each.purpose or usual,
+            )
+            for name, each in spec.arguments.items()
+        ),
+        result=result_type(spec),
+        effect=spec.effect,
+        run=command.run,
+        timeout=spec.timeout,
+        idempotent=spec.effect in ("pure", "read") if spec.idempotent is None else spec.idempotent,
+        version=spec.version,
+        words=tuple(spec.words),
+    )
+
+
+def program_path(name: str) -> str:
+    """Where a program is: an absolute path as it is, a bare name in the system's folders."""
+    if "/" in name and not name.startswith("/"):
+        raise ToolError(
+            "tools.command-not-found",
+            f"{name!r} is relative, so it depends on the folder one happens to be in",
+            expected="a bare name such as 'wc', or an absolute path",
+        )
+    found = shutil.which(name, path=PATH)
+    if found is None:
+        elsewhere = shutil.which(name)
+        raise ToolError(
+            "tools.command-not-found",
+            f"there is no program {name!r}" + ("" if name.startswith("/") else f" in {PATH.replace(':', ', ')}"),
+            nearest=None if name.startswith("/") else nearest(name, _programs()),
+            fix=f"It is at {elsewhere}: write that path in the manifest, and what else it needs under `needs`."
+            if elsewhere and not name.startswith("/")
+            else "Install it, or leave the tool out.",
+        )
+    return found
+
+
+def own_files(start: Sequence[str]) -> list[Path]:
+    """The program and, for an interpreter, its script: what must be readable for it to start at all."""
+    return [Path(element) for element in start if os.path.isabs(element) and os.path.isfile(element)]
+
+
+def _programs() -> Iterable[str]:
+    for folder in PATH.split(":"):
+        if os.path.isdir(folder):
+            yield from os.listdir(folder)
+
+
+def _name_of(element: Element | Group) -> str:
+    if isinstance(element, Group):
+        raise ToolError("tools.bad-manifest", "no argument can choose the program")
+    return "".join(part for part in element if isinstance(part, str))
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A command ready to be called."""
+
+    spec: ToolSpec
+    template: Template
+    start: tuple[str, ...]
+    folders: Folders
+    probe: Probe
+
+    async def run(self, arguments: Mapping[str, Any]) -> object:
+        require_confinement(self.probe)
+        with ExitStack() as stack:
+            files = CommandFiles(self.spec, self.folders, stack)
+            values: dict[str, Value] = await asyncio.to_thread(files.resolve, arguments)
+            argv = [*self.start, *fill(self.template, values, fixed=self._fixed())]
+            done = await run_confined(argv, self._confinement(files), stdin=self._stdin(arguments), probe=self.probe)
+            self._check(done)
+            result = parse_result(self.spec, done.stdout)
+            await asyncio.to_thread(files.keep)
+        return result
+
+    def _fixed(self) -> set[str]:
+        return {name for name, argument in self.spec.arguments.items() if argument.type == "literal"}
+
+    def _stdin(self, arguments: Mapping[str, Any]) -> bytes:
+        given = arguments.get(self.spec.stdin) if self.spec.stdin else None
+        if given is None:
+            return b""
+        text = given if isinstance(given, str) else "".join(f"{line}\n" for line in given)
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            raise ToolError(
+                "tools.bad-argument", f"{self.spec.stdin!r} is not Unicode text that can be written as UTF-8"
+            ) from None
+
+    def _confinement(self, files: CommandFiles) -> Confinement:
+        spec, limits = self.spec, self.spec.limits
+        network = spec.network if isinstance(spec.network, list) else ["*:*"] if spec.network else []
+        return Confinement(
+            read=(*own_files(self.start), *map(Path, spec.needs), *files.read),
+            write=tuple(files.write),
+            network=tuple(network),
+            timeout=spec.timeout,
+            memory=limits.memory_mb * MIB,
+            output=limits.output_kb * 1024,
+            processes=limits.processes,
+            environment=spec.env | files.environment,
+            folder=self.folders.base,
+        )
+
+    def _check(self, done: Completed) -> None:
+        name, limits = self.spec.name, self.spec.limits
+        match done.ended:
+            case "exited" if done.exit_code in self.spec.ok_exit_codes:
+                return
+            case "exited":
+                code = done.exit_code
+                how = f"ended with signal {-code}" if code < 0 else f"failed with exit code {code}"
+                raise ToolError("tools.command-failed", f"{name!r} {how}{_complaint(done.stderr)}")
+            case "not-started":
+                raise ToolError("tools.cannot-start", f"{name!r} could not be started{_complaint(done.stderr)}")
+            case "timeout":
+                raise ToolError(
+                    "tools.command-timeout",
+                    f"{name!r} was killed after {self.spec.timeout:g} seconds{_complaint(done.stderr)}",
+                    fix="Give it less to do, or raise `timeout` in its manifest.",
+                )
+            case "output":
+                raise ToolError(
+                    "tools.output-too-large",
+                    f"{name!r} was killed because it printed more than {limits.output_kb:,} kB",
+                    fix="Ask for less, or raise `limits.output_kb` in its manifest.",
+                )
+            case "killed" | "stopped":
+                raise ToolError(
+                    "tools.command-killed",
+                    f"{name!r} was killed, most likely because it went over its {limits.memory_mb:,} MB of memory",
+                    fix="Give it less to do, or raise `limits.memory_mb` in its manifest.",
+                )
+
+
+def _complaint(stderr: bytes) -> str:
+    text = "\n".join(stderr.decode(errors="replace").strip().splitlines()[-_COMPLAINT_LINES:])
+    printable = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return f": {printable[-_COMPLAINT_CHARACTERS:]}" if printable else ""

@@ -1,0 +1,277 @@
+"""Which files tools may touch. Nothing outside the configured folders can be reached, whatever the path says."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os.path import realpath
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from bicameral.errors import ToolError, nearest
+
+from . import _folder_writes as writes
+from ._folder_errors import checked_text, failure, is_folder, quoted
+from ._folder_text import decoded, encoded
+from ._folder_walk import entry, info, listing, open_file
+
+MAX_BYTES = 64 * 1024 * 1024
+_NAMES_LOOKED_AT = 10_000
+
+Use = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file met while listing a folder."""
+
+    path: Path
+    info: os.stat_result
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders that may be read and those that may be written; relative paths start at `base`.
+
+    A path is first resolved, links and all, and held against the folders; then it is opened one name at a time
+    without following any link. So a link may lead from one place inside to another, and none leads out, also not
+    one that is put there between the check and the use. The folders themselves are resolved once, here.
+    """
+
+    base: Path
+    read: tuple[Path, ...]
+    write: tuple[Path, ...] = ()
+
+    @classmethod
+    def of(cls, base: Path, *, read: Iterable[Path], write: Iterable[Path] = ()) -> Folders:
+        return cls(base, tuple(read), tuple(write))
+
+    def __post_init__(self) -> None:
+        base = Path(realpath(os.path.expanduser(self.base)))
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "read", tuple(Path(realpath(base / os.path.expanduser(one))) for one in self.read))
+        object.__setattr__(self, "write", tuple(Path(realpath(base / os.path.expanduser(one))) for one in self.write))
+
+    # Where a path leads
+
+    def reading(self, path: str) -> Path:
+        """Where this path leads, if that may be read and is there."""
+        real = self._locate(path, "read")
+        with self._telling(path, real, "read"), entry(real) as at:
+            if info(at) is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return real
+
+    def writing(self, path: str) -> Path:
+        """Where this path leads, if that may be written; it need not be there yet."""
+        return self._locate(path, "write")
+
+    def shown(self, path: Path) -> str:
+        """A path as plans and people write it: relative to the base where that is possible."""
+        text = str(path.relative_to(self.base) if path.is_relative_to(self.base) else path)
+        return os.fsencode(text).decode(errors="replace")
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file (not a folder) that may be read."""
+        real = self._locate(path, "read")
+        try:
+            with entry(real) as at:
+                found = info(at)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise self._told(error, path, real, "read") from None
+        return found is not None and stat.S_ISREG(found.st_mode)
+
+    def is_folder(self, path: str, use: Use = "read") -> bool:
+        """Whether there is a folder that may be used so."""
+        return self._locate(path, use).is_dir()
+
+    # Reading
+
+    def open_read(self, path: str) -> BinaryIO:
+        """Open a file for reading; pipes and devices are refused without waiting for them."""
+        real = self._locate(path, "read")
+        with self._telling(path, real, "read"), entry(real) as at:
+            return os.fdopen(open_file(at, path), "rb")
+
+    def read_bytes(self, path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
+        """The whole file, if it is not larger than `max_bytes`."""
+        with self.open_read(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            # The size is only what the system says now: a growing file is cut off at the same limit.
+            raw = file.read(max_bytes + 1) if size <= max_bytes else b""
+        if size > max_bytes or len(raw) > max_bytes:
+            raise ToolError(
+                "files.too-large",
+                f"{quoted(path)} is larger than {max_bytes:,} bytes",
+                fix="Use a smaller file or raise `max_bytes` of the toolbox in bicameral.toml.",
+            )
+        return raw
+
+    def read_text(self, path: str, *, max_bytes: int = MAX_BYTES) -> str:
+        """The whole file as UTF-8 text."""
+        return decoded(self.read_bytes(path, max_bytes=max_bytes), path)
+
+    def files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[FoundFile]:
+        """The files in a folder that may be read, in the order of their names; links to folders are not entered."""
+        top = self._locate(folder, "read")
+        waiting = [top]
+        while waiting:
+            here = waiting.pop()
+            folders: list[Path] = []
+            for path, found in self._entries(folder if here == top else self.shown(here), here):
+                if stat.S_ISDIR(found.st_mode):
+                    folders.append(path)
+                elif stat.S_ISREG(found.st_mode):
+                    yield FoundFile(path, found)
+            if recursive:
+                waiting.extend(reversed(folders))
+
+    def _entries(self, shown: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
+        entries: list[tuple[Path, os.stat_result]] = []
+        with self._telling(shown, folder, "read"), listing(folder) as names:
+            for name in sorted(names, key=lambda each: each.name):
+                path = folder / name.name
+                found = self._linked(path) if name.is_symlink() else _still_there(name)
+                if found is not None:
+                    entries.append((path, found))
+        return entries
+
+    def _linked(self, path: Path) -> os.stat_result | None:
+        """The file that a link leads to, if it leads to one that may be read."""
+        try:
+            real = Path(realpath(path))
+            if self._root(real, "read") is None:
+                return None
+            with entry(real) as at:
+                found = info(at)
+        except OSError:
+            return None
+        return found if found is not None and stat.S_ISREG(found.st_mode) else None
+
+    # Writing
+
+    def write_atomic(self, path: str, content: bytes, *, replace: bool = True) -> None:
+        """Make a file hold exactly these bytes, or leave everything as it was; folders on the way are made."""
+        real = self._locate(path, "write")
+        if path.endswith(("/", os.sep)):
+            raise is_folder(path)
+        with self._telling(path, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+            writes.put(at, [content], path, replace=replace)
+
+    def write_text(self, path: str, text: str) -> None:
+        """Make a file hold exactly this text, as UTF-8."""
+        self.write_atomic(path, encoded(text, path))
+
+    def append(self, path: str, content: bytes, *, new_line: bool = False) -> None:
+        """Add bytes at the end of a file (after a line end, if asked), or make the file."""
+        real = self._locate(path, "write")
+        with self._telling(path, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+            writes.append(at, content, path, new_line=new_line)
+
+    def append_line(self, path: str, text: str) -> None:
+        """Add text at the end of a file, on a line of its own."""
+        self.append(path, encoded(text, path), new_line=True)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file to a name that is not in use."""
+        real = self._locate(target, "write")
+        with self.open_read(source) as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
+            with self._telling(target, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+                writes.put(at, writes.chunks_of(file), target, replace=False, mode=mode)
+
+    def move(self, source: str, target: str) -> None:
+        """Move a file, which must be allowed to be read and written, to a name that is not in use."""
+        self._locate(source, "read", follow=False)
+        real, goal = self._locate(source, "write", follow=False), self._locate(target, "write")
+        with self._telling(source, real, "read"), entry(real) as at:
+            create_from = self._root(goal, "write")
+            with self._telling(target, goal, "write"), entry(goal, create_from=create_from) as to:
+                try:
+                    writes.move(at, to, source, target)
+                except FileNotFoundError as error:
+                    raise self._told(error, source, real, "read") from None
+
+    def delete(self, path: str) -> None:
+        """Delete a file. A link is deleted itself; a folder is refused."""
+        real = self._locate(path, "write", follow=False)
+        with self._telling(path, real, "write"), entry(real) as at:
+            writes.delete(at, path)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those on the way to it."""
+        real = self._locate(path, "write")
+        with self._telling(path, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+            writes.make_folder(at, path)
+
+    # The guard itself
+
+    def _locate(self, path: str, use: Use, *, follow: bool = True) -> Path:
+        text = checked_text(path)
+        text = os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
+        spelled = os.path.normpath(os.path.join(self.base, text))
+        folder, name = os.path.split(spelled)
+        try:
+            real = Path(realpath(spelled)) if follow else Path(realpath(folder), name)
+        except OSError as error:  # a link that vanishes while it is read
+            raise failure(error, path) from None
+        if self._root(real, use) is None:
+            raise self._outside(path, use)
+        return real
+
+    def _root(self, real: Path, use: Use) -> Path | None:
+        """The outermost allowed folder that this path lies in."""
+        roots = [root for root in (self.read if use == "read" else self.write) if real.is_relative_to(root)]
+        return min(roots, key=lambda root: len(root.parts), default=None)
+
+    def _outside(self, path: str, use: Use) -> ToolError:
+        allowed = self.read if use == "read" else self.write
+        verb = "read" if use == "read" else "written"
+        return ToolError(
+            "files.outside",
+            f"{quoted(path)} leads outside the folders that may be {verb}",
+            expected="a path in " + ", ".join(map(str, allowed)) if allowed else "nothing: no folder is allowed",
+            fix=f'To allow a folder, add it to `[folders] {use} = ["..."]` in bicameral.toml.',
+        )
+
+    @contextmanager
+    def _telling(self, path: str, real: Path, use: Use) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._told(error, path, real, use) from None
+
+    def _told(self, error: OSError, path: str, real: Path, use: Use) -> ToolError:
+        if error.errno == errno.ELOOP:
+            return self._outside(path, use)
+        told = failure(error, path)
+        if error.errno == errno.ENOENT:
+            told.nearest = self._nearest(real)
+        return told
+
+    def _nearest(self, real: Path) -> str | None:
+        """The name that was probably meant, in the deepest folder on the way that is there and may be read."""
+        for folder in real.parents:
+            if self._root(folder, "read") is None:
+                return None
+            try:
+                with listing(folder) as found:
+                    names = [each.name for each, _ in zip(found, range(_NAMES_LOOKED_AT), strict=False)]
+            except OSError:
+                continue
+            close = nearest(real.relative_to(folder).parts[0], names)
+            return self.shown(folder / close) if close else None
+        return None
+
+
+def _still_there(name: os.DirEntry[str]) -> os.stat_result | None:
+    try:
+        return name.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None

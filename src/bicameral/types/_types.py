@@ -1,0 +1,267 @@
+"""The types of values in plans, and the few questions one asks of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool | None
+
+
+class Type:
+    """The type of a value in a plan; `str(type)` is how a plan writes it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StrType(Type):
+    """Text; `format` names a narrower kind such as 'path', 'email' or 'url'."""
+
+    format: str | None = None
+
+    def __str__(self) -> str:
+        return "str"
+
+
+@dataclass(frozen=True, slots=True)
+class IntType(Type):
+    def __str__(self) -> str:
+        return "int"
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType(Type):
+    """A number: every int is one too."""
+
+    def __str__(self) -> str:
+        return "float"
+
+
+@dataclass(frozen=True, slots=True)
+class BoolType(Type):
+    def __str__(self) -> str:
+        return "bool"
+
+
+@dataclass(frozen=True, slots=True)
+class DateType(Type):
+    def __str__(self) -> str:
+        return "date"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeType(Type):
+    def __str__(self) -> str:
+        return "time"
+
+
+@dataclass(frozen=True, slots=True)
+class DateTimeType(Type):
+    def __str__(self) -> str:
+        return "datetime"
+
+
+@dataclass(frozen=True, slots=True)
+class DurationType(Type):
+    """A length of time: what lies between two datetimes or two dates."""
+
+    def __str__(self) -> str:
+        return "timedelta"
+
+
+@dataclass(frozen=True, slots=True)
+class NullType(Type):
+    def __str__(self) -> str:
+        return "None"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyType(Type):
+    """Nothing is known before the run; uses are checked while it runs."""
+
+    def __str__(self) -> str:
+        return "Any"
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralType(Type):
+    """One of a few given texts."""
+
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "Literal[" + ", ".join(repr(value) for value in self.values) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(Type):
+    item: Type
+
+    def __str__(self) -> str:
+        return f"list[{self.item}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType(Type):
+    items: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return "tuple[" + ", ".join(map(str, self.items)) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class DictType(Type):
+    """A dict with text keys that are not known before the run."""
+
+    value: Type
+
+    def __str__(self) -> str:
+        return f"dict[str, {self.value}]"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType(Type):
+    item: Type
+
+    def __str__(self) -> str:
+        return f"{self.item} | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named part of a record."""
+
+    name: str
+    type: Type
+    doc: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType(Type):
+    """A dict whose fields are known before the run: it has these and no others, and one that is optional may be
+    left out. Two records with the same fields are the same type, whatever their names."""
+
+    fields: tuple[Field, ...]
+    name: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return self.name or "{" + ", ".join(f"{f.name!r}: {f.type}" for f in self.fields) + "}"
+
+    def get(self, name: str) -> Type | None:
+        """The type of one field, or None if there is no such field."""
+        return next((each.type for each in self.fields if each.name == name), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.fields)
+
+
+STR, INT, FLOAT, BOOL = StrType(), IntType(), FloatType(), BoolType()
+DATE, TIME, DATETIME, DURATION = DateType(), TimeType(), DateTimeType(), DurationType()
+NULL, ANY = NullType(), AnyType()
+
+
+def optional(item: Type) -> Type:
+    """`item | None`, without nesting."""
+    return item if isinstance(item, OptionalType | NullType | AnyType) else OptionalType(item)
+
+
+def assignable(source: Type, target: Type) -> bool:
+    """Whether a value of type `source` may stand where `target` is wanted."""
+    match source, target:
+        case (AnyType(), _) | (_, AnyType()):
+            return True
+        case (NullType(), OptionalType() | NullType()):
+            return True
+        case (OptionalType(item=inner), OptionalType(item=wanted)):
+            return assignable(inner, wanted)
+        case (_, OptionalType(item=wanted)):
+            return assignable(source, wanted)
+        case (StrType() | LiteralType(), StrType()):
+            return True
+        case (LiteralType(values=given), LiteralType(values=wanted)):
+            return set(given) <= set(wanted)
+        case (IntType() | FloatType(), FloatType()):
+            return True
+        case (ListType(item=given), ListType(item=wanted)):
+            return assignable(given, wanted)
+        case (TupleType(items=given), TupleType(items=wanted)):
+            return len(given) == len(wanted) and all(map(assignable, given, wanted))
+        case (TupleType(items=given), ListType(item=wanted)):
+            return all(assignable(item, wanted) for item in given)
+        case (DictType(value=given), DictType(value=wanted)):
+            return assignable(given, wanted)
+        case (RecordType(fields=given), DictType(value=wanted)):
+            return all(assignable(each.type, wanted) for each in given)
+        case (RecordType() as given, RecordType() as wanted):
+            return set(given.names) <= set(wanted.names) and all(_has_field(given, each) for each in wanted.fields)
+        case _:
+            return source == target
+
+
+def _has_field(record: RecordType, wanted: Field) -> bool:
+    given = record.get(wanted.name)
+    return isinstance(wanted.type, OptionalType) if given is None else assignable(given, wanted.type)
+
+
+def join(left: Type, right: Type) -> Type | None:
+    """The smallest type that both fit, or None if they have nothing in common."""
+    if left == right:
+        return left
+    match left, right:
+        case (AnyType(), _) | (_, AnyType()):
+            return ANY
+        case (NullType(), other) | (other, NullType()):
+            return optional(other)
+        case (OptionalType(item=inner), other) | (other, OptionalType(item=inner)):
+            joined = join(inner, other.item if isinstance(other, OptionalType) else other)
+            return optional(joined) if joined else None
+        case (LiteralType(values=some), LiteralType(values=more)):
+            return LiteralType(tuple(dict.fromkeys(some + more)))
+        case (StrType() | LiteralType(), StrType() | LiteralType()):
+            return STR
+        case (IntType() | FloatType(), IntType() | FloatType()):
+            return FLOAT
+        case (TupleType(items=some), TupleType(items=more)) if len(some) == len(more):
+            joined_items = [join(*pair) for pair in zip(some, more, strict=True)]
+            return TupleType(tuple(each for each in joined_items if each)) if all(joined_items) else None
+        case (RecordType() as some, RecordType() as more) if set(some.names) == set(more.names):
+            return _join_fields(some, more)
+        case (ListType() | TupleType(), ListType() | TupleType()):
+            joined = _join_all(_inside(left) + _inside(right))
+            return ListType(joined) if joined else None
+        case (DictType() | RecordType(), DictType() | RecordType()):
+            joined = _join_all(_inside(left) + _inside(right))
+            return DictType(joined) if joined else None
+        case _:
+            return None
+
+
+def _join_fields(some: RecordType, more: RecordType) -> Type | None:
+    fields: list[Field] = []
+    for each in some.fields:
+        joined = join(each.type, more.get(each.name) or ANY)
+        if joined is None:
+            return None
+        fields.append(Field(each.name, joined, each.doc))
+    return RecordType(tuple(fields), some.name if some.name == more.name else "")
+
+
+def _inside(type_: Type) -> tuple[Type, ...]:
+    match type_:
+        case ListType(item=inner) | DictType(value=inner):
+            return (inner,)
+        case TupleType(items=items):
+            return items
+        case RecordType(fields=fields):
+            return tuple(each.type for each in fields)
+        case _:
+            return ()
+
+
+def _join_all(types: tuple[Type, ...]) -> Type | None:
+    """The smallest type that all fit; of none at all, Any."""
+    found: Type | None = types[0] if types else ANY
+    for each in types[1:]:
+        found = join(found, each) if found else None
+    return found

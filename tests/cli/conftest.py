@@ -1,0 +1,22 @@
+"""The world that the command line's tests work in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_world import MAIL, World
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+    monkeypatch.setenv("BICAMERAL_MODELS", str(tmp_path / "models"))
+    for variable in ("BICAMERAL_CONFIG", "BICAMERAL_DEBUG", "BICAMERAL_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "mail.txt").write_text(MAIL)
+    return World(folder)

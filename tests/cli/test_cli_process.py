@@ -1,0 +1,127 @@
+"""The command line as a real process: speed, streams, exit codes, completion, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_world import PLAN, World
+
+PROGRAM = str(Path(sys.executable).with_name("bicameral"))
+
+
+def called(*words: str, stdin: str = "", **options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *words], input=stdin, capture_output=True, text=True, timeout=60, env={**os.environ, **options}
+    )
+
+
+def test_help_comes_at_once_and_imports_nothing_heavy(world: World) -> None:
+    called("--help")
+    times: list[float] = []
+    for _ in range(3):
+        started = time.perf_counter()
+        assert "explain" in called("--help").stdout
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.5
+    loaded = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bicameral.cli", "--help"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    ).stderr
+    assert not re.search(r"\| +(pydantic|rich|httpx|xllamacpp|huggingface_hub|sandlock)$", loaded, re.MULTILINE)
+
+
+def test_with_json_standard_output_is_one_object_whatever_happens(world: World) -> None:
+    world.write("good.py", PLAN)
+    world.write("bad.py", "answer(x)\n")
+    for words, code in (
+        (["run", "--plan", "good.py", "--json"], 0),
+        (["run", "--plan", "bad.py", "--json"], 3),
+        (["run", "--plan", "gone.py", "--json"], 2),
+        (["run", "--json"], 2),
+        (["run", "--nonsense", "--json"], 2),
+        (["nonsense", "--json"], 2),
+        (["runs", "show", "nope", "--json"], 2),
+    ):
+        done = called(*words)
+        assert done.returncode == code, (words, done.stderr)
+        assert isinstance(json.loads(done.stdout), dict), words
+        assert "Traceback" not in done.stderr
+
+
+def test_an_answer_can_be_piped(world: World) -> None:
+    world.write("p.py", PLAN)
+    assert called("run", "--plan", "p.py").stdout == "invoice 7 is open\ninvoice 9 is paid\n"
+
+
+def test_a_reader_that_goes_away_is_no_traceback(world: World) -> None:
+    world.write("p.py", "answer([str(n) for n in range(50000)])\n")
+    done = subprocess.run(
+        ["sh", "-c", f"{PROGRAM} run --plan p.py | head -1"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "0\n"
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_there_is_no_colour_where_there_is_no_terminal(world: World) -> None:
+    world.write("p.py", PLAN)
+    done = called("run", "--plan", "p.py")
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_is_one_for_that_shell(world: World, shell: str) -> None:
+    done = called("completion", shell)
+    assert done.returncode == 0
+    assert "_BICAMERAL_COMPLETE" in done.stdout
+    if shutil.which(shell):
+        checked = subprocess.run([shell, "-n"], input=done.stdout, capture_output=True, text=True, timeout=30)
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_the_shell_is_told_commands_tools_and_models(world: World) -> None:
+    def completed(words: str, position: int) -> list[str]:
+        variables = {"_BICAMERAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(position)}
+        return [line.partition(",")[2] for line in called(**variables).stdout.splitlines()]
+
+    assert completed("bicameral ru", 1) == ["run", "runs"]
+    assert completed("bicameral tools show gr", 3) == ["grep", "group_rows"]
+    assert "1.5b" in completed("bicameral models pull 1", 3)
+
+
+def test_ctrl_c_leaves_a_truthful_record(world: World) -> None:
+    world.write(
+        "slow.py",
+        "import asyncio\nfrom bicameral import tool\n\n@tool(effect='read')\n"
+        "async def wait_long(seconds: int) -> int:\n    await asyncio.sleep(seconds)\n    return seconds\n",
+    )
+    world.write("bicameral.toml", '[toolboxes]\nuse = ["files"]\nfiles = ["slow.py"]\n')
+    world.write("p.py", 'write_text("a.txt", "x")\nn = wait_long(50)\nanswer(n)\n')
+    with subprocess.Popen(
+        [PROGRAM, "run", "--plan", "p.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        deadline = time.monotonic() + 30
+        while not (world.folder / "a.txt").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(0.3)
+        running.send_signal(signal.SIGINT)
+        out, told = running.communicate(timeout=30)
+    assert running.returncode == 130, told
+    assert out == ""
+    assert "stopped after" in told
+    assert "done before that: write_text" in told
+    assert "in flight" in told
+    assert "step 1" in told
+    assert json.loads(called("runs", "list", "--json").stdout)["runs"][0]["status"] == "stopped"

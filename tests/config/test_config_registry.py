@@ -1,0 +1,150 @@
+"""The tools that a configuration names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bicameral.config import Config, load_config, open_cache, open_journal, open_models, open_registry
+from bicameral.errors import BicameralError, ConfigError, ToolError
+
+
+def configured(base: Path, text: str) -> Config:
+    (base / "bicameral.toml").write_text(text, encoding="utf-8")
+    return load_config(base=base, environment={})
+
+
+def refused(config: Config) -> BicameralError:
+    with pytest.raises(BicameralError) as caught:
+        open_registry(config)
+    return caught.value
+
+
+def test_the_defaults_give_the_whole_standard_toolbox(tmp_path: Path) -> None:
+    registry = open_registry(Config.defaults(tmp_path))
+    assert {tool.toolbox for tool in registry} == {"files", "lines", "tables", "mail", "calendar", "web", "clock"}
+    assert {"read_lines", "sort_lines", "read_csv", "search_mail", "list_events", "fetch_page", "today"} <= set(
+        registry.names
+    )
+
+
+def test_only_the_toolboxes_that_are_named_are_there(tmp_path: Path) -> None:
+    registry = open_registry(configured(tmp_path, '[toolboxes]\nuse = ["lines"]\n'))
+    assert {tool.toolbox for tool in registry} == {"lines"}
+
+
+async def test_tools_reach_the_configured_folders_and_no_others(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "a.txt").write_text("hello")
+    registry = open_registry(configured(tmp_path, '[folders]\nread = ["inside"]\nwrite = []\n'))
+    assert await registry["read_text"].call({"path": "inside/a.txt"}) == "hello"
+    for tool, arguments in (
+        ("read_text", {"path": "outside/a.txt"}),
+        ("read_text", {"path": "inside/../outside/a.txt"}),
+        ("write_text", {"path": "inside/b.txt", "text": "x"}),
+    ):
+        with pytest.raises(ToolError):
+            await registry[tool].call(arguments)
+    assert not (inside / "b.txt").exists()
+
+
+def test_an_unknown_toolbox_is_refused_with_its_line(tmp_path: Path) -> None:
+    error = refused(configured(tmp_path, 'profile = "small"\n[toolboxes]\nuse = ["line"]\n'))
+    assert (error.code, error.nearest) == ("tools.unknown-toolbox", "lines")
+    assert error.place is not None
+    assert error.place.line == 3
+
+
+def test_settings_of_no_toolbox_are_refused(tmp_path: Path) -> None:
+    error = refused(configured(tmp_path, '[toolbox.mial]\nfolder = "x"\n'))
+    assert (error.code, error.nearest) == ("config.unknown-key", "mail")
+    assert error.place is not None
+    assert error.place.line == 1
+
+
+def test_an_unknown_setting_of_a_toolbox_is_refused_with_its_line(tmp_path: Path) -> None:
+    error = refused(configured(tmp_path, '[toolbox.mail]\nfolder = "x"\nadress = "me@example.com"\n'))
+    assert isinstance(error, ConfigError)
+    assert (error.code, error.nearest) == ("config.unknown-key", "address")
+    assert error.place is not None
+    assert error.place.line == 3
+
+
+def test_a_setting_deep_inside_a_toolbox_is_refused_with_its_name(tmp_path: Path) -> None:
+    error = refused(configured(tmp_path, '[toolbox.mail]\nsmtp = { host = "h", tls = "maybe" }\n'))
+    assert error.code == "config.wrong-type"
+    assert "toolbox.mail.smtp.tls" in error.message
+
+
+def test_settings_that_do_not_go_together_are_refused_in_the_toolboxs_words(tmp_path: Path) -> None:
+    error = refused(configured(tmp_path, '[toolbox.mail]\nsmtp = { host = "h", user = "me" }\n'))
+    assert error.code == "config.wrong-value"
+    assert "password_env" in str(error)
+
+
+def test_ones_own_tools_are_loaded_from_files(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from bicameral import tool\n\n@tool(effect='pure')\ndef shout(text: str) -> str:\n"
+        "    'Upper case.'\n    return text.upper()\n"
+    )
+    registry = open_registry(configured(tmp_path, '[toolboxes]\nuse = ["lines"]\nfiles = ["mine.py"]\n'))
+    assert registry["shout"].toolbox == "mine"
+
+
+def test_a_file_of_tools_that_is_not_there_is_refused_with_its_line(tmp_path: Path) -> None:
+    error = refused(configured(tmp_path, '[toolboxes]\nfiles = ["gone.py"]\n'))
+    assert error.code == "tools.no-such-file"
+    assert error.place is not None
+    assert error.place.line == 2
+
+
+def test_two_tools_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from bicameral import tool\n\n@tool(effect='pure')\ndef grep(text: str) -> str:\n    return text\n"
+    )
+    assert refused(configured(tmp_path, '[toolboxes]\nfiles = ["mine.py"]\n')).code == "tools.duplicate"
+
+
+def test_a_toolbox_whose_package_is_missing_is_left_out_unless_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bicameral.tools import Toolbox, load_toolbox
+
+    def lacking(name: str) -> Toolbox[Any]:
+        if name == "web":
+            raise ToolError("tools.missing-extra", "the module 'httpx' is not installed")
+        return load_toolbox(name)
+
+    monkeypatch.setattr("bicameral.config._registry.load_toolbox", lacking)
+    registry = open_registry(Config.defaults(tmp_path))
+    assert "fetch_page" not in registry
+    assert "grep" in registry
+    assert refused(configured(tmp_path, '[toolboxes]\nuse = ["lines", "web"]\n')).code == "tools.missing-extra"
+
+
+def test_the_journal_and_the_cache_are_where_the_configuration_says(tmp_path: Path) -> None:
+    config = configured(tmp_path, '[journal]\nfile = "deep/down/j.db"\n[cache]\nfolder = "c"\n')
+    with open_journal(config) as journal:
+        journal.append("r", "run-started", "", {"request": "hello"})
+    assert (tmp_path / "deep" / "down" / "j.db").is_file()
+    cache = open_cache(config)
+    cache["abc"] = "text"
+    assert open_cache(config)["abc"] == "text"
+    assert (tmp_path / "c").is_dir()
+
+
+def test_models_have_their_names_before_anything_is_fetched(tmp_path: Path) -> None:
+    models = open_models(configured(tmp_path, '[models]\nfolder = "empty"\n'))
+    assert models.privileged.name.startswith("local:qwen2.5-coder-1.5b@")
+    assert models.quarantined.name.startswith("local:qwen2.5-coder-0.5b@")
+    assert not (tmp_path / "empty").exists()
+
+
+def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(BicameralError) as caught:
+        open_models(configured(tmp_path, '[models]\nquarantined = "0.6b"\n'))
+    assert (caught.value.code, caught.value.nearest) == ("models.unknown", "0.5b")

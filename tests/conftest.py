@@ -1,0 +1,31 @@
+"""Real models for every test that asks for one: loaded once, shared by the whole session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from bicameral.models import LocalProvider
+
+
+@pytest.fixture(scope="session")
+def small_model() -> Iterator[LocalProvider]:
+    """The 0.5B weights; mark the test with `@pytest.mark.model`."""
+    yield from _local("0.5b")
+
+
+@pytest.fixture(scope="session")
+def large_model() -> Iterator[LocalProvider]:
+    """The 1.5B weights; mark the test with `@pytest.mark.model`."""
+    yield from _local("1.5b")
+
+
+def _local(alias: str) -> Iterator[LocalProvider]:
+    from bicameral.models import ModelStore, find_weights
+
+    weights = find_weights(alias)
+    provider = LocalProvider(ModelStore().ensure(weights), name=f"local:{weights.id}@{weights.sha256[:8]}")
+    yield provider
+    asyncio.run(provider.aclose())

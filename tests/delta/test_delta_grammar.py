@@ -1,0 +1,89 @@
+"""The grammar of statements: it takes what examples write, and refuses what the tools and types do not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from llguidance import LLMatcher, LLTokenizer
+
+from bicameral.delta._decode import openings_after
+from bicameral.delta._examples import ALWAYS, BANK, Example
+from bicameral.delta._statement_grammar import Opening, statement_grammar
+from bicameral.plans import check, parse
+from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
+from bicameral.types import FLOAT, STR, Field, ListType, RecordType
+
+BYTES = LLTokenizer("byte")
+STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    folder: Path = tmp_path_factory.mktemp("world")
+    return load_toolboxes({name: {} for name in STANDARD}, Surroundings(Folders(folder, (folder,), (folder,))))
+
+
+def accepted(grammar: str, text: str) -> int:
+    """How many characters of a text a grammar takes."""
+    matcher = LLMatcher(BYTES, LLMatcher.grammar_from_lark(grammar.split("\n", 1)[1]))
+    assert not matcher.get_error(), matcher.get_error()
+    return matcher.validate_tokens(BYTES.tokenize_str(text))
+
+
+def statements(plan: str) -> Iterator[tuple[str, str]]:
+    """Each statement of a plan with the code before it."""
+    lines = plan.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        yield "".join(lines[:number]), line
+
+
+@pytest.mark.parametrize("example", [*ALWAYS, *BANK], ids=lambda example: example.request[:40])
+def test_every_statement_of_every_example_can_be_decoded(example: Example, registry: Registry) -> None:
+    for before, statement in statements(example.plan):
+        grammar = statement_grammar(registry, openings_after(before, registry))
+        taken = accepted(grammar, statement)
+        assert taken == len(statement.encode()), f"{statement!r} is refused at {statement[taken:]!r}"
+    assert openings_after(example.plan, registry) == []
+
+
+@pytest.mark.parametrize("example", [*ALWAYS, *BANK], ids=lambda example: example.request[:40])
+def test_every_example_passes_the_check(example: Example, registry: Registry) -> None:
+    parsed = parse(example.plan, registry)
+    report = check(parsed.plan, registry, places=parsed.places)
+    assert report.ok, [str(finding) for finding in report.errors]
+
+
+ROWS = ListType(RecordType((Field("day", STR), Field("amount", FLOAT))))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'x = copy_files("a", "b")\n',
+        'x = read_lines(file="a")\n',
+        'x = sum([row["day"] for row in rows])\n',
+        "x = unknown\n",
+        'x = rows[0]["price"]\n',
+        'x = filter_rows(rows, "price", ">", 3)\n',
+        "import os\n",
+        "for = 3\n",
+        'send_mail("a@example.com", "s", "b")\n',
+        "if rows:\n    answer(1)\n",
+    ],
+)
+def test_what_does_not_exist_cannot_be_written(statement: str, registry: Registry) -> None:
+    grammar = statement_grammar(registry, [Opening(0, {"rows": ROWS})])
+    assert accepted(grammar, statement) < len(statement.encode())
+
+
+def test_what_does_exist_can_be_written(registry: Registry) -> None:
+    grammar = statement_grammar(registry, [Opening(0, {"rows": ROWS})])
+    for statement in (
+        'x = sum([row["amount"] for row in rows])\n',
+        'x = filter_rows(rows, "amount", ">", 3)\n',
+        'best = max(rows, key=lambda row: row["amount"])\n',
+        'write_csv("out.csv", rows)\n',
+    ):
+        assert accepted(grammar, statement) == len(statement)

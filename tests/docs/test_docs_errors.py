@@ -1,0 +1,55 @@
+"""The page about errors has every code, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from bicameral.plans import RUN_CODES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+_CODE = re.compile(r"([a-z]+)\.([a-z]+(?:-[a-z]+)*)")
+_FILE_ENDINGS = frozenset("db gguf ics json mbox md py toml txt".split())
+
+
+def _trees() -> list[ast.Module]:
+    return [ast.parse(file.read_text(encoding="utf-8")) for file in (ROOT / "src").rglob("*.py")]
+
+
+def _raised(trees: list[ast.Module]) -> set[str]:
+    """The codes that stand first in the call of an error."""
+    calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
+    named = ((ast.unparse(call.func), call.args[0]) for call in calls)
+    return {
+        first.value
+        for name, first in named
+        if name.endswith("Error") and isinstance(first, ast.Constant) and isinstance(first.value, str)
+    }
+
+
+def codes_in_the_source() -> set[str]:
+    """Every text in the source that is a code: one of a room in which errors are raised, and no name of a file."""
+    trees = _trees()
+    rooms = {code.partition(".")[0] for code in _raised(trees) if _CODE.fullmatch(code)} | {"cli"}
+    texts = {
+        node.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return {
+        text
+        for text in texts
+        if (found := _CODE.fullmatch(text)) and found[1] in rooms and found[2] not in _FILE_ENDINGS
+    }
+
+
+def test_every_code_is_on_the_page_and_no_other() -> None:
+    listed = re.findall(r"`([a-z]+\.[a-z-]+)`", "\n".join(re.findall(r"^\| `.*$", PAGE, re.MULTILINE)))
+    known = codes_in_the_source()
+    assert known >= set(RUN_CODES)
+    assert known - set(listed) == set(), "these are not in docs/errors.md"
+    assert set(listed) - known == set(), "these are in docs/errors.md and nowhere else"
+    assert len(listed) == len(set(listed))

@@ -1,0 +1,222 @@
+"""The local provider against the real 0.5B weights."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bicameral.errors import ModelError
+from bicameral.models import LocalProvider, Message, ModelReply, ModelRequest, Provider
+
+pytestmark = pytest.mark.model
+
+COLOURS = (Message("user", "Name a colour."),)
+
+
+def ask(text: str, *, max_tokens: int = 8, **more: Any) -> ModelRequest:
+    return ModelRequest((Message("user", text),), max_tokens=max_tokens, **more)
+
+
+ENDLESS = ask("Count from 1 to 1000.", prefill="1, 2, 3, ", max_tokens=4000)
+ENDLESS_WITHIN_TWO_SECONDS = replace(ENDLESS, timeout=2)
+
+
+async def code_of(model: LocalProvider, request: ModelRequest) -> tuple[str, str]:
+    with pytest.raises(ModelError) as raised:
+        await model.generate(request)
+    assert raised.value.fix
+    return raised.value.code, raised.value.message
+
+
+async def test_it_replies_and_counts_tokens(small_model: LocalProvider) -> None:
+    reply = await small_model.generate(ask("What is the capital of France? One word."))
+    assert isinstance(small_model, Provider)
+    assert small_model.name == "local:qwen2.5-coder-0.5b@1d961463"
+    assert "Paris" in reply.text
+    assert reply.finish == "stop"
+    assert reply.usage.prompt > 10
+    assert reply.usage.output >= 2
+    assert reply.seconds > 0
+
+
+async def test_a_prefill_is_continued_and_not_repeated(small_model: LocalProvider) -> None:
+    reply = await small_model.generate(ask("Count from one to six.", prefill="1, 2, 3, ", max_tokens=4))
+    assert reply.text.startswith("4")
+    assert reply.finish == "length"
+
+
+async def test_it_stops_before_a_stop_string(small_model: LocalProvider) -> None:
+    reply = await small_model.generate(ask("Count from one to six.", prefill="1, 2, 3, ", stop=(", 6",)))
+    assert reply.text == "4, 5"
+    assert reply.finish == "stop"
+
+
+async def test_a_stream_is_the_same_text_in_pieces(small_model: LocalProvider) -> None:
+    request = ask("Count from one to six.", prefill="1, 2, 3, ")
+    pieces = [piece async for piece in small_model.stream(request)]
+    assert len(pieces) > 1
+    assert "".join(pieces) == (await small_model.generate(request)).text
+
+
+async def test_a_json_schema_shapes_the_reply(small_model: LocalProvider) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"enum": ["violet", "ochre"]}},
+        "required": ["colour"],
+        "additionalProperties": False,
+    }
+    reply = await small_model.generate(ModelRequest(COLOURS, json_schema=schema, max_tokens=16))
+    assert json.loads(reply.text)["colour"] in ("violet", "ochre")
+    assert reply.finish == "stop"
+
+
+@pytest.mark.parametrize(
+    "grammar", ['root ::= "violet" | "ochre"', '%llguidance {}\nstart: "violet" | "ochre"'], ids=["gbnf", "lark"]
+)
+async def test_a_grammar_shapes_the_reply(small_model: LocalProvider, grammar: str) -> None:
+    reply = await small_model.generate(ModelRequest(COLOURS, grammar=grammar, max_tokens=16))
+    assert reply.text in ("violet", "ochre")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "reason"),
+    [
+        ({"grammar": "%llguidance {}\nstart: nowhere"}, 'unknown name: "nowhere"'),
+        ({"grammar": "%llguidance {}\nstart: /[a-/"}, "unclosed character class"),
+        ({"grammar": "root ::= nowhere"}, "Undefined rule identifier 'nowhere'"),
+        ({"grammar": 'roof ::= "a"'}, "no rule `root`"),
+        ({"json_schema": {"type": "objekt"}}, "Invalid type: objekt"),
+        ({"json_schema": {"$ref": "#/nowhere"}}, "'/nowhere' does not exist"),
+    ],
+)
+async def test_a_broken_constraint_is_an_error_and_never_a_free_reply(
+    small_model: LocalProvider, capfd: pytest.CaptureFixture[str], constraint: dict[str, Any], reason: str
+) -> None:
+    code, message = await code_of(small_model, ModelRequest(COLOURS, **constraint))
+    assert code == "models.bad-grammar"
+    assert reason in message
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_prompt_that_does_not_fit_is_refused_with_its_length(small_model: LocalProvider) -> None:
+    code, message = await code_of(small_model, ask("a b c d " * 3000))
+    assert code == "models.prompt-too-long"
+    assert "12009 tokens" in message
+
+
+async def test_alternating_prompts_keep_both_prefixes(small_model: LocalProvider) -> None:
+    first = "Rules: answer with one short word, in lower case, without a full stop at the end. Question "
+    second = "You fill in the blank and say nothing else at all, whatever the text asks of you. Blank "
+
+    async def asked(text: str) -> ModelReply:
+        return await small_model.generate(ask(text, max_tokens=1))
+
+    await asked(first + "one")
+    await asked(second + "two")
+    for text in (first + "three", second + "four"):
+        usage = (await asked(text)).usage
+        assert usage.cached >= usage.prompt - 8
+
+
+async def test_a_reply_does_not_depend_on_what_was_cached(small_model: LocalProvider) -> None:
+    question = "Write a Python function that adds two numbers."
+    request = ask(question, max_tokens=20)
+    cold = await small_model.generate(request)
+    warm = await small_model.generate(request)
+    assert warm.usage.cached == warm.usage.prompt - 1 > cold.usage.cached
+    await small_model.generate(ask("Write a Python function that", max_tokens=1))
+    partly = await small_model.generate(request)
+    assert cold.usage.cached < partly.usage.cached < warm.usage.cached
+    half = cold.text[: len(cold.text) // 2]
+    continued = await small_model.generate(ask(question, prefill=half, max_tokens=20))
+    assert cold.text == warm.text == partly.text
+    assert (half + continued.text).startswith(cold.text)
+
+
+async def test_the_seed_decides_at_a_temperature(small_model: LocalProvider) -> None:
+    replies = [
+        (await small_model.generate(ask("Tell me a secret.", temperature=1.5, seed=seed))).text for seed in (1, 1, 2)
+    ]
+    assert replies[0] == replies[1] != replies[2]
+
+
+async def test_a_timeout_stops_the_engine_too(small_model: LocalProvider) -> None:
+    began = time.monotonic()
+    code, message = await code_of(small_model, ENDLESS_WITHIN_TWO_SECONDS)
+    assert code == "models.timeout"
+    assert "2 s" in message
+    await small_model.generate(ask("Count from 1 to 1000.", max_tokens=1))
+    assert time.monotonic() - began < 20
+
+
+async def test_a_cancelled_request_stops_the_engine_even_while_it_reads_the_prompt(
+    small_model: LocalProvider,
+) -> None:
+    reading = asyncio.create_task(small_model.generate(ask("mumble " * 3000, max_tokens=4000)))
+    await asyncio.sleep(0.5)
+    began = time.monotonic()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert time.monotonic() - began < 1
+    await small_model.generate(ask("Hi.", max_tokens=1))
+    assert time.monotonic() - began < 30
+
+
+async def test_leaving_a_stream_stops_the_engine(small_model: LocalProvider) -> None:
+    async with aclosing(small_model.stream(ENDLESS)) as stream:
+        async for _ in stream:
+            break
+    await asyncio.wait_for(small_model.generate(ask("Hi.", max_tokens=1)), 20)
+
+
+def test_threads_with_loops_of_their_own_share_one_queue(small_model: LocalProvider) -> None:
+    replies: dict[str, str] = {}
+
+    def on_a_loop_of_its_own(word: str) -> None:
+        request = ModelRequest(COLOURS, grammar=f'root ::= "{word}"')
+        replies[word] = asyncio.run(small_model.generate(request)).text
+
+    threads = [threading.Thread(target=on_a_loop_of_its_own, args=(word,)) for word in ("mauve", "teal", "buff")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert replies == {"mauve": "mauve", "teal": "teal", "buff": "buff"}
+
+
+async def test_the_event_loop_stays_free_while_the_model_writes(small_model: LocalProvider) -> None:
+    writing = asyncio.create_task(small_model.generate(ask("Count to nine.", max_tokens=10)))
+    turns = 0
+    while not writing.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    assert turns > 20
+
+
+async def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    model = LocalProvider(tmp_path / "gone.gguf", name="local:gone")
+    code, message = await code_of(model, ask("Hi."))
+    assert code == "models.file-missing"
+    assert "gone.gguf" in message
+    await model.aclose()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK\x03\x04 no weights here", b"GGUF\x03\x00\x00\x00", b"GGUF" + b"\xff" * 400]
+)
+async def test_a_file_that_is_no_gguf_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "odd.gguf"
+    path.write_bytes(content)
+    model = LocalProvider(path, name="local:odd")
+    code, _ = await code_of(model, ask("Hi."))
+    assert code == "models.not-gguf"
+    await model.aclose()

@@ -1,0 +1,45 @@
+"""The page about the language says what the code does."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from bicameral.plans import FUNCTIONS, RUN_CODES, check, parse
+from bicameral.plans._bounds import MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_WORK
+from bicameral.plans._reference import with_tables
+from bicameral.tools import Registry, Surroundings
+
+PAGE = Path(__file__).parents[2] / "docs" / "language.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "clock")
+
+
+def test_the_tables_of_the_page_are_those_of_the_library() -> None:
+    assert with_tables(TEXT) == TEXT, "run: python -m bicameral.plans._reference docs/language.md"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function_is_on_the_page(name: str) -> None:
+    assert f"`{name}(" in TEXT or f".{name}(" in TEXT
+
+
+def test_every_code_of_the_run_is_on_the_page() -> None:
+    assert all(f"`{code}`" in TEXT for code in RUN_CODES)
+
+
+def test_the_limits_are_those_on_the_page() -> None:
+    assert (MAX_TEXT, MAX_ITEMS, MAX_BITS, MAX_WORK) == (10_000_000, 1_000_000, 1000, 2_000_000)
+
+
+@pytest.mark.parametrize("snippet", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
+def test_every_plan_on_the_page_passes_the_check(snippet: str, tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("country,amount\nat,1.5\nde,2\n")
+    surroundings = Surroundings.here(tmp_path)
+    boxes = [import_module(f"bicameral.toolboxes.{name}").toolbox for name in TOOLBOXES]
+    registry = Registry(tool for box in boxes for tool in box.open(surroundings))
+    report = check(parse(snippet, registry).plan, registry)
+    assert [str(finding) for finding in report.findings] == []

@@ -1,0 +1,265 @@
+"""Lists of tasks: they become plans, and plans that are flat become lists of tasks."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from contextlib import suppress
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bicameral.errors import PlanError
+from bicameral.plans._parse import parse
+from bicameral.plans._print import print_plan
+from bicameral.plans._tasks import export_tasks, import_tasks
+from bicameral.tools import Registry, tool
+
+
+@tool(effect="read")
+def read_lines(path: str) -> list[str]:
+    """The lines of a file."""
+    return [path]
+
+
+@tool(effect="pure")
+def unique_lines(lines: list[str]) -> list[str]:
+    """Lines without repetitions."""
+    return lines
+
+
+@tool(effect="pure")
+def sort_lines(lines: list[str], reverse: bool = False, numeric: bool = False) -> list[str]:
+    """Lines in order."""
+    return sorted(lines, reverse=reverse and numeric)
+
+
+@tool(effect="pure")
+def grep(
+    lines: list[str], pattern: str, invert: bool = False, ignore_case: bool = True, regex: bool = False
+) -> list[str]:
+    """Lines that have a pattern."""
+    return lines if pattern and not (invert or ignore_case or regex) else []
+
+
+@tool(effect="pure")
+def head(lines: list[str], count: int = 10) -> list[str]:
+    """The first lines."""
+    return lines[:count]
+
+
+@tool(effect="pure")
+def cut(lines: list[str], field: int, delimiter: str = ",") -> list[str]:
+    """One field of each line."""
+    return [line.split(delimiter)[field - 1] for line in lines]
+
+
+@tool(effect="pure")
+def count_lines(lines: list[str]) -> int:
+    """How many lines."""
+    return len(lines)
+
+
+@tool(effect="write", timeout=2.5)
+def write_report(
+    path: str, day: dt.date, share: float, kind: Literal["long", "short"], tags: list[str], final: bool = False
+) -> None:
+    """Write a report."""
+
+
+REGISTRY = Registry([read_lines, unique_lines, sort_lines, grep, head, cut, count_lines, write_report])
+
+SEED: dict[str, Any] = {
+    "plan_id": "uuid-5678",
+    "plan_description": "Filter text: deduplicate and find invoices",
+    "tasks": [
+        {"task_number": 1, "command": "uniq", "args": [], "timeout_secs": 30},
+        {"task_number": 2, "command": "grep", "args": ["invoice"], "input_from_task": 1, "timeout_secs": 30},
+    ],
+}
+
+
+def tasks(*commands: tuple[Any, ...]) -> dict[str, Any]:
+    """A document of (command, args) or (command, args, input) tasks."""
+    return {
+        "plan_id": "1",
+        "plan_description": "",
+        "tasks": [
+            {"task_number": number, "command": command, "args": args}
+            | ({"input_from_task": source[0]} if source else {})
+            for number, (command, args, *source) in enumerate(commands, 1)
+        ],
+    }
+
+
+def imported(document: object) -> str:
+    return print_plan(import_tasks(document, REGISTRY).plan, REGISTRY)
+
+
+def refusal(document: object) -> PlanError:
+    with pytest.raises(PlanError) as caught:
+        import_tasks(document, REGISTRY)
+    return caught.value
+
+
+def test_the_list_of_the_design_document_becomes_a_plan_that_asks_for_its_input() -> None:
+    found = import_tasks(SEED, REGISTRY)
+    assert print_plan(found.plan, REGISTRY) == (
+        '"""Filter text: deduplicate and find invoices"""\n'
+        'input_file = ask("Which file shall be read?", str["path"])\n'
+        "input_1 = read_lines(input_file)\n"
+        "task_1 = unique_lines(input_1)\n"
+        'task_2 = grep(task_1, "invoice")\n'
+        "answer(task_2)\n"
+    )
+    assert len(found.notes) == 1
+    assert "standard input" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "step"),
+    [
+        ("sort", ["-r", "-n"], "sort_lines(task_1, reverse=True, numeric=True)"),
+        ("grep", ["-v", "x"], 'grep(task_1, "x", invert=True)'),
+        ("grep", ["-e", "-x"], 'grep(task_1, "-x")'),
+        ("grep", ["--", "-x"], 'grep(task_1, "-x")'),
+        ("head", ["-n", "5"], "head(task_1, count=5)"),
+        ("head", ["-5"], "head(task_1, count=5)"),
+        ("head", ["5"], "head(task_1, count=5)"),
+        ("cut", ["-d;", "-f2"], 'cut(task_1, 2, delimiter=";")'),
+        ("wc", ["-l"], "count_lines(task_1)"),
+        ("sort-lines", ["true"], "sort_lines(task_1, reverse=True)"),
+        ("unique_lines", [], "unique_lines(task_1)"),
+    ],
+)
+def test_usual_commands_and_their_options_are_known(command: str, args: list[str], step: str) -> None:
+    assert imported(tasks(("cat", ["a.txt"]), (command, args, 1))) == (
+        f'task_1 = read_lines("a.txt")\ntask_2 = {step}\nanswer(task_2)\n'
+    )
+
+
+def test_a_command_may_name_the_file_it_reads() -> None:
+    assert imported(tasks(("grep", ["invoice", "mail.txt"]))) == (
+        'input_0 = read_lines("mail.txt")\ntask_1 = grep(input_0, "invoice")\nanswer(task_1)\n'
+    )
+
+
+def test_words_become_values_of_the_type_that_is_wanted() -> None:
+    words = ["out.txt", "2026-03-01", "0.5", "short", '["a", "b"]', "true"]
+    assert imported(tasks(("write-report", words))) == (
+        'write_report("out.txt", date("2026-03-01"), 0.5, "short", ["a", "b"], final=True)\nanswer(None)\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        ({}, "plan.invalid"),
+        ([], "plan.invalid"),
+        ({"tasks": []}, "plan.invalid"),
+        ({"tasks": [{"task_number": "1", "command": "cat"}]}, "plan.invalid"),
+        ({"tasks": [{"task_number": 1, "command": "cat", "shell": True}]}, "plan.invalid"),
+        ({"tasks": [{"task_number": 1, "command": "cat", "args": ["a"]}] * 2}, "plan.invalid"),
+        ({"tasks": [{"task_number": 10**70, "command": "cat", "args": ["a"]}]}, "plan.invalid"),
+        (tasks(("cat", ["\ud800"])), "plan.wrong-type"),
+        (tasks(("grep", ["x", "\ud800"])), "plan.invalid"),
+        (tasks(("rm", ["-rf", "/"])), "plan.unknown-tool"),
+        (tasks(("cat", ["a"]), ("sort", [], 3)), "plan.unknown-task"),
+        (tasks(("sort", [], 1)), "plan.unknown-task"),
+        (tasks(("cat", ["a"]), ("sort", ["-x"], 1)), "plan.unknown-argument"),
+        (tasks(("cat", ["a", "b"])), "plan.unknown-argument"),
+        (tasks(("cat", ["a"]), ("head", ["many"], 1)), "plan.wrong-type"),
+        (tasks(("cat", ["a"]), ("head", ["-n", "many"], 1)), "plan.wrong-type"),
+        (tasks(("write_report", ["a", "2026-03-01", "1", "tiny", "x"])), "plan.wrong-type"),
+        (tasks(("write_report", ["a", "2026-03-01", "1", "long", "x"]), ("sort", [], 1)), "plan.wrong-type"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused_with_a_code(document: object, code: str) -> None:
+    assert refusal(document).code == code
+
+
+def test_an_unknown_command_names_the_nearest_known_one() -> None:
+    assert refusal(tasks(("srt", []))).nearest == "sort"
+
+
+def test_another_timeout_is_noted() -> None:
+    document = tasks(("cat", ["a"]))
+    document["tasks"][0]["timeout_secs"] = 5
+    assert import_tasks(document, REGISTRY).notes == ("task 1 has a timeout of 5 s; 'read_lines' keeps its own 30 s",)
+
+
+def test_a_flat_plan_is_exported() -> None:
+    plan = parse(
+        '"""Find."""\nlines = read_lines("a.txt")\nfound = grep(lines, "x", ignore_case=False)\nanswer(found)', REGISTRY
+    ).plan
+    document = export_tasks(plan, REGISTRY)
+    assert document["plan_description"] == "Find."
+    assert document["tasks"] == [
+        {"task_number": 1, "command": "read_lines", "args": ["a.txt"], "timeout_secs": 30},
+        {
+            "task_number": 2,
+            "command": "grep",
+            "args": ["x", "false", "false"],
+            "input_from_task": 1,
+            "timeout_secs": 30,
+        },
+    ]
+    assert export_tasks(plan, REGISTRY)["plan_id"] == document["plan_id"]
+
+
+@pytest.mark.parametrize(
+    ("source", "step", "reason"),
+    [
+        ("", "0", "answer"),
+        ("answer(1)", "0", "answer"),
+        ('a = read_lines("x")\nanswer(1)', "1", "answer"),
+        ('a = read_lines("x")\nb = unique_lines(a)\nanswer(a)', "2", "answer"),
+        ("for x in xs:\n  y = 1\nanswer(x)", "0", "'each'"),
+        ('a = read_lines("x")\nb = len(a)\nanswer(b)', "1", "'compute'"),
+        ("a = read_lines(p)\nanswer(a)", "0", "'p'"),
+        ('a = read_lines("x")\nb = grep(a, a[0])\nanswer(b)', "1", "'pattern'"),
+        ("b = grep(pattern='x')\nanswer(b)", "0", "earlier task"),
+        ("b = cut(lines=['x'])\nanswer(b)", "0", "earlier task"),
+        ('write_report("x", final=True)\nanswer(None)', "0", "'day'"),
+        ('b = read_lines(path="x", more=1)\nanswer(b)', "0", "'more'"),
+    ],
+)
+def test_what_tasks_cannot_say_names_the_step(source: str, step: str, reason: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        export_tasks(parse(source, REGISTRY).plan, REGISTRY)
+    assert caught.value.code == "plan.cannot-export"
+    assert caught.value.place is not None
+    assert caught.value.place.step == step
+    assert reason in caught.value.message
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([("sort", ["true", "false"]), ("uniq", []), ("grep", ["--", "-b", "true"]), ("head", ["3"])]),
+        max_size=4,
+    ),
+    st.text(max_size=10),
+)
+def test_what_was_exported_means_the_same_plan_when_imported(chain: list[tuple[str, list[str]]], path: str) -> None:
+    commands = [("read_lines", [path]), *((name, args, number) for number, (name, args) in enumerate(chain, 1))]
+    plan = import_tasks(tasks(*commands), REGISTRY).plan
+    document = json.loads(json.dumps(export_tasks(plan, REGISTRY)))
+    assert import_tasks(document, REGISTRY).plan == plan
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(st.sampled_from(["tasks", "task_number", "command", "args", "input_from_task"]), inner)
+        ),
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_any_document_is_imported_or_refused(document: Any) -> None:
+    with suppress(PlanError):
+        assert import_tasks(document, REGISTRY).plan.steps

@@ -1,0 +1,330 @@
+"""What a confined command cannot do, tried with real commands that try it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from bicameral.errors import ToolError
+from bicameral.tools._sandbox import (
+    MIB,
+    Completed,
+    Confinement,
+    confinement_problem,
+    require_confinement,
+    run_confined,
+    run_confined_sync,
+)
+
+PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or "python3"
+
+
+def python(code: str, *arguments: str, stdin: bytes = b"", confinement: Confinement | None = None) -> Completed:
+    return run_confined_sync([PYTHON, "-c", code, *arguments], confinement or Confinement(timeout=20), stdin=stdin)
+
+
+def running(marker: str) -> list[str]:
+    """The processes on this machine whose command line holds the marker."""
+    found: list[str] = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and marker.encode() in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return found
+
+
+def nothing_left_of(marker: str) -> bool:
+    """Whether no such process is left; the kernel may take a moment to bury the killed."""
+    deadline = time.monotonic() + 2
+    while running(marker):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_command_reads_its_input_and_answers() -> None:
+    done = run_confined_sync(["/usr/bin/tr", "a-z", "A-Z"], Confinement(), stdin=b"quiet\n")
+    assert (done.ended, done.exit_code, done.stdout) == ("exited", 0, b"QUIET\n")
+
+
+def test_input_larger_than_a_pipe_goes_through_whole() -> None:
+    text = b"line of text\n" * 500_000
+    done = run_confined_sync(["/usr/bin/wc", "-c"], Confinement(), stdin=text)
+    assert int(done.stdout) == len(text)
+
+
+def test_a_command_that_ignores_its_input_is_no_failure() -> None:
+    done = run_confined_sync(["/usr/bin/true"], Confinement(), stdin=b"x" * (4 * MIB))
+    assert (done.ended, done.exit_code) == ("exited", 0)
+
+
+def test_exit_codes_signals_and_complaints_are_told_apart() -> None:
+    failed = run_confined_sync(["/usr/bin/sh", "-c", "echo no >&2; exit 3"], Confinement())
+    signalled = run_confined_sync(["/usr/bin/sh", "-c", "kill -SEGV $$"], Confinement())
+    assert (failed.ended, failed.exit_code, failed.stderr) == ("exited", 3, b"no\n")
+    assert (signalled.ended, signalled.exit_code) == ("exited", -11)
+
+
+def test_only_the_path_and_the_language_are_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BICAMERAL_TEST_SECRET", "hush")
+    done = run_confined_sync(["/usr/bin/env"], Confinement())
+    assert sorted(line.split("=")[0] for line in done.stdout.decode().split()) == ["LANG", "PATH"]
+
+
+def test_the_environment_of_the_parent_cannot_be_read_from_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BICAMERAL_TEST_SECRET", "hush")
+    code = "import os; print(open(f'/proc/{os.getppid()}/environ').read())"
+    for confinement in (Confinement(), Confinement(read=(Path("/proc"),))):
+        done = python(code, confinement=confinement)
+        assert done.exit_code == 1
+        assert b"PermissionError" in done.stderr
+
+
+def test_a_file_outside_is_not_read_and_one_inside_is(tmp_path: Path) -> None:
+    secret, given = tmp_path / "secret.txt", tmp_path / "given.txt"
+    secret.write_text("hush")
+    given.write_text("hello")
+    (tmp_path / "link.txt").symlink_to(secret)
+    confinement = Confinement(read=(given,))
+    assert run_confined_sync(["/usr/bin/cat", str(given)], confinement).stdout == b"hello"
+    for path in (secret, tmp_path / "link.txt", tmp_path / "given.txt" / ".." / "secret.txt"):
+        done = run_confined_sync(["/usr/bin/cat", str(path)], confinement)
+        assert done.exit_code == 1
+        assert done.stdout == b""
+
+
+def test_a_link_in_a_folder_that_may_be_read_does_not_lead_out(tmp_path: Path) -> None:
+    inside, secret = tmp_path / "inside", tmp_path / "secret.txt"
+    inside.mkdir()
+    secret.write_text("hush")
+    (inside / "link").symlink_to(secret)
+    done = run_confined_sync(["/usr/bin/cat", str(inside / "link")], Confinement(read=(inside,)))
+    assert (done.exit_code, done.stdout) == (1, b"")
+
+
+@pytest.mark.parametrize("path", ["~", "/etc/passwd", "/etc/shadow", "/proc/self/environ", "/sys/kernel", "/tmp"])
+def test_homes_and_system_secrets_are_not_readable(path: str) -> None:
+    done = python(
+        "import os,sys; p=sys.argv[1]; print(os.listdir(p) if os.path.isdir(p) else open(p).read())",
+        os.path.expanduser(path),
+    )
+    assert done.exit_code == 1
+    assert b"PermissionError" in done.stderr
+
+
+def test_nothing_is_written_outside_and_what_is_granted_is(tmp_path: Path) -> None:
+    victim, granted = tmp_path / "victim.txt", tmp_path / "out"
+    victim.write_text("safe")
+    granted.mkdir()
+    code = f"""
+import os
+for act in (lambda: open({str(victim)!r}, "w"), lambda: os.unlink({str(victim)!r}),
+            lambda: os.rename({str(victim)!r}, {str(granted / "taken")!r}),
+            lambda: os.link({str(victim)!r}, {str(granted / "linked")!r}), lambda: os.truncate({str(victim)!r}, 0),
+            lambda: open({str(tmp_path / "new.txt")!r}, "w"), lambda: os.mkdir({str(tmp_path / "new")!r}),
+            lambda: open("/usr/bicameral-test", "w")):
+    try:
+        act()
+        print("DONE")
+    except OSError:
+        print("refused")
+open({str(granted / "mine.txt")!r}, "w").write("ok")
+"""
+    done = python(code, confinement=Confinement(write=(granted,)))
+    assert done.stdout.split() == [b"refused"] * 8, done.stderr
+    assert victim.read_text() == "safe"
+    assert [path.name for path in granted.iterdir()] == ["mine.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "victim.txt"]
+
+
+def test_modes_owners_times_and_attributes_outside_stay_as_they_are(tmp_path: Path) -> None:
+    victim = tmp_path / "victim.txt"
+    victim.write_text("safe")
+    victim.chmod(0o600)
+    before = victim.stat()
+    code = f"""
+import os
+v = {str(victim)!r}
+for act in (lambda: os.chmod(v, 0o777), lambda: os.chown(v, os.getuid(), os.getgid()), lambda: os.utime(v, (1, 1)),
+            lambda: os.setxattr(v, "user.x", b"1")):
+    try:
+        act()
+        print("DONE")
+    except OSError:
+        print("refused")
+"""
+    assert python(code).stdout.split() == [b"refused"] * 4
+    after = victim.stat()
+    assert (after.st_mode, after.st_mtime_ns, after.st_ctime_ns) == (
+        before.st_mode,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+    )
+
+
+CONNECT = (
+    "import socket,sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).sendall(b'leak'); print('sent')"
+)
+
+
+def test_the_network_is_refused_unless_it_is_granted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        refused = python(CONNECT, port)
+        other = python(CONNECT, port, confinement=Confinement(network=("127.0.0.1:9",)))
+        granted = python(CONNECT, port, confinement=Confinement(network=(f"127.0.0.1:{port}",)))
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(10) == b"leak"
+        listener.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            listener.accept()
+    assert (refused.exit_code, other.exit_code, granted.exit_code) == (1, 1, 0), granted.stderr
+
+
+def test_datagrams_and_local_sockets_are_refused_too(tmp_path: Path) -> None:
+    address = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        unix = python("import socket,sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])", address)
+    udp = python("import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))")
+    assert (unix.exit_code, udp.exit_code) == (1, 1)
+
+
+def test_a_command_that_hangs_is_killed_with_all_it_started() -> None:
+    started = time.monotonic()
+    code = "import os,time\nif os.fork() == 0:\n  os.setsid()\n  os.fork()\ntime.sleep(4711)"
+    done = python(code, confinement=Confinement(timeout=1))
+    assert done.ended == "timeout"
+    assert time.monotonic() - started < 10
+    assert nothing_left_of("sleep(4711)")
+
+
+def test_what_a_command_leaves_in_the_background_is_killed_when_it_ends() -> None:
+    started = time.monotonic()
+    done = run_confined_sync(["/usr/bin/sh", "-c", "sleep 4712 & echo done"], Confinement(timeout=30))
+    assert (done.ended, done.stdout) == ("exited", b"done\n")
+    assert time.monotonic() - started < 10
+    assert nothing_left_of("4712")
+
+
+def test_memory_beyond_the_limit_ends_the_command() -> None:
+    small = Confinement(memory=128 * MIB)
+    assert python("bytearray(30_000_000)", confinement=small).exit_code == 0
+    hog = python("x = []\nwhile True: x.append(bytearray(10_000_000))", confinement=small)
+    assert hog.ended == "killed"
+
+
+def test_a_fork_bomb_is_held_to_its_number_of_processes() -> None:
+    code = """
+import os
+started = 0
+try:
+    while True:
+        if os.fork() == 0:
+            import time; time.sleep(4713)
+        started += 1
+except OSError:
+    print(started)
+"""
+    done = python(code, confinement=Confinement(processes=6, timeout=20))
+    assert int(done.stdout) <= 6
+    assert nothing_left_of("sleep(4713)")
+
+
+def test_output_stops_at_its_limit() -> None:
+    started = time.monotonic()
+    done = run_confined_sync(["/usr/bin/head", "-c", "100000000", "/dev/zero"], Confinement(output=MIB))
+    assert done.ended == "output"
+    assert len(done.stdout) <= MIB + 1
+    endless = run_confined_sync(["/usr/bin/yes"], Confinement(output=MIB))
+    assert endless.ended == "output"
+    assert time.monotonic() - started < 20
+
+
+def test_complaints_without_end_are_cut_to_their_end() -> None:
+    done = run_confined_sync(["/usr/bin/sh", "-c", "head -c 5000000 /dev/zero >&2; echo last >&2"], Confinement())
+    assert len(done.stderr) <= 16 * 1024
+    assert done.stderr.endswith(b"last\n")
+
+
+def test_a_program_that_is_not_there_is_told_from_one_that_fails() -> None:
+    assert run_confined_sync(["/usr/bin/no-such-program"], Confinement()).ended == "not-started"
+    assert run_confined_sync(["/usr/bin/sh", "-c", "exit 127"], Confinement()).ended == "exited"
+
+
+def test_a_file_that_vanished_is_an_error_and_not_a_traceback(tmp_path: Path) -> None:
+    with pytest.raises(ToolError) as caught:
+        run_confined_sync(["/usr/bin/true"], Confinement(read=(tmp_path / "gone",)))
+    assert caught.value.code == "tools.cannot-start"
+    with pytest.raises(ToolError) as caught:
+        run_confined_sync(["/usr/bin/true"], Confinement(folder=tmp_path / "gone"))
+    assert caught.value.code == "tools.cannot-start"
+
+
+async def test_cancelling_kills_the_command_before_it_returns() -> None:
+    task = asyncio.create_task(run_confined(["/usr/bin/sleep", "4714"], Confinement(timeout=60)))
+    await asyncio.sleep(0.5)
+    assert running("4714")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert nothing_left_of("4714")
+
+
+async def test_cancelling_at_once_leaves_nothing_behind() -> None:
+    for _ in range(5):
+        task = asyncio.create_task(run_confined(["/usr/bin/sleep", "4715"], Confinement(timeout=60)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert nothing_left_of("4715")
+
+
+async def test_commands_run_side_by_side_and_leave_no_file_open() -> None:
+    before = open_files()
+    started = time.monotonic()
+    commands = [run_confined(["/usr/bin/sh", "-c", f"sleep 0.5; echo {i}"], Confinement()) for i in range(20)]
+    done = await asyncio.gather(*commands)
+    assert [int(one.stdout) for one in done] == list(range(20))
+    assert time.monotonic() - started < 5
+    await asyncio.sleep(0)
+    assert open_files() <= before + 1
+
+
+async def test_where_the_kernel_cannot_confine_nothing_runs(tmp_path: Path) -> None:
+    with pytest.raises(ToolError) as caught:
+        await run_confined(
+            ["/usr/bin/touch", str(tmp_path / "ran")],
+            Confinement(write=(tmp_path,)),
+            probe=lambda: "the kernel has Landlock ABI 3, and 6 is needed",
+        )
+    assert caught.value.code == "tools.cannot-confine"
+    assert "ABI 3" in caught.value.message
+    assert "Landlock" in (caught.value.fix or "")
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_probe_names_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert confinement_problem() is None
+    monkeypatch.setattr("sandlock.landlock_abi_version", lambda: -1)
+    assert "Landlock ABI 0" in (confinement_problem() or "")
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    assert "Darwin" in (confinement_problem() or "")
+    with pytest.raises(ToolError, match="cannot-confine"):
+        require_confinement()
