@@ -9,7 +9,7 @@ import pytest
 from llguidance import LLMatcher, LLTokenizer
 
 from bicameral.delta._decode import openings_after
-from bicameral.delta._examples import ALWAYS, BANK, Example
+from bicameral.delta._examples import Example, examples
 from bicameral.delta._statement_grammar import Opening, statement_grammar
 from bicameral.plans import check, parse
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
@@ -39,7 +39,7 @@ def statements(plan: str) -> Iterator[tuple[str, str]]:
         yield "".join(lines[:number]), line
 
 
-@pytest.mark.parametrize("example", [*ALWAYS, *BANK], ids=lambda example: example.request[:40])
+@pytest.mark.parametrize("example", [*examples().always, *examples().bank], ids=lambda example: example.request[:40])
 def test_every_statement_of_every_example_can_be_decoded(example: Example, registry: Registry) -> None:
     for before, statement in statements(example.plan):
         grammar = statement_grammar(registry, openings_after(before, registry))
@@ -48,7 +48,7 @@ def test_every_statement_of_every_example_can_be_decoded(example: Example, regis
     assert openings_after(example.plan, registry) == []
 
 
-@pytest.mark.parametrize("example", [*ALWAYS, *BANK], ids=lambda example: example.request[:40])
+@pytest.mark.parametrize("example", [*examples().always, *examples().bank], ids=lambda example: example.request[:40])
 def test_every_example_passes_the_check(example: Example, registry: Registry) -> None:
     parsed = parse(example.plan, registry)
     report = check(parsed.plan, registry, places=parsed.places)

@@ -17,7 +17,7 @@ from bicameral.tools import Registry
 
 from ._against import Mismatch, against_intent, without_unasked
 from ._decode import Draft, decode_freely, decode_typed
-from ._examples import ALWAYS, BANK
+from ._examples import examples
 from ._prompt import VERSION, ask, repair, setup
 from ._relevance import nearest_tools, relevant_examples, relevant_tools
 
@@ -107,11 +107,11 @@ class Delta:
     ) -> tuple[_Attempt, int]:
         """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
         chosen = relevant_tools(intent.request, registry)
-        examples = relevant_examples(intent.request, BANK, EXAMPLES)
+        near = relevant_examples(intent.request, examples().bank, EXAMPLES)
         session = Session(
             "delta",
             self._provider,
-            setup(chosen, examples),
+            setup(chosen, near),
             max_tokens=700,
             timeout=self._timeout,
             listener=self._listener,
@@ -171,8 +171,8 @@ class Delta:
 
     def _key(self, intent: Intent, registry: Registry) -> str:
         """What a plan depends on: the intent, the tools, the model and the prompt with its examples."""
-        examples = hashlib.sha256(repr((ALWAYS, BANK)).encode()).hexdigest()
-        parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, examples]
+        shown = hashlib.sha256(repr(examples()).encode()).hexdigest()
+        parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, shown]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -10,7 +10,7 @@ from bicameral.models import Message
 from bicameral.tools import Registry, Tool
 from bicameral.types import DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
 
-from ._examples import ALWAYS, Example
+from ._examples import Example, examples
 from ._statement_grammar import FENCE
 
 VERSION = 1
@@ -31,9 +31,9 @@ Built in: len sum min max sorted mean round str int float timedelta, f-strings, 
 """
 
 
-def setup(registry: Registry, examples: Sequence[Example] = ()) -> tuple[Message, ...]:
+def setup(registry: Registry, near: Sequence[Example] = ()) -> tuple[Message, ...]:
     """The part of the prompt before the request."""
-    shown = [example for example in (*ALWAYS, *examples) if _usable(example, registry)]
+    shown = [example for example in (*examples().always, *near) if _usable(example, registry)]
     turns = [Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}")]
     for example in shown:
         turns += [Message("user", example.request), Message("assistant", f"{PREFILL}{example.plan}{FENCE}")]

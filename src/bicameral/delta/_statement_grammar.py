@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from bicameral.tools import Registry, Tool
 from bicameral.types import ANY, FLOAT, STR, AnyType, DictType, FloatType, IntType, ListType, NullType, RecordType, Type
 
-from ._expression_grammar import TERMINALS, ExpressionGrammar, fits, item_name, quote
+from ._expression_grammar import TERMINALS, ExpressionGrammar
+from ._paths import fits, item_name, quote
 
 FENCE = "```"
 
