@@ -84,11 +84,16 @@ def _invented(plan: Plan, intent: Intent) -> list[Mismatch]:
             continue
         for kind, pattern in (("address", _ADDRESS), ("link", _LINK), ("file", FILE)):
             whole = pattern.fullmatch(value.strip())
-            if whole and value.strip().lower() not in request:
+            if whole and not _named(value.strip().lower(), request, kind):
                 message = f"Nobody named the {kind} {value!r}: use what the request names or what a tool returns."
                 found.append(Mismatch("plan.invented-object", message, severe=kind == "address"))
                 break
     return found
+
+
+def _named(value: str, request: str, kind: str) -> bool:
+    """Whether the request names this; a file is named by its last part too (`report.txt` into the folder `backup`)."""
+    return value in request or (kind == "file" and value.rsplit("/", 1)[-1] in request)
 
 
 def without_unasked(plan: Plan, intent: Intent, registry: Registry) -> Plan:

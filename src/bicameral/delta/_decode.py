@@ -33,10 +33,19 @@ class Draft:
 
 
 async def decode_typed(
-    session: Session, request: str, registry: Registry, watch: Callable[[str], None] | None = None
+    session: Session,
+    request: str,
+    registry: Registry,
+    watch: Callable[[str], None] | None = None,
+    *,
+    after: str = "",
+    avoid: frozenset[str] = frozenset(),
 ) -> Draft:
-    """A plan that type-checks by construction, statement by statement."""
-    code, ending = "", False
+    """A plan that type-checks by construction, statement by statement.
+
+    To mend a plan, decoding takes up `after` what was right of it and `avoid`s, in the next statement, what was wrong.
+    """
+    code, ending = after, False
     for number in range(MAX_STATEMENTS):
         try:
             openings = openings_after(code, registry)
@@ -49,7 +58,7 @@ async def decode_typed(
         reply = await session.ask(
             request,
             prefill=PREFILL + code,
-            grammar=statement_grammar(registry, openings),
+            grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings),
             max_tokens=STATEMENT_TOKENS,
         )
         statement = reply.text

@@ -44,6 +44,7 @@ class _Attempt:
     report: Report | None
     mismatches: tuple[Mismatch, ...]
     problems: tuple[str, ...]
+    wrong_line: int | None = None
 
     @property
     def usable(self) -> bool:
@@ -121,14 +122,33 @@ class Delta:
         for count in range(1, self._repairs + 1):
             if not best.problems:
                 return best, count - 1
-            mended = await self._attempt(
-                session, f"{request}\n\n{repair(best.code, best.problems)}", intent, chosen, watch
-            )
+            mended = await self._mended(best, session, request, intent, chosen, watch)
             if mended.code == best.code:
                 return best, count
             if (not mended.usable, len(mended.problems)) <= (not best.usable, len(best.problems)):
                 best = mended
         return best, self._repairs
+
+    async def _mended(
+        self,
+        best: _Attempt,
+        session: Session,
+        request: str,
+        intent: Intent,
+        registry: Registry,
+        watch: Callable[[str], None] | None,
+    ) -> _Attempt:
+        """Another attempt: from the statement that is wrong, without its tool, or else anew with the problems told."""
+        if self._provider.grammars and best.wrong_line is not None:
+            lines = best.code.splitlines(keepends=True)
+            wrong = lines[best.wrong_line - 1]
+            avoid = frozenset(name for name in registry.names if f"{name}(" in wrong)
+            if avoid:
+                after = "".join(lines[: best.wrong_line - 1])
+                draft = await decode_typed(session, request, registry, watch, after=after, avoid=avoid)
+                return self._judged(draft, intent, registry)
+        again = f"{request}\n\n{repair(best.code, best.problems)}"
+        return await self._attempt(session, again, intent, registry, watch)
 
     async def _attempt(
         self,
@@ -155,7 +175,9 @@ class Delta:
         plan = without_unasked(written, intent, registry)
         report = check(plan, registry, places=parsed.places if plan == written else None, limits=self._limits)
         if not report.ok:
-            return _Attempt(draft.code, None, report, (), tuple(str(finding) for finding in report.errors))
+            first = report.errors[0].place
+            problems = tuple(str(finding) for finding in report.errors)
+            return _Attempt(draft.code, None, report, (), problems, first.line if first else None)
         mismatches = tuple(against_intent(plan, intent, registry))
         problems = [*(each.message for each in mismatches), *_unused(plan, report, registry)]
         return _Attempt(draft.code, plan, report, mismatches, tuple(problems))

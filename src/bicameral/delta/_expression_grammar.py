@@ -43,6 +43,7 @@ TERMINALS = r"""
 NAME: /[a-z][a-z0-9_]{0,24}/ & ~/(KEYWORDS)/
 INT: /-?[0-9]{1,9}/
 COUNT: /[0-9]{1,4}/
+INDEX: /-?[0-9]{1,2}/
 NUMBER: /-?[0-9]{1,12}(\.[0-9]{1,6})?/
 STRING2: /'[^'"\\\n\x00-\x1f]{0,20}'/
 STRING: /"([^"\\\n\x00-\x1f]|\\[n"t\\]){0,400}"/
@@ -166,7 +167,7 @@ class ExpressionGrammar:
         if text := self.where(StrType, LiteralType, AnyType, bound=bound):
             found.append(f'{text} (".lower()" | ".upper()" | ".strip()" | ".title()")')
             found.append(f'{text} ".replace(" STRING ", " STRING ")"')
-            found.append(f'{text} ".split(" STRING ")[" INT "]"')
+            found.append(f'{text} ".split(" STRING ")[" INDEX "]"')
         others = [*self._reaching(FLOAT, bound), self._numbers(FLOAT, bound)]
         found.append(f'"str(" ({" | ".join(others)}) ")"')
         return found
@@ -236,7 +237,7 @@ class ExpressionGrammar:
     def _lists(self, item: Type, bound: Bound) -> list[str]:
         one = self.expression(item, bound)
         found = [f'"[" ({one} (", " {one})*)? "]"']
-        found += [f'{lists} "[" INT? ":" INT? "]"' for lists in self._reaching(ListType(item), bound)]
+        found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._reaching(ListType(item), bound)]
         if not bound and self.lists():
             found.append(self._comprehension(item))
             found += self._sortings(ListType(item))
@@ -250,7 +251,9 @@ class ExpressionGrammar:
         for item, over in self._by_item(wanted):
             name = item_name(item)
             keys = [path.rule for path in reach(quote(name), item) if isinstance(path.type, SORTABLE)]
-            key = f"({quote(f', key=lambda {name}: ')} ({' | '.join(keys)}))?" if keys else ""
+            key = f"({quote(f', key=lambda {name}: ')} ({' | '.join(keys)}))" if keys else ""
+            if key and isinstance(item, SORTABLE):
+                key += "?"
             found.append(f'"sorted(" ({over}) {key} (", reverse=True")? ")"')
         return found
 
@@ -308,12 +311,12 @@ class ExpressionGrammar:
         found += [*self._dates(bound), *self._datetimes(bound)]
         if not self.lists():
             return found
-        slice_ = '("[" INT? ":" INT? "]" | "[" INT "]")?'
+        slice_ = '("[" INDEX? ":" INDEX? "]" | "[" INDEX "]")?'
         found += [f"{sorting} {slice_}" for sorting in self._sortings(ANY)]
         found += self._extremes()
         found += [self.expression(ListType(STR)), self.expression(BOOL), self._comprehension(ANY)]
         if lists := self.where(ListType):
-            found.append(f'{lists} "[" INT? ":" INT? "]"')
+            found.append(f'{lists} "[" INDEX? ":" INDEX? "]"')
         return found
 
     # Conditions ---------------------------------------------------------------------------------------------------

@@ -64,14 +64,14 @@ def reach(rule: str, type_: Type, depth: int = 0) -> Iterator[Path]:
             for field in fields:
                 yield from reach(f"{rule} {_access(field.name, named=bool(name))}", field.type, depth + 1)
         case ListType(item=RecordType() | DictType() as item):
-            yield from reach(f'{rule} "[" INT "]"', item, depth + 1)
+            yield from reach(f'{rule} "[" INDEX "]"', item, depth + 1)
         case ListType():
-            yield Path(f'{rule} "[" INT "]"', type_.item)
+            yield Path(f'{rule} "[" INDEX "]"', type_.item)
         case DictType(value=value):
             yield Path(f'{rule} "[" KEY "]"', value)
         case AnyType() if depth < 2:
             yield Path(f'{rule} "[" KEY "]"', ANY)
-            yield Path(f'{rule} "[" INT "]"', ANY)
+            yield Path(f'{rule} "[" INDEX "]"', ANY)
         case _:
             return
 

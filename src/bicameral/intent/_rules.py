@@ -90,7 +90,8 @@ def is_explicit(request: str, registry: Registry) -> bool:
     said = words(request)
     if gaps(request) or set(said) & _VAGUE or len(said) > 60:
         return False
-    return bool(_CONCRETE.search(request)) and bool(set(stems(request)) & vocabulary(registry))
+    known = set(stems(request)) & vocabulary(registry)
+    return len(known) >= (1 if _CONCRETE.search(request) else 3)
 
 
 def vocabulary(registry: Registry) -> frozenset[str]:

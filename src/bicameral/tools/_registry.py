@@ -66,6 +66,11 @@ class Registry:
         wanted = set(names)
         return Registry(tool for tool in self if tool.name in wanted)
 
+    def without(self, names: Iterable[str]) -> Registry:
+        """All tools but these."""
+        left_out = set(names)
+        return Registry(tool for tool in self if tool.name not in left_out) if left_out else self
+
     def __add__(self, other: Registry) -> Registry:
         return Registry([*self, *other])
 
