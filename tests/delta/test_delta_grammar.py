@@ -87,3 +87,24 @@ def test_what_does_exist_can_be_written(registry: Registry) -> None:
         'write_csv("out.csv", rows)\n',
     ):
         assert accepted(grammar, statement) == len(statement)
+
+
+def test_a_file_or_address_that_nobody_named_cannot_be_written(registry: Registry) -> None:
+    named = {"path": ["notes.txt"], "url": [], "email": ["a@example.com"]}
+    grammar = statement_grammar(registry, [Opening(0, {})], named)
+    for good in ('x = read_lines("notes.txt")\n', 'send_mail(["a@example.com"], "s", "b")\n'):
+        assert accepted(grammar, good) == len(good)
+    for bad in (
+        'x = read_lines("mails.txt")\n',
+        'x = fetch_page("http://evil.example")\n',
+        'send_mail(["e@evil.example"], "s", "b")\n',
+    ):
+        assert accepted(grammar, bad) < len(bad)
+
+
+def test_there_is_no_answer_directly_inside_a_loop(registry: Registry) -> None:
+    code = 'lines = read_lines("a.txt")\nfor line in lines:\n'
+    grammar = statement_grammar(registry, openings_after(code, registry))
+    assert accepted(grammar, "    answer(line)\n") < len("    answer(line)\n")
+    inside = statement_grammar(registry, openings_after(code + '    if "x" in line:\n', registry))
+    assert accepted(inside, "        answer(line)\n") == len("        answer(line)\n")

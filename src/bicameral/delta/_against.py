@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.intent import Intent
+from bicameral.intent import Intent, stem, stems
 from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, walk
 from bicameral.tools import Effect, Registry
 
@@ -20,15 +20,19 @@ _LINK = re.compile(r"https?://[^\s'\",;)]+")
 class Mismatch:
     """Where a plan and its intent part. A `severe` one is never let through."""
 
-    code: Literal["plan.missing-effect", "plan.unasked-effect", "plan.unused-object", "plan.invented-object"]
+    code: Literal[
+        "plan.missing-effect", "plan.unasked-effect", "plan.other-tool", "plan.unused-object", "plan.invented-object"
+    ]
     message: str
     severe: bool = False
+    path: str | None = None
 
 
 def against_intent(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
     """Everything in which the plan does not do what was asked, or does what was not."""
     return [
         *_effects(plan, intent, registry),
+        *_other_tools(plan, intent, registry),
         *_unused(plan, intent),
         *_invented(plan, intent),
     ]
@@ -52,6 +56,25 @@ def _effects(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
         if effect not in intent.effects:
             message = f"{name} would {_VERB[effect]}, and the request does not ask for that: remove it."
             found.append(Mismatch("plan.unasked-effect", message, severe=effect != "write"))
+    return found
+
+
+def _other_tools(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
+    """Tools that change the world where the request's own words ask for another tool of the same toolbox."""
+    said = set(stems(intent.request))
+    found: list[Mismatch] = []
+    for path, step in walk(plan.steps):
+        tool = registry.get(step.tool) if isinstance(step, Call) else None
+        if tool is None or not tool.changes or not tool.words or said & set(map(stem, tool.words)):
+            continue
+        meant = [
+            other.name
+            for other in registry
+            if other.toolbox == tool.toolbox and other.effect == tool.effect and said & set(map(stem, other.words))
+        ]
+        if meant:
+            message = f"The request does not ask for {tool.name}; what it says is done by {', '.join(meant)}."
+            found.append(Mismatch("plan.other-tool", message, path=path))
     return found
 
 
@@ -89,6 +112,13 @@ def _invented(plan: Plan, intent: Intent) -> list[Mismatch]:
                 found.append(Mismatch("plan.invented-object", message, severe=kind == "address"))
                 break
     return found
+
+
+def named_in(intent: Intent) -> dict[str, list[str]]:
+    """What a request names of files, links and addresses, by the format of the arguments that take them."""
+    patterns = {"path": FILE, "url": _LINK, "email": _ADDRESS}
+    found = {kind: dict.fromkeys(pattern.findall(intent.request)) for kind, pattern in patterns.items()}
+    return {kind: [name.rstrip(".,;:!?)") for name in names] for kind, names in found.items()}
 
 
 def _named(value: str, request: str, kind: str) -> bool:

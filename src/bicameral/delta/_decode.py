@@ -13,6 +13,7 @@ from bicameral.sessions import Session
 from bicameral.tools import Registry
 from bicameral.types import ANY, ListType, Type
 
+from ._expression_grammar import Named
 from ._prompt import PREFILL
 from ._statement_grammar import FENCE, Opening, statement_grammar
 
@@ -38,6 +39,7 @@ async def decode_typed(
     registry: Registry,
     watch: Callable[[str], None] | None = None,
     *,
+    named: Named | None = None,
     after: str = "",
     avoid: frozenset[str] = frozenset(),
 ) -> Draft:
@@ -50,7 +52,7 @@ async def decode_typed(
         try:
             openings = openings_after(code, registry)
             if ending or number >= LONG:
-                openings = [replace(opening, ending=True) for opening in openings]
+                openings = [replace(opening, ending=True) for opening in openings if opening.may_answer]
         except PlanError as error:
             return Draft(code, str(error))
         if not openings:
@@ -58,7 +60,7 @@ async def decode_typed(
         reply = await session.ask(
             request,
             prefill=PREFILL + code,
-            grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings),
+            grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named),
             max_tokens=STATEMENT_TOKENS,
         )
         statement = reply.text
@@ -107,10 +109,11 @@ def openings_after(code: str, registry: Registry) -> list[Opening]:
         return []
     scopes = _scopes(steps, registry, level + 1 if opens else level)
     if opens:
-        return [Opening(level + 1, scopes[level + 1], deeper=level + 1 < MAX_LEVEL)]
+        inside = lines[-1].lstrip().startswith("for ")
+        return [Opening(level + 1, scopes[level + 1], deeper=level + 1 < MAX_LEVEL, may_answer=not inside)]
     ended = lines[-1].lstrip().startswith("answer(")
     return [
-        Opening(at, scopes[at], may_else=_may_else(lines, at), deeper=at < MAX_LEVEL)
+        Opening(at, scopes[at], _may_else(lines, at), at < MAX_LEVEL, may_answer=not _in_loop(lines, at))
         for at in range(level, -1, -1)
         if not (ended and at == level)
     ]
@@ -125,6 +128,12 @@ def _may_else(lines: Sequence[str], level: int) -> bool:
     """Whether the last statement at this level is an `if` whose block has just ended and that has no `else` yet."""
     last = next((line.strip() for line in reversed(lines) if _level(line) <= level), "")
     return last.startswith("if ") and _level(lines[-1]) > level
+
+
+def _in_loop(lines: Sequence[str], level: int) -> bool:
+    """Whether a statement at this level stands directly in the body of a loop."""
+    header = next((line.strip() for line in reversed(lines) if _level(line) < level), "")
+    return header.startswith("for ")
 
 
 def _scopes(steps: Sequence[Any], registry: Registry, depth: int) -> list[Mapping[str, Type]]:

@@ -15,7 +15,7 @@ from bicameral.plans import Call, Limits, Plan, Report, check, parse, walk
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 
-from ._against import Mismatch, against_intent, without_unasked
+from ._against import Mismatch, against_intent, named_in, without_unasked
 from ._decode import Draft, decode_freely, decode_typed
 from ._examples import examples
 from ._prompt import VERSION, ask, repair, setup
@@ -145,7 +145,9 @@ class Delta:
             avoid = frozenset(name for name in registry.names if f"{name}(" in wrong)
             if avoid:
                 after = "".join(lines[: best.wrong_line - 1])
-                draft = await decode_typed(session, request, registry, watch, after=after, avoid=avoid)
+                draft = await decode_typed(
+                    session, request, registry, watch, named=named_in(intent), after=after, avoid=avoid
+                )
                 return self._judged(draft, intent, registry)
         again = f"{request}\n\n{repair(best.code, best.problems)}"
         return await self._attempt(session, again, intent, registry, watch)
@@ -159,7 +161,7 @@ class Delta:
         watch: Callable[[str], None] | None,
     ) -> _Attempt:
         if self._provider.grammars:
-            draft = await decode_typed(session, request, registry, watch)
+            draft = await decode_typed(session, request, registry, watch, named=named_in(intent))
         else:
             draft = await decode_freely(session, request, watch)
         return self._judged(draft, intent, registry)
@@ -180,7 +182,9 @@ class Delta:
             return _Attempt(draft.code, None, report, (), problems, first.line if first else None)
         mismatches = tuple(against_intent(plan, intent, registry))
         problems = [*(each.message for each in mismatches), *_unused(plan, report, registry)]
-        return _Attempt(draft.code, plan, report, mismatches, tuple(problems))
+        wrong = next((each.path for each in mismatches if each.path is not None), None)
+        place = parsed.places.get(wrong) if wrong is not None and plan == written else None
+        return _Attempt(draft.code, plan, report, mismatches, tuple(problems), place.line if place else None)
 
     def _none(self, intent: Intent, registry: Registry, attempt: _Attempt) -> BicameralError:
         near = ", ".join(nearest_tools(intent.request, registry)) or "none comes near"

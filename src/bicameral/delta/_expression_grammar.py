@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bicameral.tools import Registry, Tool
 from bicameral.types import (
@@ -55,6 +55,8 @@ SAME: " == " | " != "
 DATE_TEXT: /"[0-9]{4}-[0-9]{2}-[0-9]{2}"/
 """.strip().replace("KEYWORDS", "|".join([*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask"]))
 
+Named = Mapping[str, Sequence[str]]
+"""By format (path, url, email), what a request names; where it is given, nothing else can be written."""
 Bound = tuple[tuple[str, Type], ...]
 SORTABLE = (StrType, IntType, FloatType, DateType, DateTimeType, TimeType, AnyType)
 
@@ -62,8 +64,11 @@ SORTABLE = (StrType, IntType, FloatType, DateType, DateTimeType, TimeType, AnyTy
 class ExpressionGrammar:
     """Rules for every type that a statement can want, over one scope of variables."""
 
-    def __init__(self, registry: Registry, scope: Mapping[str, Type], *, prefix: str = "") -> None:
+    def __init__(
+        self, registry: Registry, scope: Mapping[str, Type], *, prefix: str = "", named: Named | None = None
+    ) -> None:
         self._prefix = prefix
+        self._named = named
         self._registry = registry
         self._scope = dict(scope)
         self._names: dict[tuple[str, str, Bound], str] = {}
@@ -86,6 +91,16 @@ class ExpressionGrammar:
             return [one, f'{one} " and " {one}', f'{one} " or " {one}']
 
         return self._rule("c", "", bound, make)
+
+    def can_write(self, wanted: Type) -> bool:
+        """Whether there is anything to write where this type is wanted: a file needs to have been named."""
+        item = wanted.item if isinstance(wanted, ListType) else wanted
+        if not isinstance(item, StrType) or item.format is None:
+            return True
+        if item.format == "id":
+            return any(path.type == item for path in self.paths())
+        known = self._named.get(item.format, None) if self._named is not None else None
+        return known is None or bool(known) or bool(self._reaching(item, ()))
 
     def where(self, *kinds: type[Type], bound: Bound = ()) -> str | None:
         """The rule for values of these kinds that variables reach, or None if there are none."""
@@ -134,6 +149,8 @@ class ExpressionGrammar:
                 return [self.expression(item, bound)]
             case StrType(format="id"):
                 return [path.rule for path in self.paths(bound) if path.type == wanted]
+            case StrType(format=str() as format_) if self._named is not None and format_ in self._named:
+                return found + [quote(json.dumps(name)) for name in self._named[format_]]
             case StrType():
                 return found + self._texts(bound)
             case LiteralType(values=values):
@@ -329,6 +346,8 @@ class ExpressionGrammar:
             found.append(f'STRING (" in " | " not in ") {text} ".lower()"?')
             found.append(f'"not "? {text} (".startswith(" | ".endswith(") STRING ")"')
             found += [f'{text} (" in " | " not in ") {lists}' for lists in self._reaching(ListType(STR), bound)]
+            if known := self.where(DictType, bound=bound):
+                found.append(f'{text} (" in " | " not in ") {known}')
         if number := self.where(IntType, FloatType, bound=bound):
             found.append(f"{number} COMPARE ({' | '.join(['NUMBER', *self._reaching(FLOAT, bound)])})")
         if flag := self.where(BoolType, bound=bound):

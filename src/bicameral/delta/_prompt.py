@@ -13,7 +13,7 @@ from bicameral.types import DictType, ListType, NullType, OptionalType, RecordTy
 from ._examples import Example, examples
 from ._statement_grammar import FENCE
 
-VERSION = 1
+VERSION = 2
 """Counts up whenever the prompt changes, since cached plans depend on it."""
 
 FILE = re.compile(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
@@ -27,6 +27,7 @@ Use only the tools below, one call per line. Use exactly the names, numbers and 
 Do everything that was asked and nothing else. Never make up content: work with what tools return.
 To understand prose (a mail, a page, a document) use extract(text, "what to read", type), where type is
 str, int, float, bool, date, datetime or {"field": type}. Every plan ends with answer(value).
+Search for words in the singular: "error", not "errors".
 Built in: len sum min max sorted mean round str int float timedelta, f-strings, list comprehensions.
 """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bicameral.tools import Registry, Tool
 from bicameral.types import ANY, FLOAT, STR, AnyType, DictType, FloatType, IntType, ListType, NullType, RecordType, Type
 
-from ._expression_grammar import TERMINALS, ExpressionGrammar
+from ._expression_grammar import TERMINALS, ExpressionGrammar, Named
 from ._paths import fits, item_name, quote
 
 FENCE = "```"
@@ -26,13 +26,15 @@ inner: simple | "list[" simple "]" | "Literal[" KEY (", " KEY)+ "]"
 class Opening:
     """A place where the next statement may stand: its indentation, what is in scope there, whether `else` fits.
 
-    At an `ending` only the answer is left to write.
+    At an `ending` only the answer is left to write; directly inside a loop there is none, since it would be a loop of
+    one turn.
     """
 
     level: int
     scope: Mapping[str, Type]
     may_else: bool = False
     deeper: bool = True
+    may_answer: bool = True
     ending: bool = False
 
 
@@ -40,21 +42,21 @@ class Opening:
 # another one and what can follow it: `" = "` and `"extract("`, not `" = extract("`.
 
 
-def statement_grammar(registry: Registry, openings: Sequence[Opening]) -> str:
-    """An LLGuidance grammar for exactly one statement, at one of the openings."""
+def statement_grammar(registry: Registry, openings: Sequence[Opening], named: Named | None = None) -> str:
+    """An LLGuidance grammar for exactly one statement, at one of the openings; `named` is what the request names."""
     rules: list[str] = []
     starts: list[str] = []
     for opening in openings:
-        found, names = _statements(registry, opening)
+        found, names = _statements(registry, opening, named)
         rules += found
         starts += [f"{quote('    ' * opening.level)} {name}" if opening.level else name for name in names]
     start = "start: " + " | ".join(starts)
     return "\n".join(["%llguidance {}", start, *rules, _TYPES, TERMINALS, ""])
 
 
-def _statements(registry: Registry, opening: Opening) -> tuple[list[str], list[str]]:
+def _statements(registry: Registry, opening: Opening, named: Named | None) -> tuple[list[str], list[str]]:
     """The rules for statements at one level; rule names carry the level, since scopes differ."""
-    grammar = ExpressionGrammar(registry, opening.scope, prefix=f"v{opening.level}_")
+    grammar = ExpressionGrammar(registry, opening.scope, prefix=f"v{opening.level}_", named=named)
     at = f"s{opening.level}_"
     rules: dict[str, str] = {}
     answer = f'"answer(" {grammar.anything()} ")\\n"'
@@ -79,12 +81,15 @@ def _statements(registry: Registry, opening: Opening) -> tuple[list[str], list[s
         rules[f"{at}when"] = f'"if " {grammar.condition()} ":\\n"'
     if opening.may_else:
         rules[f"{at}else"] = '"else:\\n"'
-    rules[f"{at}answer"] = answer
+    if opening.may_answer:
+        rules[f"{at}answer"] = answer
     return [*(f"{name}: {body}" for name, body in rules.items()), *grammar.rules()], list(rules)
 
 
 def _calls(tool: Tool, grammar: ExpressionGrammar) -> list[str]:
     """The ways to call a tool: one, or one for each table in scope if its arguments name columns of a table."""
+    if not all(grammar.can_write(argument.type) for argument in tool.arguments if argument.required):
+        return []
     table = next((argument.field_of for argument in tool.arguments if argument.field_of), None)
     rows = tool.argument(table) if table else None
     if rows is None:
@@ -134,7 +139,8 @@ def _updates(grammar: ExpressionGrammar, scope: Mapping[str, Type]) -> list[str]
             case IntType() | FloatType():
                 found.append(f'{quote(name)} " += " {grammar.expression(FLOAT)}')
             case DictType(value=value):
-                found.append(f'{quote(name)} "[" {grammar.expression(STR)} "] = " {grammar.expression(value)}')
+                change = f'"]" (" = " | " += ") {grammar.expression(value)}'
+                found.append(f'{quote(name)} "[" {grammar.expression(STR)} {change}')
             case _:
                 pass
     return found

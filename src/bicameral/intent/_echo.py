@@ -15,7 +15,7 @@ from bicameral.tools import Registry
 
 from ._dates import named_dates
 from ._intent import Intent, IntentStep
-from ._rules import asked_effects, checked_request, gaps, is_explicit, required_effects
+from ._rules import adds_names, asked_effects, checked_request, gaps, is_explicit, required_effects
 
 PROMPT_VERSION = 1
 
@@ -111,6 +111,9 @@ class Echo:
         if is_explicit(text, registry):
             return plain.model_copy(update={"by": "fast-path"})
         understood = await self._understand(text)
+        if adds_names(" ".join(understood["steps"]), text):
+            # A model that puts names into a person's mouth has not understood; the words themselves are safer.
+            return plain
         return plain.model_copy(
             update={
                 "task": understood["task"],

@@ -94,6 +94,12 @@ def is_explicit(request: str, registry: Registry) -> bool:
     return len(known) >= (1 if _CONCRETE.search(request) else 3)
 
 
+def adds_names(told: str, request: str) -> bool:
+    """Whether an account of a request names files, addresses, links or numbers that the request does not."""
+    lower = request.lower()
+    return any(found.group(0).lower() not in lower for found in _CONCRETE.finditer(told))
+
+
 def vocabulary(registry: Registry) -> frozenset[str]:
     """The stems of everything the tools say about themselves."""
     return frozenset(word for tool in registry for word in tool_stems(tool.name, tool.doc, tool.words))

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from bicameral.errors import ToolError
 from bicameral.tools import Folders, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.types import FilePath
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
@@ -58,11 +59,11 @@ class Files:
     folders: Folders
     settings: FilesSettings
 
-    def read_text(self, path: str) -> str:
+    def read_text(self, path: FilePath) -> str:
         """Read a whole text file."""
         return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
 
-    def read_lines(self, path: str) -> list[str]:
+    def read_lines(self, path: FilePath) -> list[str]:
         """Read the lines of a text file."""
         return split_lines(self.read_text(path))
 

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from bicameral.errors import Place, ToolError, nearest
 from bicameral.tools import Folders, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.types import FilePath
 
 from ._tables_csv import Row, parse, render
 from ._tables_shape import grouped, joined, of_file, same_rows, selected
@@ -34,11 +35,11 @@ class TableFiles:
     folders: Folders
     settings: TablesSettings
 
-    def read_csv(self, path: str) -> Rows:
+    def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
         return parse(self._text(path), path)
 
-    def read_json(self, path: str) -> Any:
+    def read_json(self, path: FilePath) -> Any:
         """Read a JSON file."""
         text = self._text(path)
         if path.lower().endswith((".jsonl", ".ndjson")):

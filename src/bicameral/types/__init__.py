@@ -5,7 +5,7 @@ as JSON or JSON Schema, and held against a value (`mismatch`). Values are plain:
 lists, and dicts (a record is a dict whose fields are known).
 """
 
-from ._annotations import Id, annotation_doc, from_annotation, signature_hints
+from ._annotations import Address, FilePath, Id, Url, annotation_doc, from_annotation, signature_hints
 from ._codec import JsonType, from_json, json_schema, to_json
 from ._types import (
     ANY,
@@ -53,6 +53,7 @@ __all__ = [
     "NULL",
     "STR",
     "TIME",
+    "Address",
     "AnyType",
     "BoolType",
     "DateTimeType",
@@ -60,6 +61,7 @@ __all__ = [
     "DictType",
     "DurationType",
     "Field",
+    "FilePath",
     "FloatType",
     "Id",
     "IntType",
@@ -73,6 +75,7 @@ __all__ = [
     "TimeType",
     "TupleType",
     "Type",
+    "Url",
     "annotation_doc",
     "assignable",
     "from_annotation",

@@ -57,6 +57,10 @@ _SIMPLE: dict[object, Type] = {
 
 Id = Annotated[str, StrType("id")]
 """A text by which a tool knows a thing. It comes from a result; a planner never writes one itself."""
+FilePath = Annotated[str, StrType("path")]
+Url = Annotated[str, StrType("url")]
+Address = Annotated[str, StrType("email")]
+"""A file to read, a page to open, someone to write to: a planner takes these from the request or from a result."""
 
 
 def from_annotation(annotation: object) -> Type:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from bicameral.errors import Place, ToolError
 from bicameral.tools import Folders, Surroundings, Tool, Toolbox, tool
-from bicameral.types import Id
+from bicameral.types import Address, Id
 
 from ._bodies import numbered
 from ._mailbox import Mailbox
@@ -62,10 +62,10 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         words=("send", "mail", "email", "forward", "reply", "tell", "notify", "write to"),
     )
     def send_mail(
-        to: Annotated[Sequence[str], "addresses"],
+        to: Annotated[Sequence[Address], "addresses"],
         subject: str,
         body: str,
-        cc: Sequence[str] = (),
+        cc: Sequence[Address] = (),
         attachments: Annotated[Sequence[str], "file paths"] = (),
     ) -> None:
         """Send a mail."""

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 from bicameral.errors import ToolError
 from bicameral.tools import Surroundings, Tool, Toolbox, tool
+from bicameral.types import Url
 
 from .._html import html_to_text, parse, title_of
 from .._text import decode, one_line
@@ -50,12 +51,12 @@ def _build(settings: WebSettings, surroundings: Surroundings) -> list[Tool]:
     timeout = settings.timeout + 5
 
     @tool(effect="read", timeout=timeout, purpose={"url": "directs"})
-    async def fetch_page(url: str) -> Page:
+    async def fetch_page(url: Url) -> Page:
         """Fetch a web page as text with its links."""
         return page(await fetch(url, settings))
 
     @tool(effect="read", timeout=timeout, purpose={"url": "directs"})
-    async def fetch_json(url: str) -> Any:
+    async def fetch_json(url: Url) -> Any:
         """Fetch JSON from a URL."""
         return _json(await fetch(url, settings))
 
