@@ -13,6 +13,7 @@ from bicameral.tools import Effect, Registry
 from ._prompt import FILE
 
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_QUOTED = re.compile(r"[\"'“](\w[^\"'”\n]{0,80})[\"'”]")
 _LINK = re.compile(r"https?://[^\s'\",;)]+")
 
 
@@ -118,6 +119,7 @@ def named_in(intent: Intent) -> dict[str, list[str]]:
     """What a request names of files, links and addresses, by the format of the arguments that take them."""
     patterns = {"path": FILE, "url": _LINK, "email": _ADDRESS}
     found = {kind: dict.fromkeys(pattern.findall(intent.request)) for kind, pattern in patterns.items()}
+    found["path"] |= dict.fromkeys(_QUOTED.findall(intent.request))
     return {kind: [name.rstrip(".,;:!?)") for name in names] for kind, names in found.items()}
 
 
