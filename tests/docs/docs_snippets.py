@@ -2,7 +2,7 @@
 
 | block | how |
 |---|---|
-| `python` | run, in order, in one namespace a page; lines `#> …` after a print are what it must print |
+| `python` | run, in order, in one namespace a page; lines `# > …` after a print are what it must print |
 | `console` | lines `$ …` are run by a real shell, and the lines after them are printed; `[...]` is any lines |
 | `sh` | not run, since it installs or needs weights: every command, make target and extra in it must exist |
 | `toml` | a configuration, a manifest or a part of a `pyproject.toml`, which must be valid |
@@ -54,7 +54,7 @@ def blocks(page: Path) -> list[Block]:
 
 def printed(block: Block) -> str:
     """What a Python block says that it prints."""
-    lines = re.findall(r"^ *#> ?(.*)$", block.text, re.MULTILINE)
+    lines = re.findall(r"^ *# ?> ?(.*)$", block.text, re.MULTILINE)
     return "".join(f"{line}\n" for line in lines)
 
 
