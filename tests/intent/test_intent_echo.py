@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import IntentError
-from bicameral.intent import Echo, Intent, gaps, intent_schema, is_explicit
+from bicameral.intent import Echo, Intent, asked_effects, gaps, intent_schema, is_explicit
 from bicameral.models import LocalProvider, ScriptedProvider
 from bicameral.tools import Registry, tool
 
@@ -111,3 +111,19 @@ async def test_a_real_model_restates_a_sloppy_request(small_model: LocalProvider
     assert intent.by == "echo"
     said = " ".join(step.action for step in intent.steps).lower()
     assert "guests" in said
+
+
+@pytest.mark.parametrize(
+    ("request_text", "sends"),
+    [
+        ("show me what kim mailed me", False),
+        ("list the subjects of my unread mails", False),
+        ("what is in the mail from the bank", False),
+        ("tell me who sent mails today", False),
+        ("mail the list to kim@example.com", True),
+        ("find the report and email it to kim@example.com", True),
+        ("send kim@example.com the total", True),
+    ],
+)
+def test_a_mail_that_is_spoken_of_is_not_a_mail_to_send(request_text: str, sends: bool) -> None:
+    assert ("send" in asked_effects(request_text, REGISTRY)) == sends

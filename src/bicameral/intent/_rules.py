@@ -44,9 +44,20 @@ def checked_request(request: str) -> str:
     return text
 
 
+_VERBLESS = re.compile(
+    r"""\b(?:the|my|a|an|this|that|these|those|his|her|our|your|unread|new|newest|last|latest|by|in|per|via|of|any
+           |each|every|all|from|for|with|some|about|one)\s+(?:e-?)?mails?\b   # a mail, not: mail it
+      | \b(?:e-?)?mails\b
+      | \b(?:e-?)?mailed\b | \bsent\b | \bwrote\b | \btold\b             # what somebody did
+      | \btell\s+me\b | \bsend\s+me\b(?!.*@)                            # an answer will do
+    """,
+    re.VERBOSE,
+)
+
+
 def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
     """The changes to the world that a request asks for, by the words that the tools declare."""
-    said = set(stems(request))
+    said = {stem(word) for word in _VERBLESS.sub(" ", request.lower()).split() for word in words(word)}
     found = {tool.effect for tool in registry if tool.changes and said & {stem(word) for word in tool.words}}
     return tuple(effect for effect in ("write", "send", "irreversible") if effect in found and effect in CHANGING)
 
