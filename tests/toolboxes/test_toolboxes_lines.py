@@ -133,3 +133,13 @@ async def test_replacing_works_on_every_line() -> None:
 )
 async def test_arguments_that_make_no_sense_are_refused(name: str, arguments: dict[str, Any], code: str) -> None:
     assert (await refusal(name, lines=["a"], **arguments)).code == code
+
+
+async def test_a_plural_finds_its_singular_unless_case_counts() -> None:
+    grep = {tool.name: tool for tool in toolbox.open(Surroundings.here())}["grep"]
+    lines = ["Invoice 12", "two invoices", "one city", "many cities", "a glass", "glasses", "status"]
+    assert await grep.call({"lines": lines, "pattern": "invoices"}) == ["Invoice 12", "two invoices"]
+    assert await grep.call({"lines": lines, "pattern": "cities"}) == ["one city", "many cities"]
+    assert await grep.call({"lines": lines, "pattern": "status"}) == ["status"]
+    assert await grep.call({"lines": lines, "pattern": "glass"}) == ["a glass", "glasses"]
+    assert await grep.call({"lines": lines, "pattern": "invoices", "ignore_case": False}) == ["two invoices"]

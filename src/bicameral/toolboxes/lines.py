@@ -50,7 +50,7 @@ def grep(
     ignore_case: bool = True,
     regex: bool = False,
 ) -> list[str]:
-    """Keep the lines that contain a pattern."""
+    """Keep the lines that contain a pattern; unless case counts, a plural finds its singular too."""
     found = _by_regex(pattern, ignore_case) if regex else _by_text(pattern, ignore_case)
     return [line for line in lines if found(line) != invert]
 
@@ -58,8 +58,15 @@ def grep(
 def _by_text(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     if not ignore_case:
         return lambda line: pattern in line
-    wanted = pattern.casefold()
-    return lambda line: wanted in line.casefold()
+    wanted = _forms(pattern.casefold())
+    return lambda line: any(form in line.casefold() for form in wanted)
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """A word and, if it looks like an English plural, its singular: whoever asks for invoices means each invoice."""
+    if not word.isalpha() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
+        return (word,)
+    return (word, f"{word[:-3]}y") if word.endswith("ies") else (word, word[:-1])
 
 
 def _by_regex(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
