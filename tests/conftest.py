@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from bicameral.models import LocalProvider
+
+# A test run that was started in the background inherits that Ctrl-C is ignored, and so would every program it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

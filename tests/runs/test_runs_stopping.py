@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +60,12 @@ async def _stopped_after(seconds: float, source: str, registry: Registry, journa
 )
 async def test_an_effect_that_has_begun_is_finished_and_the_next_is_not_begun(source: str, journal: Journal) -> None:
     writer = Writer(0.1)
-    outcome = await _stopped_after(0.25, source, Registry([writer.tool]), journal)
+    running = asyncio.create_task(run_source(source, Registry([writer.tool]), journal=journal))
+    while len(writer.notes) < 2:  # noqa: ASYNC110 (the tool is not told that anybody waits for it)
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.04)
+    running.cancel()
+    outcome = await running
     assert isinstance(outcome, Stopped)
     assert writer.notes == [0, 1, 2]
     assert [len(outcome.effects), outcome.in_flight] == [3, ()]
@@ -226,12 +229,10 @@ async def _replayed(journal: Journal) -> RunOutcome:
     return again.outcome
 
 
-def test_ctrl_c_during_a_long_computation_is_heard() -> None:
+async def test_a_long_computation_can_be_stopped() -> None:
     registry = Registry()
     plan = plan_of("n = 0\nfor i in range(900000):\n    n += i\nanswer(n)", registry)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    started = time.perf_counter()
-    outcome = asyncio.run(run_plan(plan, registry))
-    assert isinstance(outcome, Stopped)
-    assert time.perf_counter() - started < 2
+    running = asyncio.create_task(run_plan(plan, registry))
+    await asyncio.sleep(0.3)  # comes back only if the computation lets others have a turn
+    running.cancel()
+    assert isinstance(await running, Stopped)
