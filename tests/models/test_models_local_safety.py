@@ -23,6 +23,7 @@ from bicameral.models._chatml import render
 from bicameral.models._completion import Completion
 from bicameral.models._cores import engine_threads
 from bicameral.models._gguf import Vocabulary, read_vocabulary
+from bicameral.models._slots import Slots
 
 CONTROL = frozenset({"<|im_start|>", "<|im_end|>", "</s>", "ab", "bc", "aba"})
 CHATML = Vocabulary(start=1, end=2, control=CONTROL, trained_context=0)
@@ -98,7 +99,7 @@ def test_while_it_loads_only_a_bare_health_check_answers_without_the_key(weights
     from xllamacpp import Server
 
     path = str(tmp_path / "engine.sock")
-    server = Server(engines.engine_params(weights, 256, 1, path))
+    server = Server(engines.engine_params(weights, 256, 1, path, Slots(())))
 
     def status(endpoint: str) -> tuple[int, bytes]:
         method, target = endpoint.split(" ")

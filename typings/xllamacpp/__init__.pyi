@@ -16,6 +16,11 @@ class CommonParamsModel:
 class CpuParams:
     n_threads: int
 
+class CommonAdapterLoraInfo:
+    path: str
+    scale: float
+    def __init__(self, path: str = "", scale: float = 1.0) -> None: ...
+
 class CommonParams:
     model: CommonParamsModel
     cpuparams: CpuParams
@@ -24,6 +29,8 @@ class CommonParams:
     n_batch: int
     n_ubatch: int
     n_parallel: int
+    lora_adapters: list[CommonAdapterLoraInfo]
+    lora_init_without_apply: bool
     n_threads_http: int
     cache_ram_mib: int
     cache_type_k: ggml_type

@@ -25,14 +25,14 @@ from bicameral.types import (
     mismatch,
 )
 
+from ._dates import written_date, written_datetime
+
 MAX_REPLY = 64_000
 MAX_TEXT = 2_000
 MAX_NESTING = 32
 MAX_DIGITS = 30
 
 _HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")
-_DATE = r"\d{4}-\d{2}-\d{2}"
-_TIME = r"\d{2}:\d{2}(:\d{2})?"
 
 
 def filled(text: str, wanted: Type) -> Any:
@@ -65,11 +65,11 @@ def _typed(value: Any, wanted: Type) -> Any:
         case OptionalType(item=item):
             return None if value is None else _typed(value, item)
         case DateTimeType():
-            return _moment(value, f"{_DATE}T{_TIME}", dt.datetime.fromisoformat)
+            return _moment(value, written_datetime)
         case DateType():
-            return _moment(value, _DATE, dt.date.fromisoformat)
+            return _moment(value, written_date)
         case TimeType():
-            return _moment(value, _TIME, dt.time.fromisoformat)
+            return _moment(value, _time)
         case DurationType():
             return _duration(value)
         case ListType(item=item):
@@ -126,11 +126,20 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _moment(value: Any, pattern: str, read: Callable[[str], Any]) -> Any:
-    # Python reads more forms than the form offers ('20260301', '2026-W09'), and a date where a datetime is wanted.
-    if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-        raise ValueError(f"{_shown(value)} is not written as the form wants it")
-    return read(value)
+def _moment(value: Any, read: Callable[[str], Any]) -> Any:
+    try:
+        if isinstance(value, str):
+            return read(value)
+    except ValueError:
+        pass
+    raise ValueError(f"{_shown(value)} is not written as the form wants it")
+
+
+def _time(text: str) -> dt.time:
+    # Python reads more forms than the form offers: '0930', 'T09:30'.
+    if not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", text, re.ASCII):
+        raise ValueError("it is not a time")
+    return dt.time.fromisoformat(text)
 
 
 def _duration(value: Any) -> dt.timedelta:

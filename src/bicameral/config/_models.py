@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,10 @@ class EmbeddedProvider:
     def grammars(self) -> bool:
         return True
 
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        return {job: pin.sha256 for job, pin in self.weights.adapters.items()}
+
     async def generate(self, request: ModelRequest) -> ModelReply:
         return await (await self._ready()).generate(request)
 
@@ -59,11 +63,11 @@ class EmbeddedProvider:
             await self._local.aclose()
 
     async def _ready(self) -> LocalProvider:
-        from bicameral.models import LocalProvider, terminal_progress
+        from bicameral.models import LocalProvider, adapters_of, terminal_progress
 
         async with self._fetching:
             if self._local is None:
                 store, threads = model_store(self._config), self._config.models.threads
                 path = await asyncio.to_thread(store.ensure, self.weights, progress=terminal_progress())
-                self._local = LocalProvider(path, name=self.name, threads=threads)
+                self._local = LocalProvider(path, name=self.name, threads=threads, adapters=adapters_of(self.weights))
         return self._local

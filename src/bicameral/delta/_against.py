@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.intent import Intent, stem, stems
+from bicameral.intent import Intent, says
 from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, walk
 from bicameral.tools import Effect, Registry
 
@@ -62,16 +62,15 @@ def _effects(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
 
 def _other_tools(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
     """Tools that change the world where the request's own words ask for another tool of the same toolbox."""
-    said = set(stems(intent.request))
     found: list[Mismatch] = []
     for path, step in walk(plan.steps):
         tool = registry.get(step.tool) if isinstance(step, Call) else None
-        if tool is None or not tool.changes or not tool.words or said & set(map(stem, tool.words)):
+        if tool is None or not tool.changes or not tool.words or says(intent.request, tool.words):
             continue
         meant = [
             other.name
             for other in registry
-            if other.toolbox == tool.toolbox and other.effect == tool.effect and said & set(map(stem, other.words))
+            if other.toolbox == tool.toolbox and other.effect == tool.effect and says(intent.request, other.words)
         ]
         if meant:
             message = f"The request does not ask for {tool.name}; what it says is done by {', '.join(meant)}."
@@ -92,7 +91,7 @@ def _unused(plan: Plan, intent: Intent) -> list[Mismatch]:
     found: list[Mismatch] = []
     for kind, pattern in (("file", FILE), ("address", _ADDRESS), ("link", _LINK)):
         for name in dict.fromkeys(pattern.findall(intent.request)):
-            if name.rstrip("./").lower() not in said.lower():
+            if name.rstrip(".,;:!?)/").lower() not in said.lower():
                 found.append(
                     Mismatch("plan.unused-object", f"The request names the {kind} {name!r}; the plan never uses it.")
                 )

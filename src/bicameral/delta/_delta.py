@@ -18,11 +18,13 @@ from bicameral.tools import Registry
 from ._against import Mismatch, against_intent, named_in, without_unasked
 from ._decode import Draft, decode_freely, decode_typed
 from ._examples import examples
-from ._prompt import VERSION, ask, repair, setup
+from ._prompt import VERSION, adapter_setup, ask, repair, setup
 from ._relevance import nearest_tools, relevant_examples, relevant_tools
 
 REPAIRS = 2
 EXAMPLES = 3
+ADAPTER = "delta"
+"""The job that a provider's model may have been trained for; then it needs no examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +110,18 @@ class Delta:
     ) -> tuple[_Attempt, int]:
         """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
         chosen = relevant_tools(intent.request, registry)
-        near = relevant_examples(intent.request, examples().bank, EXAMPLES)
+        trained = ADAPTER in self._provider.adapters
+        near = () if trained else relevant_examples(intent.request, examples().bank, EXAMPLES)
         session = Session(
             "delta",
             self._provider,
-            setup(chosen, near),
+            adapter_setup(chosen) if trained else setup(chosen, near),
             max_tokens=700,
             timeout=self._timeout,
             listener=self._listener,
+            adapter=ADAPTER if trained else None,
         )
-        request = ask(intent, chosen)
+        request = ask(intent, chosen, account=not trained)
         best = await self._attempt(session, request, intent, chosen, watch)
         for count in range(1, self._repairs + 1):
             if not best.problems:
@@ -197,7 +201,7 @@ class Delta:
 
     def _key(self, intent: Intent, registry: Registry) -> str:
         """What a plan depends on: the intent, the tools, the model and the prompt with its examples."""
-        shown = hashlib.sha256(repr(examples()).encode()).hexdigest()
+        shown = self._provider.adapters.get(ADAPTER) or hashlib.sha256(repr(examples()).encode()).hexdigest()
         parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, shown]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

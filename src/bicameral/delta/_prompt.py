@@ -32,19 +32,27 @@ Built in: len sum min max sorted mean round str int float timedelta, f-strings, 
 """
 
 
+def adapter_setup(registry: Registry) -> tuple[Message, ...]:
+    """The part of the prompt before the request, for a model that was trained to write plans: it needs no examples."""
+    return (Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}"),)
+
+
 def setup(registry: Registry, near: Sequence[Example] = ()) -> tuple[Message, ...]:
     """The part of the prompt before the request."""
     shown = [example for example in (*examples().always, *near) if _usable(example, registry)]
-    turns = [Message("system", f"{_RULES}\nTools:\n{tool_lines(registry)}\n\nRecords:\n{record_lines(registry)}")]
+    turns = list(adapter_setup(registry))
     for example in shown:
         turns += [Message("user", example.request), Message("assistant", f"{PREFILL}{example.plan}{FENCE}")]
     return tuple(turns)
 
 
-def ask(intent: Intent, registry: Registry) -> str:
-    """The request as the planner reads it, with the days it means and the columns of the tables it names."""
+def ask(intent: Intent, registry: Registry, *, account: bool = True) -> str:
+    """The request as the planner reads it, with the days it means and the columns of the tables it names.
+
+    Echo's account of a request helps a model that was not trained on requests as people write them.
+    """
     lines = [intent.request]
-    if intent.by == "echo":
+    if account and intent.by == "echo":
         steps = "; ".join(step.action + (f" {step.about}" if step.about else "") for step in intent.steps)
         lines.append(f"(that is: {steps})")
     for named in intent.dates:

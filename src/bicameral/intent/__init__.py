@@ -17,7 +17,7 @@ from ._rules import (
     tool_stems,
     vocabulary,
 )
-from ._words import stem, stems
+from ._words import says, stem, stems
 
 __all__ = [
     "MAX_REQUEST",
@@ -32,6 +32,7 @@ __all__ = [
     "is_explicit",
     "named_dates",
     "required_effects",
+    "says",
     "stem",
     "stems",
     "tool_stems",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bicameral.errors import IntentError
 from bicameral.tools import CHANGING, Effect, Registry
 
-from ._words import STOP, stem, stems, words
+from ._words import STOP, says, stems, words
 
 MAX_REQUEST = 4_000
 
@@ -57,16 +57,24 @@ _VERBLESS = re.compile(
 
 def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
     """The changes to the world that a request asks for, by the words that the tools declare."""
-    said = {stem(word) for word in _VERBLESS.sub(" ", request.lower()).split() for word in words(word)}
-    found = {tool.effect for tool in registry if tool.changes and said & {stem(word) for word in tool.words}}
+    said = _VERBLESS.sub(" ", request.lower())
+    found = {tool.effect for tool in registry if tool.changes and says(said, tool.words)}
+    if _RECIPIENT.search(request):
+        found.add("send")
+    if _TARGET.search(request):
+        found.add("write")
     return tuple(effect for effect in ("write", "send", "irreversible") if effect in found and effect in CHANGING)
 
+
+# An address that is not where something comes from is where something goes; likewise a file after `into`.
+_RECIPIENT = re.compile(r"(?<!\bfrom )(?<!\bby )(?<!\bof )(?<![\w.+@-])[\w.+-]+@[\w-]+\.\w", re.IGNORECASE)
+_TARGET = re.compile(r"(?:\b(?:into|as)|->|→)\s+(?:a\s+|the\s+|file\s+|new\s+)*[\w./-]*\w\.[a-z]{2,5}\b", re.IGNORECASE)
 
 _TO_ADDRESS = re.compile(
     r"\b(?:send|mail|email|e-mail|forward|reply|tell|notify|write|report)\b.*@", re.IGNORECASE | re.DOTALL
 )
 _TO_FILE = re.compile(
-    r"""\b(?:save|write|put|store|export|dump|append|add|log)\b
+    r"""\b(?:save|write|put|store|export|dump|append|add(?!\s+(?:up|together))|log)\b
         (?:(?!\.\s).)*?                                           # within the sentence
         \b(?:to|in|into|as|called|named|onto)\s+(?:a\s+|the\s+|file\s+|new\s+)*
         [\w./-]*\w\.[a-z]{2,5}\b""",
@@ -74,12 +82,20 @@ _TO_FILE = re.compile(
 )
 
 
+_TO_CALENDAR = re.compile(
+    r"""\b(?:add|put|create|book|schedule|enter|block|arrange|set\s+up)\b
+        (?:(?!\.\s|\?).)*?                                        # within the sentence
+        \b(?:event|appointment|calendar|reminder)s?\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
 def required_effects(request: str, asked: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """The changes without which the request is certainly not served: something to an address, something into a file."""
+    """The changes without which a request is certainly not served: to an address, into a file, into the calendar."""
     certain: set[Effect] = set()
     if _TO_ADDRESS.search(request):
         certain.add("send")
-    if _TO_FILE.search(request):
+    if _TO_FILE.search(request) or _TO_CALENDAR.search(request):
         certain.add("write")
     return tuple(effect for effect in asked if effect in certain)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*|\d+")
+# `saved` comes from `save`: a short verb that ends in one consonant would have doubled it (`logged`).
+_SILENT_E = re.compile(r"[^aeiou][aeiou][^aeiouwxy]")
 
 STOP = frozenset(
     [
@@ -102,6 +105,8 @@ def stem(word: str) -> str:
     for ending in ("ically", "ings", "ing", "ied", "ies", "ed", "es", "s", "ly"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             base = word[: -len(ending)]
+            if ending in ("ings", "ing", "ed") and _SILENT_E.fullmatch(base):
+                return f"{base}e"
             return base + "y" if ending in ("ied", "ies") else _undouble(base)
     return word[:-1] if word.endswith("e") and len(word) > 4 else word
 
@@ -110,6 +115,14 @@ def _undouble(base: str) -> str:
     if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "ls":
         return base[:-1]
     return base[:-1] if base.endswith("e") and len(base) > 4 else base
+
+
+def says(text: str, entries: Iterable[str]) -> bool:
+    """Whether a text says one of these words, in any form, or one of these phrases, word for word."""
+    said = words(text)
+    folded = {stem(word) for word in said}
+    spoken = f" {' '.join(said)} "
+    return any(f" {entry} " in spoken if " " in entry else stem(entry) in folded for entry in entries)
 
 
 def stems(text: str) -> list[str]:

@@ -6,6 +6,7 @@ a script. `ModelStore` keeps weights on disk, addressed by SHA-256. Nothing is l
 request.
 """
 
+from bicameral.models._adapters import Adapter, adapters_of
 from bicameral.models._known import Weights, WheelPin, find_weights, known_weights
 from bicameral.models._local import LocalProvider
 from bicameral.models._protocol import Finish, Message, ModelReply, ModelRequest, Provider, Speaker, Usage
@@ -15,6 +16,7 @@ from bicameral.models._store import ModelStore, StoreEntry, VerifyResult
 from bicameral.models._store_progress import Progress, SilentProgress, terminal_progress
 
 __all__ = [
+    "Adapter",
     "Finish",
     "HubSource",
     "LocalProvider",
@@ -34,6 +36,7 @@ __all__ = [
     "Weights",
     "WheelPin",
     "WheelSource",
+    "adapters_of",
     "default_sources",
     "find_weights",
     "known_weights",

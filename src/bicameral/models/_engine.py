@@ -8,7 +8,7 @@ import secrets
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +16,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from bicameral.errors import ModelError, Place
+from bicameral.models._adapters import Adapter
 from bicameral.models._completion import Completion, completion_body
 from bicameral.models._gguf import Vocabulary, read_vocabulary
 from bicameral.models._protocol import ModelReply, ModelRequest
+from bicameral.models._slots import Slots
 
 if TYPE_CHECKING:
     from xllamacpp import CommonParams, Server
@@ -35,6 +37,7 @@ class Job:
 
     request: ModelRequest
     context: int
+    adapter: Adapter | None = None
     on_text: Callable[[str], object] | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -46,7 +49,9 @@ class Engine:
         self.path = path
         self.threads = threads
         self.leases = 0
+        self.adapters: list[Adapter] = []
         self._context = 0
+        self._slots = Slots(())
         self._server: Server | None = None
         self._vocabulary: Vocabulary | None = None
         self._jobs: set[Job] = set()
@@ -71,7 +76,8 @@ class Engine:
         if self._vocabulary is None:
             self._vocabulary = read_vocabulary(self.path)
         body = completion_body(job.request, self._vocabulary)
-        server = self._loaded(self._vocabulary, job.context)
+        server = self._loaded(self._vocabulary, job)
+        body |= self._slots.place(job.request, job.adapter)
         completion = Completion(job.request, job.on_text, job.stopped)
         if not job.stopped.is_set():
             try:
@@ -80,24 +86,28 @@ class Engine:
                 raise _engine_failed(self.path, error) from error
         return completion.reply(perf_counter() - began)
 
-    def _loaded(self, vocabulary: Vocabulary, context: int) -> Server:
-        context = min(context, vocabulary.trained_context or context)
-        if self._server is None or self._context < context:
+    def _loaded(self, vocabulary: Vocabulary, job: Job) -> Server:
+        context = min(job.context, vocabulary.trained_context or job.context)
+        lacks = job.adapter is not None and job.adapter not in self._slots.adapters
+        if self._server is None or self._context < context or lacks:
             # The old one goes first: there may be no room for both.
             self._server = None
-            self._server = open_server(self.path, context, self.threads)
-            self._context = context
+            slots = Slots(tuple(self.adapters))
+            self._server = open_server(self.path, context, self.threads, slots)
+            self._context, self._slots = context, slots
         return self._server
 
 
-def open_server(path: Path, context: int, threads: int) -> Server:
+def open_server(path: Path, context: int, threads: int, slots: Slots) -> Server:
     """Load weights; when this returns, the server's listening socket has no name that anyone could connect to."""
     from xllamacpp import Server
 
+    for adapter in slots.adapters:
+        adapter.check()
     with tempfile.TemporaryDirectory(prefix="bicameral-", ignore_cleanup_errors=True) as folder:
         socket = os.path.join(folder, "engine.sock")
         try:
-            return Server(engine_params(path, context, threads, socket))
+            return Server(engine_params(path, context, threads, socket, slots))
         except RuntimeError as error:
             raise ModelError(
                 "models.load-failed",
@@ -107,16 +117,18 @@ def open_server(path: Path, context: int, threads: int) -> Server:
             ) from error
 
 
-def engine_params(path: Path, context: int, threads: int, socket: str) -> CommonParams:
+def engine_params(path: Path, context: int, threads: int, socket: str, slots: Slots) -> CommonParams:
     """The set-up of an engine: deterministic, silent and shut to the outside."""
-    from xllamacpp import CommonParams, ggml_type, llama_flash_attn_type
+    from xllamacpp import CommonAdapterLoraInfo, CommonParams, ggml_type, llama_flash_attn_type
 
     params = CommonParams()
     params.model.path = str(path)
-    params.n_ctx = context
+    params.n_ctx = context * slots.count
     params.n_batch = params.n_ubatch = _BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    params.n_parallel = 1
+    params.n_parallel = slots.count
+    params.lora_adapters = [CommonAdapterLoraInfo(str(adapter.path), 1.0) for adapter in slots.adapters]
+    params.lora_init_without_apply = True
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     # With 16-bit IEEE floats the CPU kernels round differently for one token than for many, so a reply would
     # depend on how much of its prompt was cached; with bfloat16 it does not.
@@ -147,7 +159,7 @@ _engines: dict[Path, Engine] = {}
 _lock = threading.Lock()
 
 
-def lease_engine(path: Path, threads: int) -> Engine:
+def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> Engine:
     """The engine of this file, shared by everyone who asks; give it back with `return_engine`."""
     with _lock:
         key = path.resolve()
@@ -155,6 +167,7 @@ def lease_engine(path: Path, threads: int) -> Engine:
             _engines[key] = Engine(key, threads)
         engine = _engines[key]
         engine.leases += 1
+        engine.adapters += [adapter for adapter in adapters if adapter not in engine.adapters]
         return engine
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +27,14 @@ class WheelPin:
 
 
 @dataclass(frozen=True, slots=True)
+class AdapterPin:
+    """A file beside the package's code that adds to some weights, pinned by its hash."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """One weights file, identified by its SHA-256; everything else says how to name and find it."""
 
@@ -41,6 +49,8 @@ class Weights:
     wheels: tuple[WheelPin, ...] = ()
     member: str = "*.gguf"
     """Which file inside each wheel is a piece (a glob over the names in the archive)."""
+    adapters: dict[str, AdapterPin] = field(default_factory=dict[str, AdapterPin])
+    """What comes with the package for these weights, by the job it is for."""
 
 
 @cache

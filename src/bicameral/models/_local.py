@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bicameral.errors import ModelError
+from bicameral.errors import ModelError, nearest
+from bicameral.models._adapters import Adapter
 from bicameral.models._protocol import ModelReply, ModelRequest
 from bicameral.models._request import check_request
 
@@ -27,13 +28,22 @@ class LocalProvider:
         >>> reply = await model.generate(ModelRequest((Message("user", "Say hi."),)))
     """
 
-    def __init__(self, path: Path, *, name: str, context: int = 8192, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        name: str,
+        context: int = 8192,
+        threads: int | None = None,
+        adapters: Mapping[str, Adapter] | None = None,
+    ) -> None:
         if context < 1 or (threads is not None and threads < 1):
             raise ModelError("models.bad-setting", "context and threads must be 1 or more")
         self._path = path
         self._name = name
         self._context = context
         self._threads = threads
+        self._adapters = dict(adapters or {})
         self._engine: Engine | None = None
 
     @property
@@ -44,12 +54,16 @@ class LocalProvider:
     def grammars(self) -> bool:
         return True
 
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        return {job: adapter.sha256 for job, adapter in self._adapters.items()}
+
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation stops the engine too."""
         from bicameral.models._engine import Job
 
         check_request(request)
-        return await self._finished(Job(request, self._context))
+        return await self._finished(Job(request, self._context, self._adapter(request)))
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The reply's text as it is written; leaving the loop early stops the engine."""
@@ -58,7 +72,7 @@ class LocalProvider:
         check_request(request)
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        job = Job(request, self._context)
+        job = Job(request, self._context, self._adapter(request))
 
         def on_text(text: str) -> None:
             try:
@@ -98,10 +112,23 @@ class LocalProvider:
         finally:
             job.stopped.set()
 
+    def _adapter(self, request: ModelRequest) -> Adapter | None:
+        if request.adapter is None:
+            return None
+        if request.adapter not in self._adapters:
+            raise ModelError(
+                "models.unknown-adapter",
+                f"{self._name} has no adapter for {request.adapter!r}",
+                expected=f"one of {', '.join(self._adapters) or 'none'}",
+                nearest=nearest(request.adapter, self._adapters),
+            )
+        return self._adapters[request.adapter]
+
     def _leased(self) -> Engine:
         if self._engine is None:
             from bicameral.models._cores import engine_threads
             from bicameral.models._engine import lease_engine
 
-            self._engine = lease_engine(self._path, self._threads or engine_threads())
+            adapters = tuple(self._adapters.values())
+            self._engine = lease_engine(self._path, self._threads or engine_threads(), adapters)
         return self._engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -23,7 +23,7 @@ class ModelRequest:
     """Everything a provider needs for one reply; equal requests get equal replies at temperature 0.
 
     `prefill` is the beginning of the assistant's own reply: the model continues it, and the reply's text does
-    not repeat it. At most one of `json_schema` and `grammar` constrains the reply.
+    not repeat it. At most one of `json_schema` and `grammar` constrains the reply. `adapter` is one of the provider's.
     """
 
     messages: tuple[Message, ...]
@@ -34,6 +34,7 @@ class ModelRequest:
     max_tokens: int = 512
     temperature: float = 0.0
     seed: int = 0
+    adapter: str | None = None
     timeout: float | None = None
 
 
@@ -69,6 +70,11 @@ class Provider(Protocol):
     @property
     def grammars(self) -> bool:
         """Whether `ModelRequest.grammar` is honoured."""
+        ...
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """The jobs that the model was trained for, each with what identifies that training exactly."""
         ...
 
     async def generate(self, request: ModelRequest) -> ModelReply: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from bicameral.errors import ModelError
@@ -45,6 +45,10 @@ class ScriptedProvider:
     @property
     def grammars(self) -> bool:
         return self._grammars
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        return {}
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The scripted reply, or `models.script-exhausted` if there is none for this request."""

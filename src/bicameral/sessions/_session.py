@@ -57,6 +57,7 @@ class Session:
         max_tokens: int = 512,
         timeout: float | None = None,
         listener: Listener | None = None,
+        adapter: str | None = None,
     ) -> None:
         self.role: Role = role
         self.provider = provider
@@ -64,6 +65,7 @@ class Session:
         self._max_tokens = max_tokens
         self._timeout = timeout
         self._listener = listener
+        self._adapter = adapter
 
     async def ask(
         self,
@@ -84,6 +86,7 @@ class Session:
             stop=stop,
             max_tokens=self._max_tokens if max_tokens is None else max_tokens,
             timeout=self._timeout,
+            adapter=self._adapter,
         )
         started = time.perf_counter()
         reply = await self.provider.generate(request)

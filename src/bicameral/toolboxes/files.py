@@ -162,7 +162,10 @@ class Files:
             return []
 
 
-_SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make")
+_SAVE = (
+    *("save", "write", "put", "store", "create", "export", "dump", "make", "keep", "collect"),
+    *("replace", "rewrite", "overwrite", "merge", "join", "combine", "change", "convert", "in place"),
+)
 
 
 def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
@@ -173,16 +176,22 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
         read(files.read_lines),
         tool(effect="write", idempotent=True, purpose={"text": "carries"}, words=_SAVE)(files.write_text),
         tool(effect="write", idempotent=True, purpose={"lines": "carries"}, words=_SAVE)(files.write_lines),
-        tool(effect="write", purpose={"text": "carries"}, words=("append", "add", "log", "note"))(files.append_text),
+        tool(effect="write", purpose={"text": "carries"}, words=("append", "add", "log", "note", "jot", "extend"))(
+            files.append_text
+        ),
         read(files.list_files),
         read(files.search_files),
         read(files.file_exists),
         tool(effect="write", purpose={"source": "selects"}, words=("copy", "back up", "backup", "duplicate"))(
             files.copy_file
         ),
-        tool(effect="write", words=("move", "rename", "archive", "sort into", "organize"))(files.move_file),
-        tool(effect="irreversible", words=("delete", "erase", "trash", "remove file", "get rid of"))(files.delete_file),
-        tool(effect="write", idempotent=True, words=("folder", "directory"))(files.make_folder),
+        tool(effect="write", words=("move", "rename", "archive", "sort into", "organize", "put"))(files.move_file),
+        tool(effect="irreversible", words=("delete", "erase", "trash", "remove", "get rid of"))(files.delete_file),
+        tool(
+            effect="write",
+            idempotent=True,
+            words=("make", "create", "new folder", "folder called", "folder named", "new directory"),
+        )(files.make_folder),
     ]
 
 

@@ -171,7 +171,7 @@ def _some(names: Iterable[str]) -> str:
     return "one of " + ", ".join(shown[:20]) + (" ..." if len(shown) > 20 else "")
 
 
-_SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make", "turn", "convert")
+_SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make", "turn", "convert", "keep", "collect")
 
 
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:

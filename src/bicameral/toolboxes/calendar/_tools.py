@@ -141,7 +141,21 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
     @tool(
         effect="write",
         purpose={"title": "carries", "location": "carries"},
-        words=("change", "move", "reschedule", "rename", "postpone", "shift", "update", "edit", "extend", "shorten"),
+        words=(
+            "change",
+            "move",
+            "reschedule",
+            "rename",
+            "postpone",
+            "shift",
+            "update",
+            "edit",
+            "extend",
+            "shorten",
+            "push",
+            "delay",
+            "bring forward",
+        ),
     )
     def change_event(
         id: Id,

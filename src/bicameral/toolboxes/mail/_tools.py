@@ -59,7 +59,23 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         # A connection, a greeting, a login and a mail may each take the whole timeout of the server.
         timeout=120,
         purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
-        words=("send", "mail", "email", "forward", "reply", "tell", "notify", "write to"),
+        words=(
+            *(
+                "send",
+                "mail",
+                "email",
+                "forward",
+                "fwd",
+                "reply",
+                "answer",
+                "tell",
+                "notify",
+                "inform",
+                "remind",
+                "invite",
+            ),
+            *("write to", "ping", "message", "shoot", "drop", "pass on"),
+        ),
     )
     def send_mail(
         to: Annotated[Sequence[Address], "addresses"],

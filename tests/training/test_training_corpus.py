@@ -1,0 +1,75 @@
+"""The planner's training data: right plans, and nothing of what the planner is measured on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from benchmarks.planning.requests import REQUESTS
+from bicameral.plans import check, parse
+from training.delta.blocks import CORPUS, Block, read_blocks
+from training.delta.build import all_blocks, packs
+from training.delta.check import against_evaluation, problems
+from training.delta.sample import Sample, sampled
+from training.delta.slots import SLOT
+
+BLOCKS = [block for path in sorted(CORPUS.glob("*.txt")) for block in read_blocks(path)]
+DRAWN = random.Random(7).sample(BLOCKS, 40)
+
+
+def samples(blocks: Sequence[Block]) -> list[Sample]:
+    found: list[Sample] = []
+    for block in blocks:
+        with sampled(block, block.phrasings[0], 0) as made:
+            found.append(made)
+    return found
+
+
+@pytest.mark.parametrize("block", DRAWN, ids=lambda block: block.place)
+def test_drawn_blocks_pass_every_check_of_the_planner(block: Block) -> None:
+    assert list(problems(block)) == []
+
+
+def test_every_plan_passes_the_check_in_a_filling_of_its_own() -> None:
+    wrong: list[str] = []
+    for block in BLOCKS:
+        with sampled(block, block.phrasings[-1], "another") as made:
+            report = check(parse(made.plan, made.registry).plan, made.registry)
+            wrong += [f"{block.place}: {finding}" for finding in report.errors]
+    assert wrong == []
+
+
+def test_no_request_of_the_evaluation_is_in_the_corpus() -> None:
+    evaluated = {" ".join(request.text.lower().split()) for request in REQUESTS}
+    for block in all_blocks():
+        assert not evaluated & {" ".join(phrasing.lower().split()) for phrasing in block.phrasings}
+
+
+def test_what_is_too_near_to_the_evaluation_is_noticed() -> None:
+    block = Block("here:1", None, (REQUESTS[0].text,), "answer(1)\n")
+    with sampled(block, block.phrasings[0], 0) as made:
+        assert any(against_evaluation(made))
+
+
+def test_a_plan_that_does_not_serve_its_request_is_noticed() -> None:
+    block = Block("here:1", None, ("Save the first line of oars.txt to first.txt",), 'answer(read_text("oars.txt"))\n')
+    assert list(problems(block))
+
+
+def test_slots_are_filled_alike_in_request_and_plan() -> None:
+    for made in samples(DRAWN):
+        assert SLOT.search(made.intent.request + made.plan) is None
+
+
+def test_every_pack_shows_the_tools_that_its_plans_call() -> None:
+    made = samples(DRAWN)
+    shown = list(packs(made, random.Random(1)))
+    assert sum(len(pack["pairs"]) for pack in shown) == len(made)
+    for pack in shown:
+        for _, plan in pack["pairs"]:
+            for call in {word.split("(")[0] for word in plan.split() if "(" in word}:
+                known = {sample.registry.names for sample in made}
+                if any(call in names for names in known):
+                    assert f"\n{call}(" in pack["system"], call

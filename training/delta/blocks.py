@@ -1,0 +1,57 @@
+"""The corpus as text: blocks of phrasings, the tables they speak of, and one plan, with slots to fill.
+
+#: How many <words> are in <txt>?            a phrasing; every phrasing of a block asks for the same
+#~ cnt the <words> in <txt> pls              a sloppy one
+@ fleet.csv: plate str, km int               a table or JSON file that exists when the plan is written
+lines = read_lines("<txt>")
+found = grep(lines, "<word>")
+answer(len(found))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CORPUS = Path(__file__).parent / "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One plan, and the ways in which people ask for it."""
+
+    place: str
+    toolbox: str | None
+    phrasings: tuple[str, ...]
+    plan: str
+    files: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def read_blocks(path: Path) -> Iterator[Block]:
+    """The blocks of a corpus file. `## toolbox NAME` at the top says that they use `toolboxes/NAME.py` instead."""
+    toolbox: str | None = None
+    start, lines = 1, list[str]()
+    for number, line in enumerate([*path.read_text("utf-8").splitlines(), ""], 1):
+        if line.startswith("## toolbox "):
+            toolbox = line.removeprefix("## toolbox ").strip()
+        elif line.strip():
+            start = start if lines else number
+            lines.append(line)
+        elif lines:
+            yield _block(lines, f"{path.name}:{start}", toolbox)
+            lines = []
+
+
+def _block(lines: list[str], place: str, toolbox: str | None) -> Block:
+    phrasings = tuple(line[3:].strip() for line in lines if line.startswith(("#: ", "#~ ")))
+    files = dict(_file(line) for line in lines if line.startswith("@ "))
+    plan = [line for line in lines if not line.startswith(("#: ", "#~ ", "@ "))]
+    if not phrasings or not plan:
+        raise ValueError(f"{place}: a block needs a phrasing and a plan")
+    return Block(place, toolbox, phrasings, "\n".join(plan) + "\n", files)
+
+
+def _file(line: str) -> tuple[str, str]:
+    name, _, what = line.removeprefix("@ ").partition(":")
+    return name.strip(), what.strip()

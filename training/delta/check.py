@@ -1,0 +1,111 @@
+"""Every block of the corpus against the planner's own checks: parser, checker, grammar, intent.
+
+And it is nowhere near the evaluation: no request of `benchmarks/planning` in other words, no file of its world.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from llguidance import LLMatcher, LLTokenizer
+
+from benchmarks.planning.requests import REQUESTS
+from benchmarks.planning.world import CONTENT
+from bicameral.delta import against_intent, statement_grammar
+from bicameral.delta._against import named_in
+from bicameral.delta._decode import openings_after
+from bicameral.errors import BicameralError
+from bicameral.intent import stems
+from bicameral.plans import check, parse
+
+from .blocks import CORPUS, Block, read_blocks
+from .sample import Sample, sampled
+from .slots import SLOT
+
+_BYTES = LLTokenizer("byte")
+_NAMED = re.compile(r"[\w./-]*\w\.(?:txt|md|log|csv|json|html)\b")
+NEAR = 0.75
+
+
+def problems(block: Block) -> Iterator[str]:
+    """What is wrong with a block, a line each."""
+    for phrasing in block.phrasings:
+        try:
+            with sampled(block, phrasing, "check") as made:
+                found = [*against_evaluation(made), *_problems(made)]
+        except (BicameralError, ValueError, KeyError, OSError) as error:
+            yield f"{block.place}: {phrasing!r}: {error}"
+            return
+        yield from (f"{block.place}: {made.intent.request!r}: {each}" for each in found)
+        if found:
+            return
+
+
+def _problems(made: Sample) -> Iterator[str]:
+    registry = made.registry
+    if left := SLOT.search(made.intent.request + made.plan):
+        yield f"unknown slot {left[0]}"
+    try:
+        parsed = parse(made.plan, registry)
+        report = check(parsed.plan, registry, places=parsed.places)
+        if not report.ok:
+            yield from (str(finding) for finding in report.errors)
+            return
+        yield from (f"{finding.code} {finding.message}" for finding in report.findings if finding.code == "plan.unused")
+        yield from (f"{each.code} {each.message}" for each in against_intent(parsed.plan, made.intent, registry))
+        yield from _undecodable(made)
+    except BicameralError as error:
+        yield str(error)
+
+
+def _undecodable(made: Sample) -> Iterator[str]:
+    lines = made.plan.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        before = "".join(lines[:number])
+        grammar = statement_grammar(made.registry, openings_after(before, made.registry), named_in(made.intent))
+        matcher = LLMatcher(_BYTES, LLMatcher.grammar_from_lark(grammar.split("\n", 1)[1]))
+        taken = matcher.validate_tokens(_BYTES.tokenize_str(line))
+        if taken < len(line.encode()):
+            yield f"the grammar refuses {line.strip()!r} at {line.encode()[taken:].decode(errors='replace').strip()!r}"
+            return
+    if openings_after(made.plan, made.registry):
+        yield "the plan does not end with an answer on every path"
+
+
+def against_evaluation(made: Sample) -> Iterator[str]:
+    names = {Path(name).name.lower() for name in _NAMED.findall(made.intent.request)}
+    if shared := names & _evaluation_files():
+        yield f"{', '.join(shared)} also occurs in the evaluation's world: choose another name"
+    said = set(stems(made.intent.request))
+    if any(len(said & other) / max(1, len(said | other)) >= NEAR for other in _evaluation_requests()):
+        yield "too near to a request of the evaluation: ask for something else"
+
+
+@cache
+def _evaluation_files() -> frozenset[str]:
+    found = {path.name.lower() for path in CONTENT.rglob("*") if path.is_file() and path.suffix != ".py"}
+    return frozenset(found | {Path(name).name.lower() for each in REQUESTS for name in _NAMED.findall(each.text)})
+
+
+@cache
+def _evaluation_requests() -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(stems(request.text)) for request in REQUESTS)
+
+
+def main() -> int:
+    paths = [Path(name) for name in sys.argv[1:]] or sorted(CORPUS.glob("*.txt"))
+    blocks = [block for path in paths for block in read_blocks(path)]
+    found = [problem for block in blocks for problem in problems(block)]
+    for problem in found:
+        print(problem)
+    phrasings = sum(len(block.phrasings) for block in blocks)
+    print(f"{len(blocks)} blocks, {phrasings} phrasings, {len(found)} problems")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""Train a planner's adapter for one weights file and write it as GGUF. Needs a GPU, PyTorch, tokenizers and gguf.
+
+    python train.py WEIGHTS.gguf DATA_FOLDER ADAPTER.gguf [--rank 8] [--epochs 3] [--rate 2e-4]
+
+A pack is one sequence: the system prompt once, then its pairs, each of which sees the prompt and itself alone. The loss
+is over the plans.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from gguf import GGUFReader, GGUFWriter
+from qwen import Qwen
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def tokenizer(path: Path) -> tuple[Tokenizer, int, int]:
+    """The tokenizer of a GGUF file, and ChatML's two markers."""
+    fields = GGUFReader(path).fields
+    tokens: list[str] = fields["tokenizer.ggml.tokens"].contents()
+    merges = [tuple(line.split(" ")) for line in fields["tokenizer.ggml.merges"].contents()]
+    words = {token: number for number, token in enumerate(tokens)}
+    made = Tokenizer(models.BPE(vocab=words, merges=merges))
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated"), pre_tokenizers.ByteLevel(False, use_regex=False)]
+    )
+    made.decoder = decoders.ByteLevel()
+    return made, words["<|im_start|>"], words["<|im_end|>"]
+
+
+class Packs:
+    """Packs as tensors."""
+
+    def __init__(self, path: Path, weights: Path, device: str) -> None:
+        self.device = device
+        self._tokenizer, self._start, self._end = tokenizer(weights)
+        packs = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        self.items = sorted((self._item(pack) for pack in packs), key=lambda item: len(item[0]))
+
+    def _turn(self, speaker: str, text: str) -> list[int]:
+        return [self._start, *self._ids(f"{speaker}\n{text}"), self._end, *self._ids("\n")]
+
+    def _ids(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text, add_special_tokens=False).ids
+
+    def _item(self, pack: dict[str, Any]) -> tuple[list[int], list[int], list[int], list[bool]]:
+        """Tokens, positions, which pair each belongs to (0 is the prompt), and which are learned."""
+        tokens = self._turn("system", pack["system"])
+        length = len(tokens)
+        positions, owner, learned = list(range(length)), [0] * length, [False] * length
+        opening = self._ids("assistant\n```python\n")
+        for number, (told, plan) in enumerate(pack["pairs"], 1):
+            asked = [*self._turn("user", told), self._start]
+            answered = [*self._ids("assistant\n" + plan), self._end]
+            shared = len(opening)
+            tokens += asked + answered
+            positions += range(length, length + len(asked) + len(answered))
+            owner += [number] * (len(asked) + len(answered))
+            learned += [False] * (len(asked) + shared) + [True] * (len(answered) - shared)
+        return tokens, positions, owner, learned
+
+    def batch(self, numbers: list[int]) -> tuple[torch.Tensor, ...]:
+        items = [self.items[number] for number in numbers]
+        longest = max(len(item[0]) for item in items)
+        longest += -longest % 8
+
+        def padded(part: int, fill: int) -> torch.Tensor:
+            rows = [list(item[part]) + [fill] * (longest - len(item[part])) for item in items]
+            return torch.tensor(rows, device=self.device)
+
+        tokens, positions, owner, learned = padded(0, 0), padded(1, 0), padded(2, -1), padded(3, 0).bool()
+        causal = torch.ones(longest, longest, dtype=torch.bool, device=self.device).tril()
+        mine = (owner[:, :, None] == owner[:, None, :]) | (owner[:, None, :] == 0)
+        # A large number instead of infinity: some attention kernels return NaN gradients for infinities.
+        mask = torch.where(causal & mine, 0.0, -1e4)[:, None].to(
+            torch.bfloat16 if self.device == "cuda" else torch.float32
+        )
+        # A token is predicted from the one before it.
+        wanted = torch.zeros_like(learned)
+        wanted[:, :-1] = learned[:, 1:]
+        return tokens, positions, mask, wanted, tokens[learned]
+
+
+def held_loss(model: Qwen, held: Packs) -> tuple[float, float]:
+    """Loss and share of right tokens on what was held back."""
+    model.eval()
+    lost, right, count = 0.0, 0, 0
+    with torch.no_grad():
+        for number in range(len(held.items)):
+            *given, target = held.batch([number])
+            logits = model(*given)
+            lost += F.cross_entropy(logits, target, reduction="sum").item()
+            right += int((logits.argmax(-1) == target).sum())
+            count += len(target)
+    model.train()
+    return lost / count, right / count
+
+
+def write_adapter(model: Qwen, path: Path, alpha: float) -> None:
+    writer = GGUFWriter(path, model.arch)
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", alpha)
+    for name, tensor in model.adapters().items():
+        writer.add_tensor(name, tensor.float().cpu().numpy().astype(np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("adapter", type=Path)
+    parser.add_argument("--rank", type=int, default=8)
+    parser.add_argument("--alpha", type=float, default=16.0)
+    parser.add_argument("--rate", type=float, default=2e-4)
+    parser.add_argument("--epochs", type=float, default=3.0)
+    parser.add_argument("--dropout", type=float, default=0.05)
+    parser.add_argument("--batch", type=int, default=2, help="packs a step")
+    parser.add_argument("--steps", type=int, help="stop after so many steps")
+    given = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(1)
+    began = time.time()
+    model = Qwen(given.weights, rank=given.rank, alpha=given.alpha, dropout=given.dropout, device=device).to(device)
+    train, held = (Packs(given.data / f"{part}.jsonl", given.weights, device) for part in ("train", "held"))
+    print(
+        f"loaded in {time.time() - began:.0f} s; {len(train.items)} packs, longest {len(train.items[-1][0])}",
+        flush=True,
+    )
+    print("held back, before: loss {:.4f}, right {:.4f}".format(*held_loss(model, held)), flush=True)
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(learning, lr=given.rate, betas=(0.9, 0.98), weight_decay=0.01)
+    per_epoch = math.ceil(len(train.items) / given.batch)
+    steps = given.steps or round(per_epoch * given.epochs)
+    picks, order = random.Random(1), list[list[int]]()
+    losses: list[float] = []
+    broken = 0
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    for step in range(steps):
+        if not order:
+            numbers = list(range(len(train.items)))
+            order = [numbers[i : i + given.batch] for i in range(0, len(numbers), given.batch)]
+            picks.shuffle(order)
+        warm, done = 20, step / steps
+        rate = given.rate * min(1.0, (step + 1) / warm) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        *inputs, target = train.batch(order.pop())
+        loss = F.cross_entropy(model(*inputs), target)
+        optimizer.zero_grad()
+        loss.backward()
+        size = torch.nn.utils.clip_grad_norm_(learning, 1.0)
+        if not torch.isfinite(size):
+            broken += 1
+            if broken > 20:
+                raise SystemExit(f"gradients are not finite, {broken} times by step {step + 1}")
+            continue
+        optimizer.step()
+        losses.append(loss.item())
+        if (step + 1) % max(1, steps // 12) == 0 or step + 1 == steps:
+            shown = sum(losses[-50:]) / max(1, len(losses[-50:]))
+            print(f"step {step + 1}/{steps} loss {shown:.4f}, {broken} broken, {time.time() - began:.0f} s", flush=True)
+        if (step + 1) % per_epoch == 0:
+            print("held back: loss {:.4f}, right {:.4f}".format(*held_loss(model, held)), flush=True)
+    write_adapter(model, given.adapter, given.alpha)
+    print(f"wrote {given.adapter} after {time.time() - began:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
