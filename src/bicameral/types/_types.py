@@ -260,8 +260,14 @@ def _inside(type_: Type) -> tuple[Type, ...]:
 
 
 def _join_all(types: tuple[Type, ...]) -> Type | None:
-    """The smallest type that all fit; of none at all, Any."""
-    found: Type | None = types[0] if types else ANY
-    for each in types[1:]:
+    """The smallest type that all fit; of none at all, Any.
+
+    In an order of its own: what two have in common can be lost on the way to a third.
+    """
+    if ANY in types:
+        return ANY
+    first, *rest = sorted(set(types), key=repr) or [ANY]
+    found: Type | None = first
+    for each in rest:
         found = join(found, each) if found else None
     return found
