@@ -128,6 +128,11 @@ async def test_alternating_prompts_keep_both_prefixes(small_model: LocalProvider
 
 async def test_a_reply_does_not_depend_on_what_was_cached(small_model: LocalProvider) -> None:
     question = "Write a Python function that adds two numbers."
+    setup = Message("system", "You write short programs.")
+
+    def ask(text: str, **more: Any) -> ModelRequest:
+        return ModelRequest((setup, Message("user", text)), **more)
+
     request = ask(question, max_tokens=20)
     cold = await small_model.generate(request)
     warm = await small_model.generate(request)

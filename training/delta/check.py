@@ -16,8 +16,8 @@ from llguidance import LLMatcher, LLTokenizer
 from benchmarks.planning.requests import REQUESTS
 from benchmarks.planning.world import CONTENT
 from bicameral.delta import against_intent, statement_grammar
-from bicameral.delta._against import named_in
 from bicameral.delta._decode import openings_after
+from bicameral.delta._named import named_in
 from bicameral.errors import BicameralError
 from bicameral.intent import stems
 from bicameral.plans import check, parse
@@ -66,7 +66,7 @@ def _undecodable(made: Sample) -> Iterator[str]:
     lines = made.plan.splitlines(keepends=True)
     for number, line in enumerate(lines):
         before = "".join(lines[:number])
-        grammar = statement_grammar(made.registry, openings_after(before, made.registry), named_in(made.intent))
+        grammar = statement_grammar(made.registry, openings_after(before, made.registry), named_in(made.intent.request))
         matcher = LLMatcher(_BYTES, LLMatcher.grammar_from_lark(grammar.split("\n", 1)[1]))
         taken = matcher.validate_tokens(_BYTES.tokenize_str(line))
         if taken < len(line.encode()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,11 +9,7 @@ from bicameral.intent import Intent, says
 from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, walk
 from bicameral.tools import Effect, Registry
 
-from ._prompt import FILE
-
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_QUOTED = re.compile(r"[\"'“](\w[^\"'”\n]{0,80})[\"'”]")
-_LINK = re.compile(r"https?://[^\s'\",;)]+")
+from ._named import ADDRESS, FILE, LINK
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,7 @@ def _unused(plan: Plan, intent: Intent) -> list[Mismatch]:
     """Files, addresses, links and numbers that the request names and the plan does not mention."""
     said = "\n".join(str(value) for value in literals(plan))
     found: list[Mismatch] = []
-    for kind, pattern in (("file", FILE), ("address", _ADDRESS), ("link", _LINK)):
+    for kind, pattern in (("file", FILE), ("address", ADDRESS), ("link", LINK)):
         for name in dict.fromkeys(pattern.findall(intent.request)):
             if name.rstrip(".,;:!?)/").lower() not in said.lower():
                 found.append(
@@ -105,21 +100,13 @@ def _invented(plan: Plan, intent: Intent) -> list[Mismatch]:
     for value in literals(plan):
         if not isinstance(value, str):
             continue
-        for kind, pattern in (("address", _ADDRESS), ("link", _LINK), ("file", FILE)):
+        for kind, pattern in (("address", ADDRESS), ("link", LINK), ("file", FILE)):
             whole = pattern.fullmatch(value.strip())
             if whole and not _named(value.strip().lower(), request, kind):
                 message = f"Nobody named the {kind} {value!r}: use what the request names or what a tool returns."
                 found.append(Mismatch("plan.invented-object", message, severe=kind == "address"))
                 break
     return found
-
-
-def named_in(intent: Intent) -> dict[str, list[str]]:
-    """What a request names of files, links and addresses, by the format of the arguments that take them."""
-    patterns = {"path": FILE, "url": _LINK, "email": _ADDRESS}
-    found = {kind: dict.fromkeys(pattern.findall(intent.request)) for kind, pattern in patterns.items()}
-    found["path"] |= dict.fromkeys(_QUOTED.findall(intent.request))
-    return {kind: [name.rstrip(".,;:!?)") for name in names] for kind, names in found.items()}
 
 
 def _named(value: str, request: str, kind: str) -> bool:

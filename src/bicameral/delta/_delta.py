@@ -15,9 +15,10 @@ from bicameral.plans import Call, Limits, Plan, Report, check, parse, walk
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
 
-from ._against import Mismatch, against_intent, named_in, without_unasked
+from ._against import Mismatch, against_intent, without_unasked
 from ._decode import Draft, decode_freely, decode_typed
 from ._examples import examples
+from ._named import named_in
 from ._prompt import VERSION, adapter_setup, ask, repair, setup
 from ._relevance import nearest_tools, relevant_examples, relevant_tools
 
@@ -150,7 +151,7 @@ class Delta:
             if avoid:
                 after = "".join(lines[: best.wrong_line - 1])
                 draft = await decode_typed(
-                    session, request, registry, watch, named=named_in(intent), after=after, avoid=avoid
+                    session, request, registry, watch, named=named_in(intent.request), after=after, avoid=avoid
                 )
                 return self._judged(draft, intent, registry)
         again = f"{request}\n\n{repair(best.code, best.problems)}"
@@ -165,7 +166,7 @@ class Delta:
         watch: Callable[[str], None] | None,
     ) -> _Attempt:
         if self._provider.grammars:
-            draft = await decode_typed(session, request, registry, watch, named=named_in(intent))
+            draft = await decode_typed(session, request, registry, watch, named=named_in(intent.request))
         else:
             draft = await decode_freely(session, request, watch)
         return self._judged(draft, intent, registry)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from bicameral.intent import Intent
@@ -11,13 +10,11 @@ from bicameral.tools import Registry, Tool
 from bicameral.types import DictType, ListType, NullType, OptionalType, RecordType, StrType, Type
 
 from ._examples import Example, examples
+from ._named import FILE
 from ._statement_grammar import FENCE
 
 VERSION = 2
 """Counts up whenever the prompt changes, since cached plans depend on it."""
-
-FILE = re.compile(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
-"""A file name in a request."""
 
 PREFILL = f"{FENCE}python\n"
 

@@ -6,17 +6,26 @@ scored against each description with BM25. Nothing here asks a model, so the cho
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Sequence
 
-from bicameral.intent import stems
+from bicameral.intent import named_dates, stems
 from bicameral.tools import Registry, Tool
+from bicameral.types import DateTimeType, DateType, ListType, OptionalType, StrType, Type
 
 from ._examples import Example
+from ._named import named_in
 
 SHOW_ALL = 60
-SHOWN = 30
+SHOWN = 20
+WHOLE_TOOLBOXES = 8
+LARGEST_TOOLBOX = 16
+MOST_PURE = 16
+
+
+_ANY_DAY = dt.date(2025, 1, 1)
 
 
 class Ranking:
@@ -46,17 +55,47 @@ class Ranking:
 
 
 def relevant_tools(request: str, registry: Registry, *, show_all: int = SHOW_ALL, shown: int = SHOWN) -> Registry:
-    """All tools of a small registry; of a large one the best by words, with the toolboxes of the very best complete."""
+    """All tools of a small registry; of a large one the best by words and what the request's objects call for.
+
+    The toolboxes of the very best come whole, a file, link or address brings the tools that take one, a day those that
+    know days, and pure tools come along while they are few, since people seldom name them.
+    """
     if len(registry) <= show_all:
         return registry
     tools = list(registry)
     best = Ranking([describe(tool) for tool in tools]).best(request, shown)
     chosen = {tools[i].name for i in best}
-    for i in best[:3]:
+    for i in best[:WHOLE_TOOLBOXES]:
         mates = [tool.name for tool in tools if tool.toolbox == tools[i].toolbox]
-        if tools[i].toolbox and len(mates) <= 16:
+        if tools[i].toolbox and len(mates) <= LARGEST_TOOLBOX:
             chosen.update(mates)
+    kinds = {kind for kind, names in named_in(request).items() if names}
+    if named_dates(request, _ANY_DAY):
+        kinds.add("day")
+    chosen.update(tool.name for tool in tools if kinds & _kinds(tool))
+    pure = [tool.name for tool in tools if tool.effect == "pure"]
+    if len(pure) <= MOST_PURE:
+        chosen.update(pure)
     return registry.subset(chosen)
+
+
+def _kinds(tool: Tool) -> set[str]:
+    """The kinds of objects that a tool takes, or of days that it takes or gives."""
+    found: set[str] = set()
+    for type_ in map(_core, (argument.type for argument in tool.arguments)):
+        if isinstance(type_, StrType) and type_.format is not None:
+            found.add(type_.format)
+        elif isinstance(type_, DateType | DateTimeType):
+            found.add("day")
+    if isinstance(_core(tool.result), DateType | DateTimeType):
+        found.add("day")
+    return found
+
+
+def _core(type_: Type) -> Type:
+    while isinstance(type_, OptionalType | ListType):
+        type_ = type_.item
+    return type_
 
 
 def describe(tool: Tool) -> str:
