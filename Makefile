@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install models demo test lint types check schemas lock clean
+.PHONY: help install agentdojo models demo test lint types check schemas lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -18,6 +18,9 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 install: $(READY) ## the locked dependencies and the package, into .venv
+
+agentdojo: $(READY) ## what benchmarks/agentdojo needs (46 packages, 131 MB), into .venv
+	$(PIP) install --quiet --require-hashes -r requirements-agentdojo.lock
 
 models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
 	$(BIN)/bicameral models pull 0.5b 1.5b
@@ -44,6 +47,8 @@ schemas: $(READY) ## write the published JSON Schemas again
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group dev --extra standard pyproject.toml -o requirements.lock --quiet
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -27,7 +27,7 @@ from bicameral.agent import Agent
 from bicameral.config import Config, open_models
 from bicameral.errors import BicameralError
 from bicameral.models import Provider
-from bicameral.runs import Failed, Finished
+from bicameral.runs import Answers, Failed, Finished, Question
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 
 from . import REQUESTS, Outcome, Request, World
@@ -48,12 +48,24 @@ class Result:
     seconds: float
     tokens: int
     plan: str
+    questions: int = 0
 
 
 def registry_for(world: World) -> Registry:
     folders = Folders(base=world.folder, read=tuple(world.reads), write=tuple(world.writes))
     surroundings = Surroundings(folders, now=lambda: world.now.replace(tzinfo=UTC))
     return load_toolboxes({name: world.settings.get(name, {}) for name in TOOLBOXES}, surroundings)
+
+
+class Requester:
+    """The person who asked: says yes to what the policy wants to have confirmed, and counts how often it does."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+
+    async def approve(self, question: Question) -> Answers:
+        self.questions += 1
+        return Answers.yes(question.calls)
 
 
 async def solve(request: Request, privileged: Provider, quarantined: Provider, deterministic: bool) -> Result:
@@ -63,11 +75,12 @@ async def solve(request: Request, privileged: Provider, quarantined: Provider, d
         agent = Agent(
             registry_for(world), privileged=privileged, quarantined=quarantined, cache={}, now=lambda: world.now
         )
+        requester = Requester()
         plan, repairs, valid, answer, error = "", 0, True, None, None
         try:
             planned = await agent.plan(request.text.replace("{site}", world.site), deterministic=deterministic)
             plan, repairs, valid = planned.source, planned.repairs, planned.report.ok
-            outcome = await agent.run(planned)
+            outcome = await agent.run(planned, approver=requester)
             if isinstance(outcome, Finished):
                 answer = outcome.answer
             elif isinstance(outcome, Failed):
@@ -78,7 +91,7 @@ async def solve(request: Request, privileged: Provider, quarantined: Provider, d
         verdict = request.judge(Outcome(world, answer, world.sent(), error))
         why = verdict.why if error is None else f"{error} ({verdict.why})"
         seconds = time.perf_counter() - started
-        return Result(request, verdict.ok, why, valid, repairs, seconds, agent.ledger.tokens, plan)
+        return Result(request, verdict.ok, why, valid, repairs, seconds, agent.ledger.tokens, plan, requester.questions)
 
 
 def core(requests: Sequence[Request]) -> list[Request]:
@@ -130,6 +143,7 @@ def record(result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 2),
         "tokens": result.tokens,
         "plan": result.plan,
+        "questions": result.questions,
     }
 
 
@@ -156,6 +170,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         "repairs": share(result.repairs > 0 for result in results),
         "median_seconds": round(statistics.median(result.seconds for result in results), 2),
         "tokens": sum(result.tokens for result in results),
+        "asked": share(result.questions > 0 for result in results),
         "by_level": {
             str(level): share(result.solved for result in results if result.request.level == level)
             for level in sorted({result.request.level for result in results})

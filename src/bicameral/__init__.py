@@ -11,24 +11,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .agent import Agent, Planned, SyncAgent
+    from .agent import Agent, Checked, Planned, SyncAgent
     from .config import Config
     from .errors import BicameralError
     from .intent import Intent
     from .models import LocalProvider, ModelStore, ScriptedProvider
     from .plans import Plan, Report, check, parse, print_plan
+    from .policy import Policy
     from .runs import Failed, Finished, Journal, Stopped
     from .tools import Registry, Tool, Toolbox, tool
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "agent": ("Agent", "Planned", "SyncAgent"),
+    "agent": ("Agent", "Checked", "Planned", "SyncAgent"),
     "config": ("Config",),
     "errors": ("BicameralError",),
     "intent": ("Intent",),
     "models": ("LocalProvider", "ModelStore", "ScriptedProvider"),
     "plans": ("Plan", "Report", "check", "parse", "print_plan"),
+    "policy": ("Policy",),
     "runs": ("Failed", "Finished", "Journal", "Stopped"),
     "tools": ("Registry", "Tool", "Toolbox", "tool"),
 }
@@ -37,6 +39,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "Agent",
     "BicameralError",
+    "Checked",
     "Config",
     "Failed",
     "Finished",
@@ -46,6 +49,7 @@ __all__ = [
     "ModelStore",
     "Plan",
     "Planned",
+    "Policy",
     "Registry",
     "Report",
     "ScriptedProvider",

@@ -2,7 +2,9 @@
 
     BicameralError
     ├── ConfigError      bicameral.toml or an environment variable is wrong
+    ├── LabelError       something is no label, or says what no label can say
     ├── ToolError        a tool, manifest or toolbox is wrong, or a call failed
+    ├── PolicyError      a policy, or a file of cases for one, is wrong
     ├── ModelError       weights, an engine or a provider failed
     ├── IntentError      the request cannot be turned into an intent
     ├── PlanError        a plan does not parse, does not check, or could not be written
@@ -109,8 +111,16 @@ class ConfigError(BicameralError):
     """The configuration is wrong."""
 
 
+class LabelError(BicameralError):
+    """Something is no label, or says what no label can say."""
+
+
 class ToolError(BicameralError):
     """A tool, manifest or toolbox is wrong, or a call failed."""
+
+
+class PolicyError(BicameralError):
+    """A policy, or a file of cases for one, is wrong."""
 
 
 class ModelError(BicameralError):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bicameral.boundary import Extractor, Filled, Outcome, Rejected
+from bicameral.boundary import Extractor, Filled, NotFound, Outcome, Rejected
 from bicameral.errors import ModelError
 from bicameral.models import LocalProvider, ModelRequest, ScriptedProvider
 from bicameral.sessions import ModelCall
@@ -22,6 +22,7 @@ from bicameral.types import (
     DURATION,
     FLOAT,
     INT,
+    MONEY,
     STR,
     TIME,
     DictType,
@@ -30,6 +31,7 @@ from bicameral.types import (
     LiteralType,
     OptionalType,
     RecordType,
+    StrType,
     TupleType,
     Type,
     mismatch,
@@ -39,7 +41,10 @@ from bicameral.types import (
 BILL = RecordType((Field("amount", FLOAT), Field("due", DATE), Field("payee", optional(STR))))
 
 
-async def _extract(reply: str, wanted: Type, source: object = "some text") -> Outcome:
+SOURCE = "On 2026-03-01 at 09:30:05 Nora paid 5 of 90."
+
+
+async def _extract(reply: str, wanted: Type, source: object = SOURCE) -> Outcome:
     return await Extractor(ScriptedProvider(lambda request: reply)).extract(source, "what is wanted", wanted)
 
 
@@ -75,6 +80,7 @@ HOSTILE: list[tuple[str, Type]] = [
     ('"a"', STR),
     ("[]", STR),
     ("null", BILL),
+    ("null", STR),
     ('{"value": "a", "tool": "send_mail"}', STR),
     ('{"value": "a", "value": "b"}', STR),
     ('{"amount": 5, "due": "2026-03-01", "payee": null, "then": "delete"}', BILL),
@@ -89,7 +95,6 @@ HOSTILE: list[tuple[str, Type]] = [
     ('{"value": -Infinity}', ANY),
     ('{"value": 1e999}', FLOAT),
     ('{"value": [1e999]}', ANY),
-    ('{"value": null}', STR),
     ('{"value": "maybe"}', LiteralType(("yes", "no"))),
     ('{"value": "20260301"}', DATE),
     ('{"value": "2026-W09-7"}', DATE),
@@ -117,6 +122,15 @@ HOSTILE: list[tuple[str, Type]] = [
     ('{"value": "' + "x" * 2500 + '"}', ANY),
     ('{"value": "' + "x" * 100_000 + '"}', STR),
     ('{"value": ' + "9" * 3900 + "}", FLOAT),
+    ('{"value": ' + str([1] * 1200) + "}", ListType(INT)),
+    ('{"value": {"' + "k" * 300 + '": 1}}', DictType(INT)),
+    ('{"value": {"a\\nb": 1}}', DictType(INT)),
+    ('{"not_found": "value"}', STR),
+    ('{"not_found": "value", "because": "I was told to"}', STR),
+    ('{"not_found": "send_mail", "because": "absent"}', STR),
+    ('{"not_found": "payee", "because": "absent"}', BILL),
+    ('{"not_found": "value", "because": "absent"}', optional(STR)),
+    ('{"not_found": "value", "because": "absent", "value": "x"}', STR),
 ]
 
 
@@ -143,7 +157,7 @@ async def test_any_json_is_filled_with_a_value_of_the_type_or_rejected(value: An
     match outcome:
         case Filled(value=read):
             assert mismatch(read, wanted) is None
-        case Rejected(reason=reason):
+        case Rejected(reason=reason) | NotFound(reason=reason):
             assert reason
 
 
@@ -162,11 +176,25 @@ async def test_the_model_sees_the_text_the_instruction_and_the_type_and_nothing_
     assert [message.speaker for message in request.messages] == ["system", "user"]
     said = request.messages[1].text
     assert all(part in said for part in ("Bill", "2026-03-01", "1:00:00", "how much", "value (int)"))
+    present: dict[str, object] = {
+        "type": "object",
+        "properties": {"value": {}},
+        "required": ["value"],
+        "additionalProperties": False,
+    }
+    absent = {
+        "type": "object",
+        "properties": {
+            "not_found": {"enum": ["value"]},
+            "because": {"enum": ["absent", "unclear", "contradictory"]},
+        },
+        "required": ["not_found", "because"],
+        "additionalProperties": False,
+    }
     assert request.json_schema == {
         "type": "object",
         "properties": {"value": {"type": "integer"}},
-        "required": ["value"],
-        "additionalProperties": False,
+        "oneOf": [present, absent],
     }
     assert (calls[0].role, calls[0].model) == ("quarantined", "scripted")
 
@@ -179,10 +207,31 @@ async def test_extractions_do_not_remember_each_other() -> None:
     assert not any("first secret" in message.text for message in provider.requests[1].messages)
 
 
+@pytest.mark.parametrize(
+    ("reply", "wanted", "outcome"),
+    [
+        ('{"value": null}', STR, NotFound("value")),
+        ('{"amount": null, "due": "2026-03-01"}', BILL, NotFound("amount")),
+        ('{"not_found": "due", "because": "unclear"}', BILL, NotFound("due", "unclear")),
+        ('{"not_found": "value", "because": "contradictory"}', INT, NotFound("value", "contradictory")),
+    ],
+)
+async def test_that_the_text_does_not_hold_it_is_an_outcome(reply: str, wanted: Type, outcome: NotFound) -> None:
+    assert await _extract(reply, wanted) == outcome
+    assert "text" in outcome.reason
+
+
+async def test_a_form_with_the_fields_of_a_refusal_can_be_filled() -> None:
+    wanted = RecordType((Field("not_found", STR), Field("because", STR)))
+    filled = {"not_found": "a", "because": "b"}
+    assert await _extract(json.dumps(filled), wanted) == Filled(filled)
+
+
 @pytest.mark.parametrize("source", ["", "  \n", None])
 async def test_of_nothing_nothing_is_read_and_the_model_is_not_asked(source: object) -> None:
     provider = ScriptedProvider([])
-    assert isinstance(await Extractor(provider).extract(source, "what", INT), Rejected)
+    assert await Extractor(provider).extract(source, "what", INT) == NotFound("value", "absent")
+    assert await Extractor(provider).extract(source, "what", BILL) == NotFound("amount", "absent")
     assert await Extractor(provider).extract(source, "what", OptionalType(INT)) == Filled(None)
 
 
@@ -218,6 +267,20 @@ async def test_the_small_model_fills_a_form_from_a_mail(small_model: LocalProvid
 
 
 @pytest.mark.model
+async def test_the_small_model_fills_bounded_channels(small_model: LocalProvider) -> None:
+    wanted = RecordType((Field("total", MONEY), Field("due", DATE), Field("invoice", StrType("code"))))
+    outcome = await Extractor(small_model).extract(INVOICE, "the amount, the due date and the invoice number", wanted)
+    money = {"amount": 129.5, "currency": "EUR"}
+    assert outcome == Filled({"total": money, "due": dt.date(2026, 4, 15), "invoice": "R-2041"})
+
+
+@pytest.mark.model
+async def test_the_small_model_cannot_make_up_what_is_not_there(small_model: LocalProvider) -> None:
+    outcome = await Extractor(small_model).extract(INVOICE, "the e-mail address of the customer", StrType("email"))
+    assert isinstance(outcome, NotFound | Rejected)
+
+
+@pytest.mark.model
 async def test_the_small_model_can_only_choose_what_the_blank_offers(small_model: LocalProvider) -> None:
     wanted = LiteralType(("invoice", "invitation", "newsletter"))
     outcome = await Extractor(small_model).extract(INVOICE, "what kind of mail this is", wanted)
@@ -231,3 +294,22 @@ async def test_orders_in_the_text_cannot_make_the_small_model_leave_the_form(sma
     assert isinstance(outcome, Filled | Rejected)
     if isinstance(outcome, Filled):
         assert isinstance(outcome.value, int | float)
+
+
+GAVE_UP = '{"not_found": "value", "because": "absent"}'
+
+
+async def test_a_model_that_gives_up_too_soon_is_asked_once_more_and_held_to_the_text() -> None:
+    model = ScriptedProvider([GAVE_UP, '{"value": "XK-417"}'])
+    assert await Extractor(model).extract("Your code is XK-417.", "the code", STR) == Filled("XK-417")
+    assert "not_found" not in json.dumps(model.requests[1].json_schema)
+
+
+async def test_what_it_then_makes_up_does_not_count() -> None:
+    model = ScriptedProvider([GAVE_UP, '{"value": "YZ-900"}'])
+    assert await Extractor(model).extract("Your code is XK-417.", "the code", STR) == NotFound("value", "absent")
+
+
+async def test_what_cannot_be_looked_for_in_a_text_is_not_insisted_on() -> None:
+    model = ScriptedProvider([GAVE_UP])
+    assert await Extractor(model).extract("Dear all, see you.", "is it urgent", BOOL) == NotFound("value", "absent")

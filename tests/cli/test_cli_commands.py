@@ -24,7 +24,12 @@ def test_check_reads_json_python_and_tasks(world: World) -> None:
     world.write("p.py", PLAN)
     result = world.call("check", "p.py")
     assert result.exit_code == 0
-    assert result.stdout == "ok: 4 steps; changes nothing\n"
+    assert result.stdout.splitlines() == [
+        "ok: 4 steps; changes nothing",
+        "  0  read_lines    proved",
+        "  1  unique_lines  proved",
+        "  2  grep          proved",
+    ]
     assert world.call("check", "-", stdin=PLAN).exit_code == 0
     tasks: dict[str, Any] = {
         "plan_id": "p1",

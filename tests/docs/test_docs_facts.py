@@ -11,7 +11,7 @@ from bicameral.delta._relevance import SHOW_ALL, SHOWN
 from bicameral.intent import MAX_REQUEST
 from bicameral.runs._engine import STEPS_AT_ONCE, TURNS_AT_ONCE
 from bicameral.runs._hands import ATTEMPTS, GRACE
-from bicameral.toolboxes._tables_shape import shape
+from bicameral.toolboxes._tables_shape import LONGEST_NAME, MAX_FIELDS, MOST_WORDS, shape
 from bicameral.tools._describe import DESCRIBE_SECONDS
 from bicameral.types import RecordType
 
@@ -41,8 +41,8 @@ def test_a_page_names_the_number_that_the_code_has(page: str, said: str) -> None
 @pytest.mark.parametrize(
     ("header", "passed_on"),
     [
-        ("a" * 32, True),
-        ("a" * 33, False),
+        ("a" * LONGEST_NAME, True),
+        ("a" * (LONGEST_NAME + 1), False),
         ("one two three four", True),
         ("one two three four five", False),
         ("a: b", False),
@@ -50,6 +50,9 @@ def test_a_page_names_the_number_that_the_code_has(page: str, said: str) -> None
 )
 def test_only_short_names_of_columns_reach_the_planner(header: str, passed_on: bool) -> None:
     assert isinstance(shape({"amount": 1, header: 2}), RecordType) is passed_on
-    assert "at most 32 letters, digits and underscores in up to four words" in " ".join(
-        (DOCS / "how-planning-works.md").read_text(encoding="utf-8").split()
-    )
+    planning = " ".join((DOCS / "how-planning-works.md").read_text(encoding="utf-8").split())
+    assert f"at most {LONGEST_NAME} letters, digits and underscores in up to four words" in planning
+    declared = " ".join((DOCS / "declarations.md").read_text(encoding="utf-8").split())
+    assert f"at most {LONGEST_NAME} characters and four words long" in declared
+    assert f"no more than {MAX_FIELDS} names in all" in declared
+    assert MOST_WORDS == 4

@@ -205,7 +205,8 @@ def test_each_form_means_its_plain_form(source: str, printed: str) -> None:
         ("tuple[()]", "tuple[()]"),
         ("dict[str, float]", "dict[str, float]"),
         ("Literal['a', 'b']", 'Literal["a", "b"]'),
-        ("str['email']", 'str["email"]'),
+        ("str['email']", "email"),
+        ("str['path']", 'str["path"]'),
         (
             "{'name': str, 'items': list[{'price': float | None}]}",
             '{"name": str, "items": list[{"price": float | None}]}',

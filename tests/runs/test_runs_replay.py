@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import sqlite3
 from collections.abc import Iterator
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs_boundary import Office, Person, run_office
 from runs_world import World, plan_of, run_source
 
 from bicameral.boundary import Extractor
 from bicameral.errors import JournalError
 from bicameral.models import ScriptedProvider
+from bicameral.policy import Policy
 from bicameral.runs import Failed, Finished, Journal, RunOutcome, replay, run_plan
-from bicameral.tools import Registry, tool
+from bicameral.tools import Origin, Registry, tool
 from bicameral.types import Type
 
 
@@ -170,3 +173,85 @@ async def test_large_values_are_replayed_from_their_one_copy(journal: Journal) -
     again = await replay(journal, "last", registry)
     assert isinstance(outcome, Finished)
     assert (again.identical, again.answer) == (True, outcome.answer)
+
+
+# With labels ---------------------------------------------------------------------------------------------------------
+
+BOUNDARY = """
+mails = search_mail('x')
+to = extract(mails[0].body, 'who', str)
+notes = []
+for m in mails:
+    t = look_up(m.id)
+    notes.append(t)
+send(to, 'hi')
+write_text('log', 'done')
+b = balance('mine')
+id = send(to, 'hello again')
+pay('bob', b)
+n = ask('How many?', int)
+answer({'notes': notes, 'id': id, 'n': n})
+"""
+PEOPLE: dict[str, Any] = {
+    "yes to everything": Person(),
+    "no to everything": Person(lambda call: False),
+    "yes to one": Person(lambda call: call.arguments.get("body") == "hi"),
+    "nobody": None,
+}
+
+
+@pytest.mark.parametrize("who", PEOPLE)
+async def test_a_run_with_labels_decisions_and_approvals_is_replayed_identically(journal: Journal, who: str) -> None:
+    office = Office()
+    policy = Policy.load((), office.registry)
+    outcome = await run_office(BOUNDARY, office, policy=policy, journal=journal, approver=PEOPLE[who], asker=_Person())
+    for again_by in (None, policy):
+        untouched = Office()
+        again = await replay(journal, outcome.run, untouched.registry, policy=again_by)
+        assert again.identical, again.differences
+        assert type(again.outcome) is type(outcome)
+        assert again.outcome.effects == outcome.effects
+        assert untouched.done == []
+        if isinstance(outcome, Finished) and isinstance(again.outcome, Finished):
+            assert again.outcome.shade is outcome.shade
+        if isinstance(outcome, Failed) and isinstance(again.outcome, Failed):
+            assert again.outcome.error.to_json() == outcome.error.to_json()
+
+
+async def test_a_denied_call_is_denied_again(journal: Journal) -> None:
+    office = Office()
+    policy = Policy.parse('forbid (principal, action, resource in Tool::"pay");', office.registry)
+    source = "mails = search_mail('x')\nsend(mails[0].sender, 'hi')\npay('bob', 1)\nanswer(1)"
+    outcome = await run_office(source, office, policy=policy, journal=journal, approver=Person())
+    assert isinstance(outcome, Failed)
+    assert [event.kind for event in journal.events(outcome.run)][-3:] == ["call-waits", "call-denied", "run-failed"]
+    again = await replay(journal, outcome.run, Office().registry)
+    assert again.identical, again.differences
+    # Without the policy that denied it, the replay says what is different and does nothing.
+    other = await replay(journal, outcome.run, Office().registry, policy=Policy.load((), office.registry))
+    assert not other.identical
+    assert "the policies are not those of the run" in other.differences
+
+
+async def test_other_origins_give_other_labels_and_that_is_a_difference(journal: Journal) -> None:
+    office = Office()
+    outcome = await run_office("answer(search_mail('x'))", office, journal=journal)
+    renamed = [
+        dataclasses.replace(each, origins={"": Origin("third_party")}) if each.name == "search_mail" else each
+        for each in office.registry
+    ]
+    again = await replay(journal, outcome.run, Registry(renamed))
+    assert "the tool 'search_mail' has another declaration than in the run" in again.differences
+    assert "step 0: 'shade' is not as recorded" in again.differences
+    assert "the shade differs from the record" in again.differences
+
+
+async def test_a_record_without_labels_is_replayed_without(journal: Journal) -> None:
+    outcome = await _run(LOOPS, journal)
+    assert isinstance(outcome, Finished)
+    assert outcome.shade is None
+    registry = World().registry
+    again = await replay(journal, outcome.run, registry, policy=Policy.load((), registry))
+    assert again.identical
+    assert isinstance(again.outcome, Finished)
+    assert again.outcome.shade is None

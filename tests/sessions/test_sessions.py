@@ -6,7 +6,7 @@ import pytest
 
 from bicameral.errors import ModelError
 from bicameral.models import Message, ModelRequest, ScriptedProvider, Usage
-from bicameral.sessions import Ledger, ModelCall, Session
+from bicameral.sessions import Ledger, ModelCall, Quarantined, Session
 
 SETUP = (Message("system", "You are terse."), Message("user", "hi"), Message("assistant", "hi"))
 
@@ -40,7 +40,8 @@ async def test_no_tokens_at_all_is_a_bad_request_and_not_the_default() -> None:
 
 async def test_a_listener_hears_every_call_with_what_was_asked_and_answered() -> None:
     calls: list[ModelCall] = []
-    session = Session("quarantined", ScriptedProvider(["four"], name="m"), (), listener=calls.append)
+    provider = Quarantined(ScriptedProvider(["four"], name="m"))
+    session = Session("quarantined", provider, (), listener=calls.append)
     reply = await session.ask("2 + 2?")
     (call,) = calls
     assert (call.role, call.model, call.reply) == ("quarantined", "m", reply)

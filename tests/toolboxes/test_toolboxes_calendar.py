@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
@@ -168,6 +168,7 @@ async def test_no_text_can_forge_an_event(tmp_path: Path, argument: str, text: s
 @given(
     title=st.text(max_size=60), description=st.text(max_size=80), attendees=st.lists(st.text(max_size=20), max_size=3)
 )
+@example(title="0", description="", attendees=["\\"])
 async def test_whatever_is_added_is_one_event_that_reads_back(
     tmp_path: Path, title: str, description: str, attendees: list[str]
 ) -> None:

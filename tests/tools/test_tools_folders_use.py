@@ -207,7 +207,7 @@ def test_a_move_between_file_systems_copies_and_then_deletes(
     def other_device(*_: object, **__: object) -> None:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
-    monkeypatch.setattr(_folder_writes.os, "link", other_device)
+    monkeypatch.setattr(os, "link", other_device)
     folders.move("notes.txt", "sub/moved.txt")
     assert (world / "inside/sub/moved.txt").read_bytes() == b"notes"
     assert not (world / "inside/notes.txt").exists()

@@ -24,7 +24,9 @@ from bicameral.types import (
     DURATION,
     FLOAT,
     INT,
+    MONEY,
     NULL,
+    NUMBER,
     STR,
     TIME,
     AnyType,
@@ -77,7 +79,7 @@ def types(*simple: Type) -> st.SearchStrategy[Type]:
 
 
 IN_JSON = (STR, INT, FLOAT, BOOL, NULL)
-KNOWN = (*IN_JSON, StrType("path"), DATE, TIME, DATETIME, DURATION)
+KNOWN = (*IN_JSON, StrType("path"), StrType("code"), NUMBER, MONEY, DATE, TIME, DATETIME, DURATION)
 known, every, in_json = types(*KNOWN), types(*KNOWN, ANY), types(*IN_JSON)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -112,6 +114,9 @@ def a_value(draw: st.DrawFn, type_: Type) -> Any:
 _SIMPLE: dict[Type, st.SearchStrategy[Any]] = {
     STR: st.text(max_size=3),
     StrType("path"): st.text(max_size=3),
+    StrType("code"): st.from_regex("[a-z][a-z0-9-]{0,3}", fullmatch=True),
+    StrType("currency"): st.sampled_from(["EUR", "USD"]),
+    NUMBER: finite,
     INT: st.integers(),
     FLOAT: finite | st.integers(),
     BOOL: st.booleans(),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from bicameral.errors import BicameralError, ConfigError, IntentError, JournalError, PlanError, ToolError
+from bicameral.errors import (
+    BicameralError,
+    ConfigError,
+    IntentError,
+    JournalError,
+    PlanError,
+    PolicyError,
+    ToolError,
+)
 
 OK = 0
 FAILED = 1
@@ -15,17 +23,18 @@ QUESTIONS = 4
 """Something must be answered first, and nobody is there to ask."""
 INTERRUPTED = 130
 
+NEEDS_A_PERSON = ("intent.questions", "run.needs-answer", "run.needs-approval")
 _BAD_INPUT = ("journal.unknown-run", "journal.ambiguous-run", "journal.no-runs", "models.unknown", "plan.cannot-read")
 
 
 def exit_code(error: BicameralError) -> int:
     """The exit code for an error that ended a command."""
-    if error.code in ("intent.questions", "run.needs-answer"):
+    if error.code in NEEDS_A_PERSON:
         return QUESTIONS
     if error.code in _BAD_INPUT:
         return USAGE
     match error:
-        case ConfigError() | IntentError() | ToolError():
+        case ConfigError() | IntentError() | PolicyError() | ToolError():
             return USAGE
         case PlanError():
             return NO_PLAN

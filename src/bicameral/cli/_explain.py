@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bicameral.plans import (
@@ -14,6 +14,7 @@ from bicameral.plans import (
     Each,
     Extract,
     Plan,
+    Proof,
     Report,
     Step,
     Update,
@@ -21,6 +22,8 @@ from bicameral.plans import (
     print_plan,
 )
 from bicameral.tools import Registry
+
+from ._proof import verdict_name, verdict_why
 
 _EFFECTS = {
     "pure": "",
@@ -33,20 +36,30 @@ _EFFECTS = {
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One step: where it is, what it does in words, and what that does to the world."""
+    """One step: where it is, what it does in words and to the world, and what policy will say of it."""
 
     path: str
     depth: int
     words: str
     effect: str = ""
+    verdict: str = ""
+    why: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"path": self.path, "words": self.words} | ({"effect": self.effect} if self.effect else {})
+        more = {"effect": self.effect, "verdict": self.verdict, "why": self.why}
+        return {"path": self.path, "words": self.words} | {name: text for name, text in more.items() if text}
 
 
-def explain(plan: Plan, registry: Registry) -> list[Explained]:
-    """Every step of a plan in plain words, in order."""
-    return list(_steps(plan.steps, registry, "", 0))
+def explain(plan: Plan, registry: Registry, proof: Proof | None = None) -> list[Explained]:
+    """Every step of a plan in plain words, in order, with the verdict on each call."""
+    found = {call.step: call for call in proof.calls} if proof is not None else {}
+    steps = _steps(plan.steps, registry, "", 0)
+    return [
+        replace(step, verdict=verdict_name(call.verdict), why=verdict_why(call))
+        if (call := found.get(step.path))
+        else step
+        for step in steps
+    ]
 
 
 def summary(report: Report) -> list[str]:

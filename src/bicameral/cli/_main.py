@@ -21,6 +21,8 @@ COMMANDS = {
     "check": "Check a plan file.",
     "explain": "Say in plain words what a plan does, step by step.",
     "tools": "The tools that plans can use.",
+    "audit": "Whether a stranger's text could steal private data with these tools.",
+    "policy": "What calls may be made, and why.",
     "models": "The models on this machine.",
     "runs": "What was run, and running it again from its record.",
     "doctor": "Check the configuration and the machine, and say what to mend.",

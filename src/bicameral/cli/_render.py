@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ._output import Output, visible
+from ._proof import proof_json, say_verdicts
 from ._values import answer_text, readable
 
 if TYPE_CHECKING:
     from bicameral.agent import Planned
     from bicameral.intent import Intent
-    from bicameral.plans import Finding, Report
+    from bicameral.plans import Finding, Proof, Report
     from bicameral.runs import EffectDone, RunOutcome
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -42,13 +43,17 @@ def show_plan(out: Output, source: str) -> None:
     out.console.print(syntax, soft_wrap=True)
 
 
-def show_report(out: Output, report: Report) -> None:
-    """What the check found, what the plan changes, and what it can cost."""
+def show_report(out: Output, report: Report, proof: Proof | None, *, briefly: bool = False) -> None:
+    """What the check found, what the plan changes, what it can cost, and the verdict on each call.
+
+    Briefly, only the verdicts on calls that are refused: what may be asked will be, when the call is made.
+    """
     out.heading("Check")
     for finding in report.findings:
         show_finding(out, finding)
     if report.ok:
-        out.say(f"  ok · {effects_text(report)} · {_cost_text(report)}")
+        out.say(f"  ok · {effects_text(report)} · {_cost_text(report)}{_proved_text(proof)}")
+    say_verdicts(out, proof, briefly=briefly)
 
 
 def show_finding(out: Output, finding: Finding) -> None:
@@ -70,6 +75,17 @@ def _cost_text(report: Report) -> str:
     tools, models = report.cost.tool_calls, report.cost.model_calls
     text = f"{tools} tool call{'' if tools.most == 1 else 's'}"
     return text + (f", {models} model call{'' if models.most == 1 else 's'}" if models.most else "")
+
+
+def _proved_text(proof: Proof | None) -> str:
+    from bicameral.plans import Proved
+
+    if proof is None or not proof.calls:
+        return ""
+    if proof.proved:
+        return " · proved"
+    open_ = dict.fromkeys(call.tool for call in proof.calls if not isinstance(call.verdict, Proved))
+    return f" · {'you may be asked about' if proof.questions else 'not proved:'} {', '.join(open_)}"
 
 
 def show_outcome(out: Output, outcome: RunOutcome) -> None:
@@ -111,6 +127,7 @@ def planned_json(planned: Planned) -> dict[str, Any]:
         "plan": planned.plan.model_dump(mode="json"),
         "source": planned.source,
         "report": planned.report.to_json(),
+        "proof": proof_json(planned.proof),
         "repairs": planned.repairs,
         "cached": planned.cached,
         "seconds": round(planned.seconds, 3),
@@ -122,8 +139,9 @@ def planned_json(planned: Planned) -> dict[str, Any]:
 
 
 def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
-    """How a run ended, for a program."""
-    from bicameral.runs import Failed, Finished
+    """How a run ended, for a program: also the labels of the answer, and what nobody was there to be asked."""
+    from bicameral.labels import shade_to_json
+    from bicameral.runs import Failed, Finished, Question
 
     facts: dict[str, Any] = {
         "ok": outcome.ok,
@@ -133,8 +151,11 @@ def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
     }
     match outcome:
         case Finished():
-            return facts | {"answer": readable(outcome.answer)}
+            labels = {} if outcome.shade is None else {"shade": shade_to_json(outcome.shade)}
+            return facts | {"answer": readable(outcome.answer)} | labels
         case Failed():
-            return facts | {"error": outcome.error.to_json(), "step": outcome.step}
+            question: object = getattr(outcome.error, "question", None)
+            asked = {"question": question.to_json()} if isinstance(question, Question) else {}
+            return facts | {"error": outcome.error.to_json(), "step": outcome.step} | asked
         case _:
             return facts | {"stopped": True, "in_flight": list(outcome.in_flight)}

@@ -71,7 +71,7 @@ def table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
     limit = max(8, min(_MAX_CELL, width)) if width < 10_000 else 10_000
     lines = [names, *([_short(cell(row.get(name)), limit) for name in names] for row in rows)]
-    widths = [max(_width(line[column]) for line in lines) for column in range(len(names))]
+    widths = [max(columns(line[column]) for line in lines) for column in range(len(names))]
     numeric = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
     drawn = [_row(line, widths, numeric) for line in lines]
     return "\n".join([drawn[0], "  ".join("─" * wide for wide in widths), *drawn[1:]])
@@ -79,7 +79,7 @@ def table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
 
 def _row(texts: list[str], widths: list[int], numeric: list[bool]) -> str:
     padded = (
-        " " * (wide - _width(text)) + text if right else text + " " * (wide - _width(text))
+        " " * (wide - columns(text)) + text if right else text + " " * (wide - columns(text))
         for text, wide, right in zip(texts, widths, numeric, strict=True)
     )
     return "  ".join(padded).rstrip()
@@ -104,7 +104,7 @@ def _short(text: str, limit: int) -> str:
     return one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
 
 
-def _width(text: str) -> int:
+def columns(text: str) -> int:
     """How many columns a terminal gives to a text."""
     if text.isascii():
         return len(text)

@@ -11,6 +11,7 @@ from ._environment import SHORT as SHORT_VARIABLES
 from ._init_text import init_text
 from ._load import find_file, load_config
 from ._models import EmbeddedProvider, Models, open_models
+from ._policy import open_policy
 from ._registry import open_registry, surroundings_of
 from ._storage import open_cache, open_journal
 from ._weights import fetch_weights, missing_weights, model_store, needed_weights, size_text
@@ -38,6 +39,7 @@ __all__ = [
     "open_cache",
     "open_journal",
     "open_models",
+    "open_policy",
     "open_registry",
     "size_text",
     "surroundings_of",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bicameral.decisions import Mode
+
 if TYPE_CHECKING:
     from bicameral.plans import Limits
 
@@ -35,6 +37,8 @@ class FolderSettings(Section):
     """Folders (or single files) that tools may read."""
     write: Texts = (".",)
     """Folders that tools may change."""
+    trusted: Texts = ()
+    """Folders in which nobody but you writes: what is read there counts as your word, and no tool may write there."""
 
 
 class ToolboxSettings(Section):
@@ -44,6 +48,17 @@ class ToolboxSettings(Section):
     """Toolboxes by name: the standard ones and those of installed packages."""
     files: Texts = ()
     """Your own: Python files with a toolbox or `@tool` functions, and TOML manifests of commands."""
+
+
+class PolicySettings(Section):
+    """What calls may be made. The defaults cannot be switched off as a whole."""
+
+    files: Texts = ()
+    """Your own policies: `.cedar` files, found next to this file. They forbid more, or lift a default by its name."""
+    me: Texts = ()
+    """Your own addresses and accounts: what goes only to them reaches nobody else."""
+    mode: Mode = "strict"
+    """`strict` counts control flow: what a stranger's text decided is asked about. `normal` is weaker and does not."""
 
 
 class ModelSettings(Section):
@@ -97,6 +112,7 @@ class ConfigFile(Section):
     toolboxes: ToolboxSettings = ToolboxSettings()
     toolbox: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
     """Settings of single toolboxes, each in a table of its own such as `[toolbox.mail]`."""
+    policy: PolicySettings = PolicySettings()
     models: ModelSettings = ModelSettings()
     journal: JournalSettings = JournalSettings()
     cache: CacheSettings = CacheSettings()
@@ -153,8 +169,12 @@ class Config(ConfigFile):
 
         They start at the folder of the file that names them: code must not come from wherever one happens to stand.
         """
-        start = self.source.parent if self.source else self.base
-        return tuple(start / os.path.expanduser(name) for name in self.toolboxes.files)
+        return self._beside(self.toolboxes.files)
+
+    @property
+    def policy_files(self) -> tuple[Path, ...]:
+        """The user's own policies; they start where his toolbox files do."""
+        return self._beside(self.policy.files)
 
     @property
     def plan_limits(self) -> Limits:
@@ -162,6 +182,10 @@ class Config(ConfigFile):
         from bicameral.plans import Limits
 
         return Limits(self.limits.max_items, self.limits.max_tool_calls, self.limits.max_model_calls)
+
+    def _beside(self, names: tuple[str, ...]) -> tuple[Path, ...]:
+        start = self.source.parent if self.source else self.base
+        return tuple(start / os.path.expanduser(name) for name in names)
 
     def _under(self, path: str | None) -> Path | None:
         return self.base / os.path.expanduser(path) if path else None

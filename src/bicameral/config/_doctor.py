@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,17 @@ def _folders(config: Config) -> Iterator[Check]:
     for use, names, needed in (("read", config.folders.read, os.R_OK), ("write", config.folders.write, os.W_OK)):
         for name in names:
             yield _folder(config, use, name, needed)
+    for name in config.folders.trusted:
+        yield _trusted(config, name)
+
+
+def _trusted(config: Config, name: str) -> Check:
+    title, path = "trusted folder", config.base / Path(name).expanduser()
+    if not path.exists():
+        return Check(title, "bad", f"{path} is not there", "Make it, or take it out of `trusted` in [folders].")
+    if path.stat().st_mode & stat.S_IWOTH:
+        return Check(title, "bad", f"everybody may write in {path}", "Change its permissions, or do not trust it.")
+    return Check(title, "ok", f"{path}: what is read there counts as your own word")
 
 
 def _folder(config: Config, use: str, name: str, needed: int) -> Check:

@@ -16,6 +16,7 @@ from bicameral.tools import Registry
 
 from ._check import Check, failed, settled
 from ._config import Config
+from ._policy import open_policy
 from ._registry import left_out, open_registry
 
 _SECONDS = 10.0
@@ -30,11 +31,22 @@ def service_checks(config: Config) -> Iterator[Check]:
         return
     boxes = sorted({tool.toolbox for tool in registry})
     yield Check("toolboxes", "ok" if boxes else "warn", f"{len(registry)} tools: {', '.join(boxes) or 'none'}")
+    yield _policy(config, registry)
     for name, lacking in left_out(config).items():
         yield failed(f"toolbox {name}", lacking, status="warn")
     yield from _reads(config, registry, "mail", "folder", "search_mail", {"limit": 1})
     yield from _reads(config, registry, "calendar", "file", "list_events", {"start": dt.date.today()})
     yield from _smtp(config)
+
+
+def _policy(config: Config, registry: Registry) -> Check:
+    try:
+        policy = open_policy(config, registry)
+    except BicameralError as error:
+        return failed("policy", error)
+    own = sum(not rule.default for rule in policy.rules)
+    weaker = "; control flow does not count" if policy.mode == "normal" else ""
+    return Check("policy", "ok", f"{len(policy.rules) - own} defaults, {own} of your own{weaker}")
 
 
 def _reads(

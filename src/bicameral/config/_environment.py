@@ -24,7 +24,12 @@ SHORT: Mapping[str, tuple[str, ...]] = {
 FILE = "BICAMERAL_CONFIG"
 DEBUG = "BICAMERAL_DEBUG"
 
-_LISTS = frozenset({("folders", "read"), ("folders", "write"), ("toolboxes", "use"), ("toolboxes", "files")})
+_LISTS = frozenset(
+    {
+        *(("folders", "read"), ("folders", "write"), ("folders", "trusted")),
+        *(("toolboxes", "use"), ("toolboxes", "files"), ("policy", "files"), ("policy", "me")),
+    }
+)
 _NUMBERS = frozenset({("models", "threads")})
 
 

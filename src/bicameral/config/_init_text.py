@@ -20,12 +20,24 @@ profile = "default"
 # What tools may reach. Nothing outside can be reached, whatever a path says.
 read = ["."]
 write = ["."]
+# Folders in which nobody but you writes. What is read there counts as your own word, and no tool may write there:
+# no mailbox, no downloads, nothing that is shared or synchronised with others.
+trusted = []
 
 [toolboxes]
 # The toolboxes that plans may use: the standard ones, and those of installed packages.
 use = ["files", "lines", "tables", "mail", "calendar", "web", "clock"]
 # Your own, found next to this file: Python files with a toolbox, TOML manifests of commands. They run as you do.
 files = []
+
+[policy]
+# Your own policies, found next to this file: `.cedar` files that forbid more than the defaults, or lift one by its
+# name. `bicameral policy show` lists all that hold.
+files = []
+# Your own addresses and accounts: what goes only to them reaches nobody else.
+me = []
+# Whether control flow counts: what a stranger's text decided is asked about. "normal" is weaker and does not.
+mode = "strict"
 
 [models]
 # The model that understands requests and writes plans, and the one that reads untrusted text.
@@ -66,6 +78,10 @@ model_timeout = 900.0
 # The server that takes outgoing mail. `password_env` names the environment variable that holds the password;
 # tls is "starttls", "tls" or "none".
 #:smtp = { host = "smtp.example.com", user = "me@example.com", password_env = "SMTP_PASSWORD", tls = "starttls" }
+
+#:[toolbox.tables]
+# Whether the planner may be told what the columns of a table are called. It is the only thing it learns from a file.
+#:read_headers = false
 
 #:[toolbox.calendar]
 # The ICS file of your calendar.

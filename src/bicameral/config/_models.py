@@ -35,6 +35,7 @@ class EmbeddedProvider:
 
         self.weights = find_weights(config.weights(role))
         self._config = config
+        self._role: Role = role
         self._local: LocalProvider | None = None
         self._fetching = asyncio.Lock()
 
@@ -45,6 +46,10 @@ class EmbeddedProvider:
     @property
     def grammars(self) -> bool:
         return True
+
+    @property
+    def chamber(self) -> Role:
+        return self._role
 
     @property
     def adapters(self) -> Mapping[str, str]:

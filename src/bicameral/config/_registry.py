@@ -43,8 +43,9 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
 
 def surroundings_of(config: Config) -> Surroundings:
     """The folders that tools may use, and the machine's clock and environment."""
-    read, write = (tuple(map(_path, names)) for names in (config.folders.read, config.folders.write))
-    return Surroundings(Folders.of(config.base, read=read, write=write))
+    folders = config.folders
+    read, write, trusted = (tuple(map(_path, names)) for names in (folders.read, folders.write, folders.trusted))
+    return Surroundings(Folders.of(config.base, read=read, write=write, trusted=trusted))
 
 
 def left_out(config: Config) -> dict[str, ToolError]:

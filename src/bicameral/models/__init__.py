@@ -9,7 +9,7 @@ request.
 from bicameral.models._adapters import Adapter, adapters_of
 from bicameral.models._known import Weights, WheelPin, find_weights, known_weights
 from bicameral.models._local import LocalProvider
-from bicameral.models._protocol import Finish, Message, ModelReply, ModelRequest, Provider, Speaker, Usage
+from bicameral.models._protocol import Chamber, Finish, Message, ModelReply, ModelRequest, Provider, Speaker, Usage
 from bicameral.models._scripted import ScriptedProvider
 from bicameral.models._sources import HubSource, Source, WheelSource, default_sources
 from bicameral.models._store import ModelStore, StoreEntry, VerifyResult
@@ -17,6 +17,7 @@ from bicameral.models._store_progress import Progress, SilentProgress, terminal_
 
 __all__ = [
     "Adapter",
+    "Chamber",
     "Finish",
     "HubSource",
     "LocalProvider",

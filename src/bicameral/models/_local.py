@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bicameral.errors import ModelError, nearest
 from bicameral.models._adapters import Adapter
-from bicameral.models._protocol import ModelReply, ModelRequest
+from bicameral.models._protocol import Chamber, ModelReply, ModelRequest
 from bicameral.models._request import check_request
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class LocalProvider:
         context: int = 8192,
         threads: int | None = None,
         adapters: Mapping[str, Adapter] | None = None,
+        chamber: Chamber | None = None,
     ) -> None:
         if context < 1 or (threads is not None and threads < 1):
             raise ModelError("models.bad-setting", "context and threads must be 1 or more")
@@ -44,6 +45,7 @@ class LocalProvider:
         self._context = context
         self._threads = threads
         self._adapters = dict(adapters or {})
+        self._chamber: Chamber | None = chamber
         self._engine: Engine | None = None
 
     @property
@@ -53,6 +55,10 @@ class LocalProvider:
     @property
     def grammars(self) -> bool:
         return True
+
+    @property
+    def chamber(self) -> Chamber | None:
+        return self._chamber
 
     @property
     def adapters(self) -> Mapping[str, str]:

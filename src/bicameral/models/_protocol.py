@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Speaker = Literal["system", "user", "assistant"]
+Chamber = Literal["privileged", "quarantined"]
+"""Which of the two sides a model serves: the one that plans, or the one that reads what strangers wrote."""
 Finish = Literal["stop", "length"]
 
 
@@ -70,6 +72,11 @@ class Provider(Protocol):
     @property
     def grammars(self) -> bool:
         """Whether `ModelRequest.grammar` is honoured."""
+        ...
+
+    @property
+    def chamber(self) -> Chamber | None:
+        """The side that it was made for; None says that it holds neither tools nor a key, and may serve either."""
         ...
 
     @property

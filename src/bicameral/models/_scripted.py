@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from bicameral.errors import ModelError
-from bicameral.models._protocol import ModelReply, ModelRequest, Usage
+from bicameral.models._protocol import Chamber, ModelReply, ModelRequest, Usage
 from bicameral.models._request import check_request
 
 Reply: TypeAlias = str | Callable[[ModelRequest], str]
@@ -29,12 +29,15 @@ class ScriptedProvider:
         'Sunny.'
     """
 
-    def __init__(self, script: Script, *, name: str = "scripted", grammars: bool = True) -> None:
+    def __init__(
+        self, script: Script, *, name: str = "scripted", grammars: bool = True, chamber: Chamber | None = None
+    ) -> None:
         self._script: Callable[[ModelRequest], str] | tuple[str | Rule, ...] = (
             script if callable(script) else tuple(script)
         )
         self._name = name
         self._grammars = grammars
+        self._chamber: Chamber | None = chamber
         self._used = 0
         self.requests: list[ModelRequest] = []
 
@@ -45,6 +48,10 @@ class ScriptedProvider:
     @property
     def grammars(self) -> bool:
         return self._grammars
+
+    @property
+    def chamber(self) -> Chamber | None:
+        return self._chamber
 
     @property
     def adapters(self) -> Mapping[str, str]:

@@ -2,8 +2,9 @@
 
 Text in a small subset of Python comes in by `parse`, JSON by `load_plan`; out goes a `Plan` that `print_plan` writes
 back as text. `check` says what is wrong with a plan, what it does to the world and what it costs at worst, and
-`compile_expr` gives the value of its expressions: pure, total, from a closed library of functions. Nothing here
-calls a tool or a model.
+`compile_expr` gives the value of its expressions: pure, total, from a closed library of functions. `prove` says what
+policy will say of each call, by the labels of everything the plan handles; the functions beside it (`shade_of`,
+`after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
 """
 
 from ._check import check
@@ -35,6 +36,25 @@ from ._expressions import (
 )
 from ._failure import RUN_CODES, EvaluationError
 from ._findings import Bound, Cost, EffectUse, Finding, Limits, Report
+from ._flow import compile_shade, shade_of
+from ._flow_steps import (
+    after_ask,
+    after_branch,
+    after_call,
+    after_extract,
+    after_update,
+    branch_names,
+    call_facts,
+    is_bounded,
+    may_answer,
+    pc_after,
+    static_path,
+    turn_names,
+    under,
+    unknown_call,
+)
+from ._flow_walk import PureAfter, after_pure, is_pure
+from ._flow_written import found_again, written
 from ._function import Function
 from ._library import FUNCTIONS, METHODS
 from ._load import load_plan
@@ -42,6 +62,7 @@ from ._operators import items_to_go_over, unpacked, updated
 from ._parse import Parsed, parse
 from ._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When, walk
 from ._print import print_plan
+from ._prove import CallProof, Conditional, Proof, Proved, Refused, Verdict, prove
 from ._schema import plan_schema
 from ._scope import Scope, Variable
 from ._steps import check_step
@@ -58,11 +79,13 @@ __all__ = [
     "Ask",
     "Bound",
     "Call",
+    "CallProof",
     "Choose",
     "Clause",
     "Compare",
     "Comprehension",
     "Compute",
+    "Conditional",
     "Const",
     "Cost",
     "DictOf",
@@ -85,7 +108,11 @@ __all__ = [
     "Not",
     "Parsed",
     "Plan",
+    "Proof",
+    "Proved",
+    "PureAfter",
     "Ref",
+    "Refused",
     "Report",
     "Scope",
     "Shown",
@@ -94,22 +121,44 @@ __all__ = [
     "TupleOf",
     "Update",
     "Variable",
+    "Verdict",
     "When",
+    "after_ask",
+    "after_branch",
+    "after_call",
+    "after_extract",
+    "after_pure",
+    "after_update",
+    "branch_names",
+    "call_facts",
     "check",
     "check_step",
     "children",
     "compile_expr",
+    "compile_shade",
     "evaluate",
     "export_tasks",
+    "found_again",
     "free_names",
     "import_tasks",
+    "is_bounded",
+    "is_pure",
     "items_to_go_over",
     "load_plan",
+    "may_answer",
     "parse",
+    "pc_after",
     "plan_schema",
     "print_plan",
+    "prove",
+    "shade_of",
+    "static_path",
+    "turn_names",
     "type_of",
+    "under",
+    "unknown_call",
     "unpacked",
     "updated",
     "walk",
+    "written",
 ]

@@ -1,4 +1,4 @@
-"""Types as a plan writes them in `extract` and `ask`: `list[str]`, `{"amount": float}`, `date | None`."""
+"""Types as a plan writes them in `extract` and `ask`: `list[str]`, `{"payee": iban, "total": money}`, `date | None`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from bicameral.types import (
     DATETIME,
     DURATION,
     FLOAT,
+    FORMATS,
     INT,
+    MONEY,
     NULL,
+    NUMBER,
     STR,
     TIME,
     DictType,
@@ -30,7 +33,7 @@ from bicameral.types import (
 
 from ._lift import Reading
 
-_NAMED: dict[str, Type] = {
+_PLAIN: dict[str, Type] = {
     "str": STR,
     "int": INT,
     "float": FLOAT,
@@ -44,7 +47,13 @@ _NAMED: dict[str, Type] = {
     "list": ListType(ANY),
     "dict": DictType(ANY),
 }
-_EXPECTED = 'a type such as str, int, date, list[str], {"name": str} or str | None'
+_NAMED: dict[str, Type] = {
+    **_PLAIN,
+    "number": NUMBER,
+    "money": MONEY,
+    **{name: StrType(name) for name in FORMATS},
+}
+_EXPECTED = 'a type such as str, int, date, email, list[str], {"name": str} or str | None'
 MAX_QUOTED = 2_000
 
 
@@ -60,8 +69,8 @@ def _type(reading: Reading, node: ast.expr) -> Type:
     match node:
         case ast.Name(id=name) if name in _NAMED:
             return _NAMED[name]
-        case ast.Attribute(attr=name) if name in _NAMED:  # datetime.date
-            return _NAMED[name]
+        case ast.Attribute(attr=name) if name in _PLAIN:  # datetime.date
+            return _PLAIN[name]
         case ast.Constant(value=None):
             return NULL
         case ast.Constant(value=str() as text):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bicameral.types import (
+    FORMATS,
+    MONEY,
     DictType,
     ListType,
     LiteralType,
@@ -251,7 +253,7 @@ def show_type(type_: Type) -> str:
     """A type as a plan writes it."""
     match type_:
         case StrType(format=str() as format_):
-            return f"str[{quoted(format_)}]"
+            return format_ if format_ in FORMATS else f"str[{quoted(format_)}]"
         case ListType(item=item):
             return f"list[{show_type(item)}]"
         case DictType(value=value):
@@ -262,6 +264,8 @@ def show_type(type_: Type) -> str:
             return f"{show_type(item)} | None"
         case LiteralType(values=values):
             return f"Literal[{', '.join(map(quoted, values))}]"
+        case RecordType() if type_ == MONEY:
+            return "money"
         case RecordType(fields=fields):
             return f"{{{', '.join(f'{quoted(field.name)}: {show_type(field.type)}' for field in fields)}}}"
         case _:

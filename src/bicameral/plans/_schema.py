@@ -70,7 +70,7 @@ def _type_schema() -> dict[str, Any]:
     return {
         "description": "The type of a value.",
         "anyOf": [
-            {"enum": ["str", "int", "float", "bool", "date", "time", "datetime", "timedelta", "None", "Any"]},
+            {"enum": ["str", "int", "float", "number", "bool", "date", "time", "datetime", "timedelta", "None", "Any"]},
             one("str", {"type": "string"}),
             one("list", inner),
             one("dict", inner),

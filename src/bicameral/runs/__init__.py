@@ -4,6 +4,7 @@ A plan and a registry come in; out comes `Finished`, `Failed` or `Stopped`. Inde
 keep their order, and each effect is in the journal before it happens. A recorded run can be replayed.
 """
 
+from ._approvals import Answers, Approver, NeedsApproval, PendingCall, Question, Untrusted
 from ._engine import Engine
 from ._hands import Asker, Hands, LiveHands
 from ._journal import Event, Journal, RunSummary
@@ -12,6 +13,8 @@ from ._replay import RecordedHands, Replayed, replay
 from ._run import new_run_id, run_plan
 
 __all__ = [
+    "Answers",
+    "Approver",
     "Asker",
     "EffectDone",
     "Engine",
@@ -21,13 +24,17 @@ __all__ = [
     "Hands",
     "Journal",
     "LiveHands",
+    "NeedsApproval",
     "Observer",
+    "PendingCall",
     "Progress",
+    "Question",
     "RecordedHands",
     "Replayed",
     "RunOutcome",
     "RunSummary",
     "Stopped",
+    "Untrusted",
     "new_run_id",
     "replay",
     "run_plan",

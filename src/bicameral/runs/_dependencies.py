@@ -92,6 +92,10 @@ class Footprints:
             known = self._names[id(expr)] = (expr, _names(expr))
         return known[1]
 
+    def read_in(self, steps: Sequence[Step]) -> frozenset[str]:
+        """The variables that any of these steps reads."""
+        return self._block(steps).reads
+
     def waits(self, steps: Sequence[Step]) -> bool:
         return any(self.of(step).waits for step in steps)
 
@@ -135,7 +139,8 @@ class Footprints:
         reads = NO_NAMES.union(*map(_names, step.args.values()))
         writes = frozenset({step.name}) if step.name else NO_NAMES
         tool = self._registry[step.tool]
-        world = World.CHANGES if tool.changes else World.READS if tool.effect == "read" else World.NONE
+        looks = tool.effect == "read" or tool.outbound
+        world = World.CHANGES if tool.changes else World.READS if looks else World.NONE
         return Footprint(reads, writes, world, True)
 
     def _block(self, steps: Iterable[Step]) -> Footprint:

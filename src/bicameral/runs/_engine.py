@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
+from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, Place, RunError
+from bicameral.labels import NOTHING, Label, Shade, tainted
 from bicameral.plans import (
     Answer,
     Ask,
@@ -20,15 +23,29 @@ from bicameral.plans import (
     Step,
     Update,
     When,
+    after_ask,
+    after_extract,
+    after_pure,
+    after_update,
+    branch_names,
     compile_expr,
+    found_again,
     items_to_go_over,
+    pc_after,
+    shade_of,
+    turn_names,
+    under,
     unpacked,
+    written,
 )
 from bicameral.tools import Registry
 
 from ._dependencies import Footprints
+from ._door import Door
 from ._frame import Frame
 from ._hands import Hands
+from ._judge import Judge
+from ._note import Note
 from ._overlap import Job, Order, side_by_side
 
 TURNS_AT_ONCE = 16
@@ -44,106 +61,172 @@ class NotAnswered:
 NOT_ANSWERED = NotAnswered()
 
 
+class Flow:
+    """The control flow that leads to a place in a block: its label, which grows where a branch may end the run."""
+
+    __slots__ = ("pc",)
+
+    def __init__(self, pc: Label = NOTHING) -> None:
+        self.pc = pc
+
+
+Found = tuple[Any, Shade | None]
+"""What a step gave, with its labels unless those are off."""
+
+
 class Engine:
     """Runs one plan once. What touches the world is done by its `hands`.
 
     The answer, the failure and the effects are those of the plan's steps run one after another; only the time that it
-    takes is not.
+    takes is not. With a `judge` every value has labels beside it, by the functions that the proof uses too, and every
+    call goes through the door. Without one labels are off: that is for measuring.
     """
 
-    def __init__(self, plan: Plan, registry: Registry, hands: Hands) -> None:
+    def __init__(self, plan: Plan, registry: Registry, hands: Hands, judge: Judge | None = None) -> None:
         self._plan = plan
         self._registry = registry
         self._hands = hands
+        self._door = None if judge is None else Door(judge, hands)
+        self._mode: Mode = "strict" if judge is None else judge.mode
         self._footprints = Footprints(registry)
         self._codes: dict[int, Callable[[dict[str, Any]], Any]] = {}
         self._answer: Any = NOT_ANSWERED
+        self.answer_shade: Shade | None = None
         self._turns_left = MAX_TURNS
         # Only steps at the leaves hold a slot, never a loop: nested loops cannot wait for each other.
         self._slots = asyncio.Semaphore(STEPS_AT_ONCE)
 
     async def run(self) -> Any:
         """The plan's answer; a BicameralError says which step failed and why."""
-        await self._block(self._plan.steps, Frame(), "")
+        await self._block(self._plan.steps, Frame(), "", Flow())
         if not self._answered:
             raise RunError("run.no-answer", "the plan ended without an answer")
+        if self._door is not None:
+            await self._door.flush()
         return self._answer
 
     @property
     def _answered(self) -> bool:
         return self._answer is not NOT_ANSWERED
 
-    async def _block(self, steps: Sequence[Step], frame: Frame, at: str) -> None:
+    async def _block(self, steps: Sequence[Step], frame: Frame, at: str, flow: Flow) -> None:
         if len(steps) > 1 and self._footprints.waits(steps):
-            await side_by_side(self._footprints.order(steps), lambda number: self._begin(steps, number, frame, at))
+            order = self._footprints.order(steps)
+            await side_by_side(order, lambda number: self._begin(steps, number, frame, at, flow))
             return
         for number in range(len(steps)):
-            if (job := self._begin(steps, number, frame, at)) is not None:
+            if (job := self._begin(steps, number, frame, at, flow)) is not None:
                 await job
 
-    def _begin(self, steps: Sequence[Step], number: int, frame: Frame, at: str) -> Job | None:
+    def _begin(self, steps: Sequence[Step], number: int, frame: Frame, at: str, flow: Flow) -> Job | None:
         """Do a step that needs nothing from outside at once; for any other give the job to wait for."""
         step = steps[number]
         if self._answered:
             return None
         if isinstance(step, Each) or self._footprints.of(step).waits:
-            return self._step(step, frame, f"{at}{number}")
-        self._pure_step(step, frame, f"{at}{number}")
+            return self._step(step, frame, f"{at}{number}", flow)
+        self._pure(step, frame, f"{at}{number}", flow)
         return None
 
-    async def _step(self, step: Step, frame: Frame, at: str) -> None:
+    async def _step(self, step: Step, frame: Frame, at: str, flow: Flow) -> None:
         match step:
             case Each():
-                await self._each(step, frame, at)
+                await self._each(step, frame, at, flow)
             case When():
+                inside = self._inside(step.condition, frame, flow)
                 branch, side = self._branch(step, frame, at)
-                await self._block(branch, frame, f"{at}/{side}/")
+                await self._block(branch, frame, f"{at}/{side}/", inside)
+                self._leave(step, frame, flow, inside)
             case Call() | Extract() | Ask():
                 async with self._slots:
                     try:
-                        result = await self._touch(step, frame, at)
+                        found = await self._touch(step, frame, at, flow.pc)
                     except BicameralError as error:
                         raise _placed(error, at) from error.__cause__
-                if step.name is not None:
-                    frame.bind(step.name, result)
+                # A call that still waits for a yes is one whose result nobody uses.
+                if step.name is not None and found is not None:
+                    frame.bind(step.name, *found)
             case _:
-                self._pure_step(step, frame, at)
+                self._pure(step, frame, at, flow)
 
-    async def _touch(self, step: Call | Extract | Ask, frame: Frame, at: str) -> Any:
+    async def _touch(
+        self, step: Call | Extract | Ask, frame: Frame, at: str, pc: Label
+    ) -> tuple[Any, Shade | None] | None:
         match step:
             case Call():
-                arguments = {name: self._value(argument, frame, at) for name, argument in step.args.items()}
-                return await self._hands.call(at, self._registry[step.tool], arguments)
+                return await self._call(step, frame, at, pc)
             case Extract():
                 source, instruction = self._value(step.source, frame, at), self._value(step.instruction, frame, at)
-                return await self._hands.extract(at, source, str(instruction), step.wanted)
+                note = self._extract_note(step, frame, at, pc)
+                value = await self._hands.extract(at, source, str(instruction), step.wanted, note)
             case Ask():
-                return await self._hands.ask(at, str(self._value(step.question, frame, at)), step.wanted)
+                question, note = str(self._value(step.question, frame, at)), None
+                if self._door is not None:
+                    await self._door.flush()
+                    shades = {"question": self._shade(step.question, frame, pc)}
+                    note = Note(shades, pc, lambda _: after_ask(at, pc))
+                value = await self._hands.ask(at, question, step.wanted, note)
+        return value, None if note is None else note.shade(value)
 
-    async def _each(self, each: Each, frame: Frame, at: str) -> None:
-        items = self._items(each, frame, at)
-        turns = self._footprints.turns(each)
+    async def _call(self, step: Call, frame: Frame, at: str, pc: Label) -> Found | None:
+        arguments = {name: self._value(argument, frame, at) for name, argument in step.args.items()}
+        tool = self._registry[step.tool]
+        if self._door is None:
+            return await self._hands.call(at, tool, tool.bind(arguments)), None
+        # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
+        shades = {name: self._shade(argument, frame, NOTHING) for name, argument in step.args.items()}
+        judged, found = found_again(tool, shades, arguments, frame.shades)
+        given = await self._door.call(at, tool, arguments, judged, pc, needed=step.name in self._read)
+        frame.shades |= written(tool, shades, arguments, found, pc, frame.shades)
+        return given if given is None or found is NOTHING else (given[0], tainted(given[1], found))
+
+    @cached_property
+    def _read(self) -> frozenset[str | None]:
+        """The variables that anything in the plan reads."""
+        return frozenset(self._footprints.read_in(self._plan.steps))
+
+    def _extract_note(self, step: Extract, frame: Frame, at: str, pc: Label) -> Note | None:
+        if self._door is None:
+            return None
+        source, instruction = self._shade(step.source, frame, pc), self._shade(step.instruction, frame, pc)
+        shades = {"source": source, "instruction": instruction}
+        return Note(shades, pc, lambda _: after_extract(source, instruction, at, pc))
+
+    async def _each(self, each: Each, frame: Frame, at: str, flow: Flow) -> None:
         if not self._footprints.waits(each.steps):
+            items = self._items(each, frame, at)
+            leave = self._without_turns(each, frame, flow)
             await self._pure_turns(each, items, frame, at)
-        elif turns.may_overlap and frame.takes(turns.added):
-            await self._overlapping_turns(each, items, frame, at)
+            leave()
+            return
+        over = self._shade(each.over, frame, flow.pc)
+        inside = Flow(under(flow.pc, over, self._mode))
+        items, turns = self._items(each, frame, at), self._footprints.turns(each)
+        if turns.may_overlap and frame.takes(turns.added):
+            await self._overlapping_turns(each, items, frame, at, over, inside)
         else:
             for turn, item in enumerate(items):
                 self._bind_item(each, item, frame, at)
-                await self._block(each.steps, frame, f"{at}[{turn}]/")
+                frame.shades.update(self._turn_names(each, over, inside))
+                await self._block(each.steps, frame, f"{at}[{turn}]/", inside)
                 if self._answered:
                     return
+        self._leave(each, frame, flow, inside)
 
-    async def _overlapping_turns(self, each: Each, items: list[Any], frame: Frame, at: str) -> None:
-        found = frame.snapshot()
+    async def _overlapping_turns(
+        self, each: Each, items: list[Any], frame: Frame, at: str, over: Shade, inside: Flow
+    ) -> None:
+        found, shades = frame.snapshot()
+        shades |= self._turn_names(each, over, inside)
         ended: dict[int, Frame] = {}
         merged = 0
 
         async def one(turn: int) -> None:
             nonlocal merged
-            own = Frame(dict(found), logged=True)
+            own = Frame(dict(found), dict(shades), logged=True)
             self._bind_item(each, items[turn], own, at)
-            await self._block(each.steps, own, f"{at}[{turn}]/")
+            # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.
+            await self._block(each.steps, own, f"{at}[{turn}]/", Flow(inside.pc))
             ended[turn] = own
             while merged in ended:
                 done = ended.pop(merged)
@@ -157,6 +240,70 @@ class Engine:
             frame.merge(turn)
         except BicameralError as error:
             raise _placed(error, at) from None
+
+    # Labels ---------------------------------------------------------------------------------------------------------
+
+    def _shade(self, expr: Expr, frame: Frame, pc: Label) -> Shade:
+        return NOTHING if self._door is None else shade_of(expr, frame.shades, pc, self._mode)
+
+    def _inside(self, condition: Expr, frame: Frame, flow: Flow) -> Flow:
+        """The control flow at the beginning of a branch."""
+        return Flow(under(flow.pc, self._shade(condition, frame, flow.pc), self._mode))
+
+    def _leave(self, step: When | Each, frame: Frame, flow: Flow, inside: Flow) -> None:
+        """After a branch or loop what it may change carries what decided it, and all that follows if it may end."""
+        if self._door is not None:
+            frame.taint(branch_names(step), inside.pc)
+            flow.pc = pc_after(step, flow.pc, inside.pc)
+
+    def _turn_names(self, each: Each, over: Shade, inside: Flow) -> dict[str, Shade]:
+        return {} if self._door is None else turn_names(each, over, inside.pc, self._mode)
+
+    def _without_turns(self, each: Each, frame: Frame, flow: Flow) -> Callable[[], None]:
+        """What is to be done after a loop that touches nothing: its labels cost the same however many turns it has."""
+        if self._door is None:
+            return lambda: None
+        after = after_pure(each, frame.shades, flow.pc, self._mode)
+
+        def leave() -> None:
+            frame.shades.update(after.changed)
+            flow.pc = after.pc
+            if self._answered:
+                self.answer_shade = after.answer
+
+        return leave
+
+    def _pure(self, step: Step, frame: Frame, at: str, flow: Flow) -> None:
+        """A step that needs nothing from outside, with its labels."""
+        if self._door is None:
+            self._pure_step(step, frame, at)
+            return
+        match step:
+            case Compute():
+                frame.bind(step.name, self._value(step.value, frame, at), self._shade(step.value, frame, flow.pc))
+            case Update():
+                after = after_update(step, frame.shades, flow.pc, self._mode)
+                self._update(step, frame, at)
+                frame.shades[step.name] = after
+            case Each():
+                leave = self._without_turns(step, frame, flow)
+                self._pure_step(step, frame, at)
+                leave()
+            case When():
+                inside = self._inside(step.condition, frame, flow)
+                branch, side = self._branch(step, frame, at)
+                for number, inner in enumerate(branch):
+                    self._pure(inner, frame, f"{at}/{side}/{number}", inside)
+                    if self._answered:
+                        return
+                self._leave(step, frame, flow, inside)
+            case Answer():
+                self._answer, self.answer_shade = (
+                    self._value(step.value, frame, at),
+                    self._shade(step.value, frame, flow.pc),
+                )
+            case _:
+                raise TypeError(f"{step.do!r} is not a pure step")
 
     # What needs nothing from outside runs at once, without the loop's scheduling ------------------------------------
 

@@ -1,4 +1,4 @@
-"""Variables of a run, and how the turns of a loop that ran side by side are put together again."""
+"""Variables of a run with their labels, and how turns of a loop that ran side by side are put together again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, cast
 
 from bicameral.errors import RunError
+from bicameral.labels import NOTHING, Label, Shade, join, join_shades, tainted
 from bicameral.plans import updated
 
 Op = Literal["append", "add", "put"]
 _CONTAINERS = (list, tuple, dict)
+_NOT_BOUND: list[Any] = []
 
 
 class Addition(NamedTuple):
@@ -26,26 +28,47 @@ class Frame:
     Values are never changed under another name: adding to a list copies it once, and then extends that copy for as
     long as nobody else can have seen it. A turn of a loop that may overlap with others has a frame of its own with a
     log; the log is played into the outer frame in the order of the turns.
+
+    Beside the values are their `shades`; where labels are off there are none.
     """
 
-    __slots__ = ("_log", "_own", "values")
+    __slots__ = ("_found", "_log", "_own", "_taints", "shades", "values")
 
-    def __init__(self, values: dict[str, Any] | None = None, *, logged: bool = False) -> None:
+    def __init__(
+        self, values: dict[str, Any] | None = None, shades: dict[str, Shade] | None = None, *, logged: bool = False
+    ) -> None:
         self.values: dict[str, Any] = {} if values is None else values
+        self.shades: dict[str, Shade] = {} if shades is None else shades
         self._own: set[str] = set()
+        # The shades as a turn found them, and what has tainted names that were not bound in this turn.
+        self._found: dict[str, Shade] = dict(self.shades) if logged else {}
+        self._taints: dict[str, Label] = {}
         # What happened to each name: the additions, or None once it was bound in this frame.
         self._log: dict[str, list[Addition] | None] | None = {} if logged else None
 
-    def snapshot(self) -> dict[str, Any]:
-        """The variables as every turn of a loop finds them."""
+    def snapshot(self) -> tuple[dict[str, Any], dict[str, Shade]]:
+        """The variables and their shades as every turn of a loop finds them."""
         self._own.clear()
-        return dict(self.values)
+        return dict(self.values), dict(self.shades)
 
-    def bind(self, name: str, value: Any) -> None:
+    def bind(self, name: str, value: Any, shade: Shade | None = None) -> None:
         self.values[name] = value
         self._own.discard(name)
+        if shade is not None:
+            self.shades[name] = shade
         if self._log is not None:
             self._log[name] = None
+            self._taints.pop(name, None)
+
+    def taint(self, names: Iterable[str], label: Label) -> None:
+        """What decided a branch or loop is joined into every variable that it may change."""
+        if label is NOTHING:
+            return
+        for name in names:
+            if name in self.shades:
+                self.shades[name] = tainted(self.shades[name], label)
+            if not self._bound_here(name):
+                self._taints[name] = join(self._taints.get(name, NOTHING), label)
 
     @property
     def extends_in_place(self) -> bool:
@@ -58,7 +81,7 @@ class Frame:
 
     def update(self, name: str, op: Op, key: Any, value: Any) -> None:
         """Add to a variable; an EvaluationError says why that has no meaning."""
-        if self._log is None or (name in self._log and self._log[name] is None):
+        if self._log is None or self._bound_here(name):
             self._apply(name, op, key, value)
             return
         self._apply_to_nothing(name, op, key, value)
@@ -74,10 +97,24 @@ class Frame:
         """Play what a turn did into this frame."""
         for name, additions in (turn._log or {}).items():
             if additions is None:
-                self.bind(name, turn.values[name])
+                self.bind(name, turn.values[name], turn.shades.get(name))
             else:
                 for addition in additions:
                     self.update(name, *addition)
+        self._merge_shades(turn)
+
+    def _merge_shades(self, turn: Frame) -> None:
+        """What was bound in the turn has its shade already; all else keeps what it had and takes on what is new."""
+        for name, shade in turn.shades.items():
+            if shade is not turn._found.get(name) and not turn._bound_here(name):
+                known = self.shades.get(name)
+                self.shades[name] = shade if known is None else join_shades(known, shade)
+        for name, label in turn._taints.items():
+            self.taint((name,), label)
+
+    def _bound_here(self, name: str) -> bool:
+        """Whether a name was bound in this turn; outside of turns that overlap every name was."""
+        return self._log is None or self._log.get(name, _NOT_BOUND) is None
 
     def _apply(self, name: str, op: Op, key: Any, value: Any) -> None:
         if name not in self.values:

@@ -8,11 +8,14 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol
 
-from bicameral.boundary import Extractor, Rejected
+from bicameral.boundary import Executor, Filled
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.tools import Tool
 from bicameral.types import Type, mismatch, plain, to_json, value_to_json
 
+from ._approvals import Answers, Approver, Question, asked
+from ._journal import EventKind
+from ._note import Note, shade_json
 from ._outcome import EffectDone, Observer, Progress, ProgressKind
 from ._record import Record
 
@@ -34,11 +37,19 @@ class Hands(Protocol):
     effects: list[EffectDone]
     in_flight: set[str]
 
-    async def call(self, step: str, tool: Tool, arguments: dict[str, Any]) -> Any: ...
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any: ...
 
-    async def extract(self, step: str, source: Any, instruction: str, wanted: Type) -> Any: ...
+    async def extract(
+        self, step: str, source: Any, instruction: str, wanted: Type, note: Note | None = None
+    ) -> Any: ...
 
-    async def ask(self, step: str, question: str, wanted: Type) -> Any: ...
+    async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any: ...
+
+    async def approve(self, question: Question) -> Answers: ...
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
+        """A call is not made, or not yet."""
+        ...
 
 
 Act = Callable[[], Coroutine[Any, Any, Any]]
@@ -51,9 +62,10 @@ class LiveHands:
         self,
         record: Record,
         *,
-        extractor: Extractor | None,
+        extractor: Executor | None,
         asker: Asker | None,
         observer: Observer | None,
+        approver: Approver | None = None,
     ) -> None:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
@@ -62,14 +74,29 @@ class LiveHands:
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
         self._asker = asker
         self._observer = observer
+        self._approver = approver
 
-    async def call(self, step: str, tool: Tool, arguments: dict[str, Any]) -> Any:
-        bound = tool.bind(arguments)
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any:
         changing = tool if tool.changes else None
         facts = call_facts(tool, bound)
-        return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), changing)
+        return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
 
-    async def extract(self, step: str, source: Any, instruction: str, wanted: Type) -> Any:
+    async def approve(self, question: Question) -> Answers:
+        """One question for all these calls; the answer is in the record before anything is done on its strength."""
+        step, calls = question.calls[0].step, question.to_json()
+        try:
+            answers = await asked(self._approver, question)
+        except BicameralError as error:
+            self._record.now("approval", step, {"calls": calls, "approved": [], "error": error.to_json()})
+            raise
+        self._record.now("approval", step, {"calls": calls, "approved": sorted(answers.approved)})
+        return answers
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
+        if self._record.kept:
+            self._record.later(kind, step, call_facts(tool, bound) | note.started())
+
+    async def extract(self, step: str, source: Any, instruction: str, wanted: Type, note: Note | None = None) -> Any:
         extractor = self._extractor
         facts = extract_facts(source, instruction, wanted) | {"model": extractor.model if extractor else None}
 
@@ -82,13 +109,13 @@ class LiveHands:
                 )
             async with self._reading:
                 outcome = await extractor.extract(source, instruction, wanted)
-            if isinstance(outcome, Rejected):
+            if not isinstance(outcome, Filled):
                 raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
-            return outcome.value
+            return _fitting_blank(outcome.value, wanted)
 
-        return await self._step(step, "extract", facts, read)
+        return await self._step(step, "extract", facts, read, note)
 
-    async def ask(self, step: str, question: str, wanted: Type) -> Any:
+    async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any:
         asker = self._asker
 
         async def reply() -> Any:
@@ -100,12 +127,21 @@ class LiveHands:
                 )
             return _fitting_reply(await asker.ask(question, wanted), wanted)
 
-        return await self._step(step, "ask", ask_facts(question, wanted), reply)
+        return await self._step(step, "ask", ask_facts(question, wanted), reply, note)
 
-    async def _step(self, step: str, what: str, facts: dict[str, Any], act: Act, changing: Tool | None = None) -> Any:
+    async def _step(
+        self,
+        step: str,
+        what: str,
+        facts: dict[str, Any],
+        act: Act,
+        note: Note | None,
+        changing: Tool | None = None,
+    ) -> Any:
         """Do one thing to the world with a record before and after; what cannot be recorded is not begun."""
         write = self._record.later if changing is None else self._record.now
-        write("step-started", step, facts)
+        labels = note if self._record.kept else None
+        write("step-started", step, facts if labels is None else facts | labels.started())
         self._tell("started", step, what, facts=facts)
         self.in_flight.add(step)
         started = time.perf_counter()
@@ -127,7 +163,10 @@ class LiveHands:
             raise
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
-        write("step-finished", step, {"result": value_to_json(value), "seconds": round(seconds, 6)})
+        found: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6)}
+        if labels is not None:
+            found["shade"] = shade_json(labels.shade(value))
+        write("step-finished", step, found)
         self._tell("finished", step, what, seconds)
         if stopped:
             raise asyncio.CancelledError
@@ -219,6 +258,17 @@ async def _to_its_end(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any],
         raise
     finally:
         task.cancel()
+
+
+def _fitting_blank(value: object, wanted: Type) -> Any:
+    """What was read, held against its type once more: whoever fills blanks for a run is not taken at his word."""
+    try:
+        found = plain(value)
+    except TypeError:
+        raise RunError("run.extraction-rejected", "what was read is no value a plan can use") from None
+    if mismatch(found, wanted):
+        raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
+    return found
 
 
 def _fitting_reply(value: object, wanted: Type) -> Any:

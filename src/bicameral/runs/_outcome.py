@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bicameral.errors import BicameralError
+from bicameral.labels import Shade
 from bicameral.tools import Effect
 
 
@@ -21,12 +22,13 @@ class EffectDone:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The run came to its answer."""
+    """The run came to its answer; `shade` are the labels of the answer, unless labels were off."""
 
     run: str
     answer: Any
     seconds: float
     effects: tuple[EffectDone, ...] = ()
+    shade: Shade | None = None
 
     @property
     def ok(self) -> bool:

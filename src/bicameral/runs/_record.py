@@ -33,6 +33,11 @@ class Record:
         self._failure: JournalError | None = None
         self._writing = Lock()
 
+    @property
+    def kept(self) -> bool:
+        """Whether anything is written down at all."""
+        return self._journal is not None
+
     def later(self, kind: EventKind, step: str, body: Body) -> None:
         if self._journal is None:
             return

@@ -5,21 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
+from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.plans import Plan
 from bicameral.tools import Registry, Tool
 from bicameral.types import Type, value_from_json, value_to_json
 
+from ._approvals import Answers, Question
 from ._blobs import dumps
 from ._engine import Engine
 from ._hands import ask_facts, call_facts, extract_facts
-from ._journal import ENDS, Event, Journal
+from ._journal import ENDS, Event, EventKind, Journal
+from ._judge import Judge, PolicyJudge, RecordedJudge
+from ._note import Note, shade_json
 from ._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
 from ._run import effects_to_json
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +52,38 @@ class _Record:
     tools: Mapping[str, str]
     asked: Mapping[str, dict[str, Any]]
     ended: Mapping[str, Event]
+    held: Mapping[str, Event]
+    """Calls that were not made, or not at once."""
+    approvals: tuple[Event, ...]
+    mode: Mode | None
+    """Whether control flow counted; None if the run had no labels."""
+    policy: str
     end: Event | None
     """How the run ended; None if it never did."""
 
 
-async def replay(journal: Journal, run: str, registry: Registry, *, plan: Plan | None = None) -> Replayed:
+async def replay(
+    journal: Journal, run: str, registry: Registry, *, plan: Plan | None = None, policy: Policy | None = None
+) -> Replayed:
     """Run a recorded run again with the recorded answers of models, tools and people; nothing is touched.
 
-    With a `plan` that one is held against the record, to see what a change would have done differently. Of a run that
-    was stopped or whose process died, only what it came to is run again.
+    With a `plan` that one is held against the record, to see what a change would have done differently; with a `policy`
+    that one decides again, and otherwise everything is decided as it was. Of a run that was stopped or whose process
+    died, only what it came to is run again. A run that was recorded without labels is replayed without.
     """
     record = _read(journal, run)
-    hands = RecordedHands(record.asked, record.ended)
-    hands.differences += _changed(record, registry, plan)
+    hands = RecordedHands(record.asked, record.ended, record.held, record.approvals)
+    judge = _judge(record, policy)
+    hands.differences += _changed(record, registry, plan, judge)
+    engine = Engine(plan or record.plan, registry, hands, judge)
     started = time.perf_counter()
     try:
-        answer = await Engine(plan or record.plan, registry, hands).run()
+        answer = await engine.run()
     except BicameralError as error:
         outcome = _unanswered(record, error, hands, time.perf_counter() - started)
     else:
-        outcome = Finished(record.run, answer, time.perf_counter() - started, tuple(hands.effects))
+        seconds = time.perf_counter() - started
+        outcome = Finished(record.run, answer, seconds, tuple(hands.effects), engine.answer_shade)
     hands.differences += _compared(record, outcome, hands)
     return Replayed(record.run, not hands.differences, tuple(hands.differences), outcome)
 
@@ -72,45 +91,93 @@ async def replay(journal: Journal, run: str, registry: Registry, *, plan: Plan |
 class RecordedHands:
     """Hands that only remember: each step gets the answer that the journal holds for it."""
 
-    def __init__(self, asked: Mapping[str, dict[str, Any]], ended: Mapping[str, Event]) -> None:
+    def __init__(
+        self,
+        asked: Mapping[str, dict[str, Any]],
+        ended: Mapping[str, Event],
+        held: Mapping[str, Event] | None = None,
+        approvals: Iterable[Event] = (),
+    ) -> None:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.differences: list[str] = []
         self._asked = asked
         self._ended = ended
+        self._held = held or {}
+        self._approvals = [_Approval.of(event) for event in approvals]
         self._used: set[str] = set()
 
-    async def call(self, step: str, tool: Tool, arguments: dict[str, Any]) -> Any:
-        value = self._recorded(step, call_facts(tool, tool.bind(arguments)))
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any:
+        value = self._recorded(step, call_facts(tool, bound), note)
         if tool.changes:
             self.effects.append(EffectDone(step, tool.name, tool.effect))
         return value
 
-    async def extract(self, step: str, source: Any, instruction: str, wanted: Type) -> Any:
-        return self._recorded(step, extract_facts(source, instruction, wanted))
+    async def extract(self, step: str, source: Any, instruction: str, wanted: Type, note: Note | None = None) -> Any:
+        return self._recorded(step, extract_facts(source, instruction, wanted), note)
 
-    async def ask(self, step: str, question: str, wanted: Type) -> Any:
-        return self._recorded(step, ask_facts(question, wanted))
+    async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any:
+        return self._recorded(step, ask_facts(question, wanted), note)
+
+    async def approve(self, question: Question) -> Answers:
+        """The recorded answers; how calls were put together into questions depends on the time and does not count."""
+        approved: set[str] = set()
+        for call in question.calls:
+            found = next((each for each in self._approvals if call.hash in each.hashes), None)
+            if found is None:
+                self.in_flight.add(call.step)
+                raise JournalError("journal.not-recorded", f"the record holds no approval for step {call.step!r}")
+            if found.error is not None:
+                raise _recorded_error(found.error)
+            approved |= found.approved & {call.hash}
+        return Answers(frozenset(approved))
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
+        found = self._held.get(step)
+        if found is None or found.kind != kind:
+            self.differences.append(f"step {step}: {kind!r} is not as recorded")
+        else:
+            self._compare(step, found.body, call_facts(tool, bound) | note.started())
 
     def unused(self) -> list[str]:
         """Steps that the record holds and that were not run again."""
         return sorted(set(self._ended) - self._used)
 
-    def _recorded(self, step: str, facts: dict[str, Any]) -> Any:
+    def _recorded(self, step: str, facts: dict[str, Any], note: Note | None) -> Any:
         asked, ended = self._asked.get(step), self._ended.get(step)
         if asked is not None:
-            self.differences += [
-                f"step {step}: {name!r} is not as recorded"
-                for name, value in facts.items()
-                if not _same(asked.get(name), value)
-            ]
+            self._compare(step, asked, facts if note is None else facts | note.started())
         if asked is None or ended is None:
             self.in_flight.add(step)
             raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
         self._used.add(step)
         if ended.kind == "step-failed":
             raise _recorded_error(ended.body["error"])
-        return value_from_json(ended.body["result"])
+        value = value_from_json(ended.body["result"])
+        if note is not None and not _same(ended.body.get("shade"), shade_json(note.shade(value))):
+            self.differences.append(f"step {step}: 'shade' is not as recorded")
+        return value
+
+    def _compare(self, step: str, recorded: dict[str, Any], now: dict[str, Any]) -> None:
+        self.differences += [
+            f"step {step}: {name!r} is not as recorded"
+            for name, value in now.items()
+            if not _same(recorded.get(name), value)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Approval:
+    """A question that was put to a person: the calls in it, by hash, and which of them were approved."""
+
+    hashes: frozenset[str]
+    approved: frozenset[str]
+    error: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, event: Event) -> _Approval:
+        hashes = frozenset(str(call["hash"]) for call in event.body["calls"])
+        return cls(hashes, frozenset(event.body["approved"]), event.body.get("error"))
 
 
 def _read(journal: Journal, run: str) -> _Record:
@@ -127,12 +194,29 @@ def _read(journal: Journal, run: str) -> _Record:
         tools,
         {event.step: event.body for event in events if event.kind == "step-started"},
         {event.step: event for event in events if event.kind in ("step-finished", "step-failed")},
+        {event.step: event for event in events if event.kind in ("call-waits", "call-denied")},
+        tuple(event for event in events if event.kind == "approval"),
+        first.body.get("mode"),
+        str(first.body.get("policy", "")),
         events[-1] if events[-1].kind in ENDS else None,
     )
 
 
-def _changed(record: _Record, registry: Registry, plan: Plan | None) -> Iterable[str]:
+def _judge(record: _Record, policy: Policy | None) -> Judge | None:
+    """Who decides in the replay; nobody where the run had no labels."""
+    if record.mode is None:
+        return None
+    if policy is not None:
+        return PolicyJudge(policy)
+    bodies = {step: event.body for step, event in record.held.items()} | dict(record.asked)
+    decisions = {step: body["decision"] for step, body in bodies.items() if "decision" in body}
+    return RecordedJudge(record.mode, record.policy, decisions)
+
+
+def _changed(record: _Record, registry: Registry, plan: Plan | None, judge: Judge | None) -> Iterable[str]:
     """What is not as it was when the run was recorded."""
+    if judge is not None and (judge.fingerprint, judge.mode) != (record.policy, record.mode):
+        yield "the policies are not those of the run"
     if plan is not None and plan != record.plan:
         yield "the plan is not the recorded one"
     for name, fingerprint in record.tools.items():
@@ -165,8 +249,10 @@ def _compared(record: _Record, outcome: RunOutcome, hands: RecordedHands) -> Ite
         return
     facts: dict[str, Any]
     match outcome:
-        case Finished(answer=answer):
+        case Finished(answer=answer, shade=shade):
             kind, facts = "run-finished", {"answer": value_to_json(answer)}
+            if shade is not None:
+                facts["shade"] = shade_json(shade)
         case Failed(error=error):
             kind, facts = "run-failed", {"error": error.to_json()}
         case Stopped():

@@ -6,20 +6,27 @@ import asyncio
 import secrets
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bicameral.boundary import Extractor
+from bicameral.boundary import Executor
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.intent import Intent
+from bicameral.labels import Shade
 from bicameral.plans import Call, Plan, walk
 from bicameral.tools import Registry
 from bicameral.types import value_to_json
 
+from ._approvals import Approver
 from ._engine import Engine
 from ._hands import Asker, LiveHands
 from ._journal import EventKind, Journal
+from ._judge import Judge, PolicyJudge
+from ._note import shade_json
 from ._outcome import EffectDone, Failed, Finished, Observer, RunOutcome, Stopped
 from ._record import Record
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
 
 
 def new_run_id() -> str:
@@ -32,23 +39,30 @@ async def run_plan(
     registry: Registry,
     *,
     journal: Journal | None = None,
-    extractor: Extractor | None = None,
+    extractor: Executor | None = None,
     asker: Asker | None = None,
     observer: Observer | None = None,
     intent: Intent | None = None,
     run: str | None = None,
+    policy: Policy | None = None,
+    approver: Approver | None = None,
 ) -> RunOutcome:
     """Run a plan that has been checked. Stopping the task that awaits this gives a truthful `Stopped`.
 
-    With a journal no effect happens that is not in it: what cannot be recorded is not done.
+    With a journal no effect happens that is not in it: what cannot be recorded is not done. `policy` decides about
+    every call, and `approver` is asked where it says so; nobody there means no. Without a policy labels are off and
+    every call is made: that is for measuring, and an agent always gives one.
     """
     run = run or new_run_id()
     record = Record(run, journal)
-    hands = LiveHands(record, extractor=extractor, asker=asker, observer=observer)
+    hands = LiveHands(record, extractor=extractor, asker=asker, observer=observer, approver=approver)
     ending = _Ending(run, record, hands)
     try:
-        record.later("run-started", "", lambda: _facts(plan, registry, intent))
-        return ending.finished(await Engine(plan, registry, hands).run())
+        judge = None if policy is None else PolicyJudge(policy)
+        record.later("run-started", "", lambda: _facts(plan, registry, intent, judge))
+        engine = Engine(plan, registry, hands, judge)
+        answer = await engine.run()
+        return ending.finished(answer, engine.answer_shade)
     except BicameralError as error:
         return ending.failed(error)
     except asyncio.CancelledError:
@@ -74,10 +88,11 @@ class _Ending:
         self._hands = hands
         self._started = time.perf_counter()
 
-    def finished(self, answer: Any) -> Finished:
+    def finished(self, answer: Any, shade: Shade | None) -> Finished:
         effects, seconds = tuple(self._hands.effects), time.perf_counter() - self._started
-        self._write("run-finished", "", {"answer": value_to_json(answer), "seconds": round(seconds, 6)})
-        return Finished(self._run, answer, seconds, effects)
+        labels = {} if shade is None else {"shade": shade_json(shade)}
+        self._write("run-finished", "", {"answer": value_to_json(answer), "seconds": round(seconds, 6)} | labels)
+        return Finished(self._run, answer, seconds, effects, shade)
 
     def failed(self, error: BicameralError) -> Failed:
         effects, seconds = tuple(self._hands.effects), time.perf_counter() - self._started
@@ -98,14 +113,14 @@ class _Ending:
         self._record.now(kind, step, body | {"effects": effects_to_json(self._hands.effects)})
 
 
-def _facts(plan: Plan, registry: Registry, intent: Intent | None) -> dict[str, Any]:
+def _facts(plan: Plan, registry: Registry, intent: Intent | None, judge: Judge | None) -> dict[str, Any]:
     used = {step.tool: registry.get(step.tool) for _, step in walk(plan.steps) if isinstance(step, Call)}
     return {
         "request": intent.request if intent else plan.goal,
         "intent": intent.to_json() if intent else None,
         "plan": plan.to_json(),
         "tools": {name: tool.fingerprint for name, tool in sorted(used.items()) if tool},
-    }
+    } | ({} if judge is None else {"policy": judge.fingerprint, "mode": judge.mode})
 
 
 def effects_to_json(effects: list[EffectDone]) -> list[dict[str, str]]:

@@ -1,9 +1,11 @@
 """Sessions: one configured model conversation each, with a role, a fixed setup and bounds.
 
 A provider and a setup come in; every `ask` is fresh and is told to a listener, so that what each role was asked,
-what it answered and what that cost is always known.
+what it answered and what that cost is always known. The two chambers are kept apart here: a quarantined session takes
+a `Quarantined` provider and nothing else.
 """
 
-from ._session import Ledger, Listener, ModelCall, Role, Session
+from ._chambers import Chambers, Quarantined
+from ._session import Ledger, Listener, ModelCall, Planning, Role, Session
 
-__all__ = ["Ledger", "Listener", "ModelCall", "Role", "Session"]
+__all__ = ["Chambers", "Ledger", "Listener", "ModelCall", "Planning", "Quarantined", "Role", "Session"]

@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
+from bicameral.errors import ModelError
 from bicameral.models import Message, ModelReply, ModelRequest, Provider, Usage
 
-Role = Literal["echo", "delta", "quarantined"]
+from ._chambers import Quarantined, privileged_side
+
+Planning = Literal["echo", "delta"]
+"""The roles of the privileged side."""
+Role = Planning | Literal["quarantined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +50,35 @@ class Ledger:
 class Session:
     """A role, a model and a fixed setup. Each `ask` is a conversation of its own: nothing is remembered.
 
-    The setup comes first and never changes, so that a provider can reuse its prefix from one call to the next.
+    The setup comes first and never changes, so that a provider can reuse its prefix from one call to the next. The role
+    `quarantined` takes a `Quarantined` provider and no other, and no other role takes one.
     """
+
+    @overload
+    def __init__(
+        self,
+        role: Planning,
+        provider: Provider,
+        setup: tuple[Message, ...],
+        *,
+        max_tokens: int = 512,
+        timeout: float | None = None,
+        listener: Listener | None = None,
+        adapter: str | None = None,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        role: Literal["quarantined"],
+        provider: Quarantined,
+        setup: tuple[Message, ...],
+        *,
+        max_tokens: int = 512,
+        timeout: float | None = None,
+        listener: Listener | None = None,
+        adapter: str | None = None,
+    ) -> None: ...
 
     def __init__(
         self,
@@ -60,7 +92,7 @@ class Session:
         adapter: str | None = None,
     ) -> None:
         self.role: Role = role
-        self.provider = provider
+        self.provider = _of_its_chamber(role, provider)
         self.setup = setup
         self._max_tokens = max_tokens
         self._timeout = timeout
@@ -94,3 +126,16 @@ class Session:
         if self._listener is not None:
             self._listener(ModelCall(self.role, self.provider.name, request, reply, seconds))
         return reply
+
+
+def _of_its_chamber(role: Role, provider: Provider) -> Provider:
+    if role != "quarantined":
+        return privileged_side(provider)
+    if type(provider) is not Quarantined:
+        raise ModelError(
+            "models.wrong-chamber",
+            f"a quarantined session was given a {type(provider).__name__!r}",
+            expected="a Quarantined provider",
+            fix="Make one with Quarantined(provider).",
+        )
+    return provider

@@ -1,7 +1,8 @@
 """The shape of a table before a plan runs: the names of its columns and the types of what stands in them.
 
-Only names cross from a file into a plan's check, never a value, and only names that look like names: a header written
-to be read as a sentence is left out, and the table is then one of which nothing is known.
+This is the one channel from a file into the planner's prompt, and it is bounded. Only names cross, never a value, and
+of a file that is not in a trusted folder only few and short ones that look like names: if one is written to be read as
+a sentence, the table is one of which nothing is known.
 """
 
 from __future__ import annotations
@@ -26,17 +27,27 @@ from bicameral.types import (
 )
 
 MAX_FIELDS = 60
+"""Names that a file may have in all, however deep they stand."""
 MAX_DEPTH = 5
 MAX_SAMPLE = 5_000
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+){0,3}")
-_LONGEST_NAME = 32
+LONGEST_NAME = 40
+MOST_WORDS = 4
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
+# `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LONGEST_OWN = 200
 
 Types = Mapping[str, Type]
 Literals = Mapping[str, Any]
 
 
-def shape(value: object, depth: int = 0) -> Type:
+def shape(value: object, *, trusted: bool = False) -> Type:
     """The type of a value from a file, as closely as names and bounds allow."""
+    found = _shape(value, 0, _is_own_name if trusted else _is_name)
+    return found if trusted or _names_in(found) <= MAX_FIELDS else _nameless(found)
+
+
+def _shape(value: object, depth: int, allowed: Callable[[str], bool]) -> Type:
     match value:
         case bool():
             return BOOL
@@ -47,28 +58,55 @@ def shape(value: object, depth: int = 0) -> Type:
         case str():
             return STR
         case list():
-            return ListType(_common(cast("list[object]", value)[:MAX_SAMPLE], depth))
+            return ListType(_common(cast("list[object]", value)[:MAX_SAMPLE], depth, allowed))
         case dict():
-            return _record(cast("dict[str, object]", value), depth)
+            return _record(cast("dict[str, object]", value), depth, allowed)
         case _:
             return ANY
 
 
-def _record(entries: dict[str, object], depth: int) -> Type:
-    if depth >= MAX_DEPTH or not entries or len(entries) > MAX_FIELDS or not all(map(_is_name, entries)):
+def _record(entries: dict[str, object], depth: int, allowed: Callable[[str], bool]) -> Type:
+    if depth >= MAX_DEPTH or not entries or len(entries) > MAX_FIELDS or not all(map(allowed, entries)):
         return DictType(ANY)
-    return RecordType(tuple(Field(name, shape(item, depth + 1)) for name, item in entries.items()))
+    return RecordType(tuple(Field(name, _shape(item, depth + 1, allowed)) for name, item in entries.items()))
 
 
 def _is_name(name: str) -> bool:
-    return len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
+    short = len(name) <= LONGEST_NAME and len(_WORDS.findall(name)) <= MOST_WORDS
+    return short and _NAME.fullmatch(name) is not None
 
 
-def _common(items: list[object], depth: int) -> Type:
+def _is_own_name(name: str) -> bool:
+    """Whether this can be a name in a file that the user keeps himself: anything on one line."""
+    return 0 < len(name) <= _LONGEST_OWN and name.isprintable()
+
+
+def _names_in(type_: Type) -> int:
+    match type_:
+        case ListType(item=item):
+            return _names_in(item)
+        case RecordType(fields=fields):
+            return len(fields) + sum(_names_in(field.type) for field in fields)
+        case _:
+            return 0
+
+
+def _nameless(type_: Type) -> Type:
+    """The same with no name in it."""
+    match type_:
+        case ListType(item=item):
+            return ListType(_nameless(item))
+        case RecordType():
+            return DictType(ANY)
+        case _:
+            return type_
+
+
+def _common(items: list[object], depth: int, allowed: Callable[[str], bool]) -> Type:
     """The type that all items have; fields that differ or are missing here and there are of any type."""
     found: Type | None = None
     for item in items:
-        own = shape(item, depth + 1)
+        own = _shape(item, depth + 1, allowed)
         found = own if found is None else _both(found, own)
         if isinstance(found, AnyType):
             break
@@ -89,7 +127,10 @@ def _both(left: Type, right: Type) -> Type:
 
 
 def of_file(
-    read: Callable[[str], object], stamp: Callable[[str], object], endings: tuple[str, ...]
+    read: Callable[[str], object],
+    stamp: Callable[[str], object],
+    endings: tuple[str, ...],
+    trusts: Callable[[str], bool],
 ) -> Callable[[Types, Literals], Type | None]:
     """A refinement that looks at the file a plan names, once for as long as the file's stamp stays the same."""
     known: dict[str, tuple[object, Type]] = {}
@@ -98,9 +139,9 @@ def of_file(
         path = literals.get("path")
         if not isinstance(path, str) or not path.lower().endswith(endings):
             return None
-        now = stamp(path)
+        now = (stamp(path), trusts(path))
         if path not in known or known[path][0] != now:
-            known[path] = (now, shape(read(path)))
+            known[path] = (now, shape(read(path), trusted=now[1]))
         return known[path][1]
 
     return refine

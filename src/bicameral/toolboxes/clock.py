@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from bicameral.tools import Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Origin, Settings, Surroundings, Tool, Toolbox, tool
 
 
 class ClockSettings(Settings):
     """The clock has nothing to set."""
 
 
+_CLOCK = Origin("system", "public")
+
+
 def _build(settings: ClockSettings, surroundings: Surroundings) -> list[Tool]:
-    @tool(effect="read")
+    @tool(effect="read", origins=_CLOCK)
     def today() -> date:
         """Today's date."""
         return surroundings.now().date()
 
-    @tool(effect="read")
+    @tool(effect="read", origins=_CLOCK)
     def now() -> datetime:
         """The local date and time now."""
         return surroundings.now().replace(tzinfo=None, microsecond=0)

@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import FilePath
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
@@ -168,28 +168,54 @@ _SAVE = (
 )
 
 
+# Anybody may have written a file, and named it: an attachment that was saved, a download, a shared folder. How large it
+# is and when it was changed is what the file system says. A search may come through a link upon a file that lies
+# elsewhere, so its lines are a stranger's in every folder.
+_STRANGERS = Origin("third_party")
+_SYSTEM = Origin("system")
+_LISTING = {"": _STRANGERS, "[].size": _SYSTEM, "[].modified": _SYSTEM}
+
+
 def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
-    files = Files(surroundings.folders, settings)
-    read = tool(effect="read")
+    folders = surroundings.folders
+    files = Files(folders, settings)
+    read = tool(effect="read", origins=_STRANGERS, owned=lambda given: folders.trusts(given["path"]))
+    done = {"": _SYSTEM}
     return [
         read(files.read_text),
         read(files.read_lines),
-        tool(effect="write", idempotent=True, purpose={"text": "carries"}, words=_SAVE)(files.write_text),
-        tool(effect="write", idempotent=True, purpose={"lines": "carries"}, words=_SAVE)(files.write_lines),
-        tool(effect="write", purpose={"text": "carries"}, words=("append", "add", "log", "note", "jot", "extend"))(
-            files.append_text
+        tool(effect="write", idempotent=True, purpose={"text": "carries"}, words=_SAVE, origins=done)(files.write_text),
+        tool(effect="write", idempotent=True, purpose={"lines": "carries"}, words=_SAVE, origins=done)(
+            files.write_lines
         ),
-        read(files.list_files),
-        read(files.search_files),
-        read(files.file_exists),
-        tool(effect="write", purpose={"source": "selects"}, words=("copy", "back up", "backup", "duplicate"))(
-            files.copy_file
+        tool(
+            effect="write",
+            purpose={"text": "carries"},
+            origins=done,
+            words=("append", "add", "log", "note", "jot", "extend"),
+        )(files.append_text),
+        tool(effect="read", origins=_LISTING, owned=lambda given: folders.trusts(given["folder"]))(files.list_files),
+        tool(effect="read", origins=_STRANGERS)(files.search_files),
+        tool(effect="read", origins=_SYSTEM)(files.file_exists),
+        tool(
+            effect="write",
+            purpose={"source": "selects"},
+            origins=done,
+            words=("copy", "back up", "backup", "duplicate"),
+        )(files.copy_file),
+        tool(effect="write", origins=done, words=("move", "rename", "archive", "sort into", "organize", "put"))(
+            files.move_file
         ),
-        tool(effect="write", words=("move", "rename", "archive", "sort into", "organize", "put"))(files.move_file),
-        tool(effect="irreversible", words=("delete", "erase", "trash", "remove", "get rid of"))(files.delete_file),
+        tool(
+            effect="irreversible",
+            outbound=False,
+            origins=done,
+            words=("delete", "erase", "trash", "remove", "get rid of"),
+        )(files.delete_file),
         tool(
             effect="write",
             idempotent=True,
+            origins=done,
             words=("make", "create", "new folder", "folder called", "folder named", "new directory"),
         )(files.make_folder),
     ]

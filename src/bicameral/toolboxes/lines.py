@@ -15,6 +15,8 @@ from bicameral.tools import Settings, Surroundings, Tool, Toolbox, tool
 _NUMBER = re.compile(r"(?:(?<![^\s(=:])[-+])?[0-9]+(?:\.[0-9]+)?")
 
 pure = tool(effect="pure")
+# These give some of the lines they are given, in some order, and change none.
+keeping = tool(effect="pure", keeps="lines")
 
 
 def _number(line: str) -> tuple[bool, Decimal]:
@@ -23,7 +25,7 @@ def _number(line: str) -> tuple[bool, Decimal]:
     return (False, Decimal(found[0])) if found else (True, Decimal(0))
 
 
-@pure
+@keeping
 def sort_lines(
     lines: list[str], reverse: bool = False, numeric: Annotated[bool, "by the first number"] = False
 ) -> list[str]:
@@ -36,13 +38,13 @@ def sort_lines(
     return [line for _, line in ordered] + [line for key, line in keyed if key[0]]
 
 
-@pure
+@keeping
 def unique_lines(lines: list[str]) -> list[str]:
     """Remove duplicate lines, keeping the first of each."""
     return list(dict.fromkeys(lines))
 
 
-@pure
+@keeping
 def grep(
     lines: list[str],
     pattern: str,
@@ -96,13 +98,13 @@ def _by_regex(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     return lambda line: compiled.search(line) is not None
 
 
-@pure
+@keeping
 def head(lines: list[str], count: int = 10) -> list[str]:
     """The first lines."""
     return lines[: _counted(count)]
 
 
-@pure
+@keeping
 def tail(lines: list[str], count: int = 10) -> list[str]:
     """The last lines."""
     return lines[max(len(lines) - _counted(count), 0) :]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from bicameral.errors import Place, ToolError, nearest
-from bicameral.tools import Folders, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import FilePath
 
 from ._tables_csv import Row, parse, render
@@ -26,6 +27,7 @@ class TablesSettings(Settings):
     """Limits of the tables toolbox."""
 
     max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
+    read_headers: bool = Field(True, description="whether the planner may be told what the columns are called")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
 
 
-@tool(effect="pure", field_of={"column": "rows"}, refine=same_rows)
+@tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows)
 def filter_rows(rows: Rows, column: str, op: Op, value: Any) -> Rows:
     """Keep the rows whose column compares so with a value."""
     _check_columns(rows, column)
@@ -92,7 +94,7 @@ def filter_rows(rows: Rows, column: str, op: Op, value: Any) -> Rows:
     return [row for row in rows if holds(row.get(column), op, wanted)]
 
 
-@tool(effect="pure", field_of={"by": "rows"}, refine=same_rows)
+@tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows)
 def sort_rows(rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
     """Sort rows by a column; empty cells come last."""
     _check_columns(rows, by)
@@ -175,14 +177,20 @@ _SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make", "t
 
 
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
-    files = TableFiles(surroundings.folders, settings)
-    csv_shape = of_file(files.read_csv, files.stamp, (".csv", ".tsv"))
-    json_shape = of_file(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"))
+    folders = surroundings.folders
+    files = TableFiles(folders, settings)
+    csv_shape = of_file(files.read_csv, files.stamp, (".csv", ".tsv"), folders.trusts)
+    json_shape = of_file(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.trusts)
+    # Anybody may have written a table that lies around.
+    reading = partial(
+        tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.trusts(given["path"])
+    )
+    writing = partial(tool, effect="write", idempotent=True, origins=Origin("system"), words=_SAVE)
     return [
-        tool(effect="read", refine=csv_shape)(files.read_csv),
-        tool(effect="read", refine=json_shape)(files.read_json),
-        tool(effect="write", idempotent=True, purpose={"rows": "carries"}, words=_SAVE)(files.write_csv),
-        tool(effect="write", idempotent=True, purpose={"value": "carries"}, words=_SAVE)(files.write_json),
+        reading(refine=csv_shape if settings.read_headers else None)(files.read_csv),
+        reading(refine=json_shape if settings.read_headers else None)(files.read_json),
+        writing(purpose={"rows": "carries"})(files.write_csv),
+        writing(purpose={"value": "carries"})(files.write_json),
         filter_rows,
         sort_rows,
         select_columns,

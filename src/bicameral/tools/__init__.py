@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._folders import Folders
+from ._origins import Origin, Origins, Participants
 from ._python import tool
 from ._registry import Registry
-from ._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, Purpose, Tool
+from ._shades import principals
+from ._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, Owned, Purpose, Tool
 from ._toolbox import Settings, Surroundings, Toolbox
 
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ __all__ = [
     "Effect",
     "Folders",
     "Manifest",
+    "Origin",
+    "Origins",
+    "Owned",
+    "Participants",
     "Purpose",
     "Registry",
     "Settings",
@@ -48,6 +54,7 @@ __all__ = [
     "load_toolboxes",
     "manifest_schema",
     "parse_manifest",
+    "principals",
     "read_manifest",
     "run_confined",
     "tool",

@@ -19,9 +19,9 @@ from ._command_files import CommandFiles
 from ._command_results import parse_result
 from ._folders import Folders
 from ._manifest import Manifest, ToolSpec
-from ._manifest_rules import argument_type, result_type, template
+from ._manifest_rules import argument_type, origins_of, result_type, template
 from ._sandbox import MIB, PATH, Completed, Confinement, Probe, confinement_problem, require_confinement, run_confined
-from ._tool import CHANGING, REQUIRED, Argument, Tool
+from ._tool import REQUIRED, UNSAID, Argument, Tool
 
 _COMPLAINT_LINES = 8
 _COMPLAINT_CHARACTERS = 1200
@@ -33,13 +33,23 @@ def command_tools(manifest: Manifest, folders: Folders, *, probe: Probe = confin
 
 
 def command_tool(
-    spec: ToolSpec, folders: Folders, *, program: Sequence[str] | None, probe: Probe = confinement_problem
+    spec: ToolSpec,
+    folders: Folders,
+    *,
+    program: Sequence[str] | None,
+    believed: bool = True,
+    probe: Probe = confinement_problem,
 ) -> Tool:
-    """One tool. `program` is the beginning of the argv, where the template itself does not name the program."""
+    """One tool. `program` is the beginning of the argv, where the template itself does not name the program.
+
+    `believed`: whether its security facts count. Those that a stranger's program says of itself do not, and it is then
+    taken for a tool that says nothing. That it is confined, however, is not its own word.
+    """
     parsed = template(spec)
     start = [program_path(_name_of(parsed[0]))] if program is None else list(program)
     command = _Command(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
-    usual = "directs" if spec.effect in CHANGING else "selects"
+    declared = any(each.purpose for each in spec.arguments.values()) or spec.outbound is not None
+    reaches_out = bool(spec.network) or spec.effect == "send" or (believed and bool(spec.outbound))
     return Tool(
         name=spec.name,
         doc=spec.doc,
@@ -49,7 +59,7 @@ def command_tool(
                 OptionalType(argument_type(each)) if each.optional else argument_type(each),
                 each.doc,
                 None if each.optional else REQUIRED if each.default is None else each.default,
-                each.purpose or usual,
+                (each.purpose if believed else None) or UNSAID,
             )
             for name, each in spec.arguments.items()
         ),
@@ -60,7 +70,18 @@ def command_tool(
         idempotent=spec.effect in ("pure", "read") if spec.idempotent is None else spec.idempotent,
         version=spec.version,
         words=tuple(spec.words),
+        origins=origins_of(spec) if believed else {},
+        outbound=reaches_out,
+        receivers=UNSAID if spec.receivers is None or not believed else tuple(spec.receivers),
+        hosts=_hosts(spec),
+        declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
     )
+
+
+def _hosts(spec: ToolSpec) -> tuple[str, ...]:
+    """The only places a command can reach: its sandbox lets it nowhere else."""
+    listed = spec.network if isinstance(spec.network, list) else []
+    return () if any(endpoint.startswith("*") for endpoint in listed) else tuple(listed)
 
 
 def program_path(name: str) -> str:

@@ -6,7 +6,8 @@
 With only that, a text input goes to standard input and any other is a file named on the command line; the effect is
 not known, so it is taken for irreversible. Under the key `bicameral` a command can say more: a list of tools as in a
 manifest, whose argv leaves the program out. What it says is checked and confined, never trusted: only the user can
-give it the network, files beyond its arguments, or more than the usual limits.
+give it the network, files beyond its arguments, or more than the usual limits, and what it says about the origins of
+its results and the purposes of its arguments counts only if the user's settings for it say `believe = true`.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class CommandSettings(Settings):
     )
     network: bool | list[str] = Field(default=False, description='Nothing, everything, or a list of `"host:port"`.')
     needs: list[str] = Field(default_factory=list, description="Absolute paths of the program's own files.")
+    believe: bool = Field(
+        default=False,
+        description="Whether what it says about origins, purposes and receivers counts; without, the worst is assumed.",
+    )
 
 
 def describe_tool(
@@ -88,7 +93,10 @@ def describe_tool(
     _check(done, shown, timeout)
     described = _parse(done.stdout, shown)
     inside = folders or Folders.of(Path("/"), read=())
-    return [command_tool(spec, inside, program=start, probe=probe) for spec in _specs(described, shown, given)]
+    return [
+        command_tool(spec, inside, program=start, believed=given.believe, probe=probe)
+        for spec in _specs(described, shown, given)
+    ]
 
 
 def _check(done: Completed, shown: str, timeout: float) -> None:

@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from os.path import realpath
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -40,21 +40,32 @@ class Folders:
     A path is first resolved, links and all, and held against the folders; then it is opened one name at a time
     without following any link. So a link may lead from one place inside to another, and none leads out, also not
     one that is put there between the check and the use. The folders themselves are resolved once, here.
+
+    `trusted` folders hold what the user himself keeps: what is read there counts as his own word. So no tool may write
+    there, or a stranger's text could be put in with one call and come out as the user's with the next.
     """
 
     base: Path
     read: tuple[Path, ...]
     write: tuple[Path, ...] = ()
+    trusted: tuple[Path, ...] = ()
+    _spelled: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    """The trusted folders as they were named, before links were resolved."""
 
     @classmethod
-    def of(cls, base: Path, *, read: Iterable[Path], write: Iterable[Path] = ()) -> Folders:
-        return cls(base, tuple(read), tuple(write))
+    def of(
+        cls, base: Path, *, read: Iterable[Path], write: Iterable[Path] = (), trusted: Iterable[Path] = ()
+    ) -> Folders:
+        return cls(base, tuple(read), tuple(write), tuple(trusted))
 
     def __post_init__(self) -> None:
         base = Path(realpath(os.path.expanduser(self.base)))
+        named = tuple(Path(os.path.normpath(base / os.path.expanduser(one))) for one in self.trusted)
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "read", tuple(Path(realpath(base / os.path.expanduser(one))) for one in self.read))
         object.__setattr__(self, "write", tuple(Path(realpath(base / os.path.expanduser(one))) for one in self.write))
+        object.__setattr__(self, "_spelled", named)
+        object.__setattr__(self, "trusted", tuple(Path(realpath(one)) for one in named))
 
     # Where a path leads
 
@@ -68,7 +79,26 @@ class Folders:
 
     def writing(self, path: str) -> Path:
         """Where this path leads, if that may be written; it need not be there yet."""
-        return self._locate(path, "write")
+        real = self._locate(path, "write")
+        if any(_is_inside(root, real) for root in self.trusted):
+            raise self._kept(path)
+        return real
+
+    def trusts(self, path: str) -> bool:
+        """Whether this path leads, by no link, into a folder that the user keeps himself.
+
+        A link below the folder could be turned to another place between this answer and the reading, so a path with
+        one is not trusted, wherever it leads.
+        """
+        try:
+            spelled = self._spell(path)
+            real = Path(realpath(spelled))
+        except (ToolError, OSError):
+            return False
+        for named, root in zip((*self._spelled, *self.trusted), (*self.trusted, *self.trusted), strict=True):
+            if spelled.is_relative_to(named) and real == root / spelled.relative_to(named):
+                return True
+        return False
 
     def shown(self, path: Path) -> str:
         """A path as plans and people write it: relative to the base where that is possible."""
@@ -213,17 +243,22 @@ class Folders:
     # The guard itself
 
     def _locate(self, path: str, use: Use, *, follow: bool = True) -> Path:
-        text = checked_text(path)
-        text = os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
-        spelled = os.path.normpath(os.path.join(self.base, text))
-        folder, name = os.path.split(spelled)
+        spelled = self._spell(path)
         try:
-            real = Path(realpath(spelled)) if follow else Path(realpath(folder), name)
+            real = Path(realpath(spelled)) if follow else Path(realpath(spelled.parent), spelled.name)
         except OSError as error:  # a link that vanishes while it is read
             raise failure(error, path) from None
         if self._root(real, use) is None:
             raise self._outside(path, use)
+        if use == "write" and any(_is_inside(real, root) for root in self.trusted):
+            raise self._kept(path)
         return real
+
+    def _spell(self, path: str) -> Path:
+        """The path as it is written, absolute and without dots; links are still in it."""
+        text = checked_text(path)
+        text = os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
+        return Path(os.path.normpath(os.path.join(self.base, text)))
 
     def _root(self, real: Path, use: Use) -> Path | None:
         """The outermost allowed folder that this path lies in."""
@@ -238,6 +273,13 @@ class Folders:
             f"{quoted(path)} leads outside the folders that may be {verb}",
             expected="a path in " + ", ".join(map(str, allowed)) if allowed else "nothing: no folder is allowed",
             fix=f'To allow a folder, add it to `[folders] {use} = ["..."]` in bicameral.toml.',
+        )
+
+    def _kept(self, path: str) -> ToolError:
+        return ToolError(
+            "files.trusted",
+            f"{quoted(path)} would change a folder that is trusted, and no tool may write there",
+            fix="Write elsewhere, or take the folder out of `[folders] trusted` in bicameral.toml.",
         )
 
     @contextmanager
@@ -268,6 +310,21 @@ class Folders:
             close = nearest(real.relative_to(folder).parts[0], names)
             return self.shown(folder / close) if close else None
         return None
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder, also by another spelling that the disk takes for the same, or another mount."""
+    if path.is_relative_to(folder):
+        return True
+    try:
+        wanted = os.stat(folder)
+    except OSError:
+        return False
+    for each in (path, *path.parents):
+        with suppress(OSError):
+            if os.path.samestat(os.stat(each), wanted):
+                return True
+    return False
 
 
 def _still_there(name: os.DirEntry[str]) -> os.stat_result | None:

@@ -1,7 +1,7 @@
 """Manifests: a TOML or JSON file that says what a command is called, takes, gives and does to the world.
 
 What a manifest leaves out is taken for the worst: an undeclared effect is irreversible, and then every argument
-directs it; no network, no files but the arguments of type path.
+directs it; no network, no files but the arguments of type path; a result of which nothing is said is a stranger's.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bicameral.errors import Place, ToolError
+from bicameral.labels import Trust
 
 from ._faults import Fault, first_fault
 from ._manifest_rules import faults_of
@@ -57,6 +58,25 @@ class When(_Strict):
     add: list[str] = Field(min_length=1, description="The elements.")
 
 
+class OwnSpec(_Strict):
+    """When a part of a result was written by the user himself."""
+
+    field: str = Field(description="A field of the same record, set by the service.")
+    is_: str = Field(alias="is", description="Its value where the user wrote the part.")
+
+
+class OriginSpec(_Strict):
+    """Where a part of a result comes from."""
+
+    trust: Trust = Field(
+        description="Who wrote it: the user, the service itself (ids, balances, times), or possibly anybody."
+    )
+    readers: Literal["public", "user"] | list[str] = Field(
+        default="user", description="Who may read it: everyone, the user alone, or those whom these fields name."
+    )
+    own_when: OwnSpec | None = Field(default=None, description="When it is the user's own after all.")
+
+
 class LimitsSpec(_Strict):
     """What a command may use up before it is ended."""
 
@@ -91,6 +111,19 @@ class ToolSpec(_Strict):
     result_type: Any = Field(
         default=None,
         description='For `json`: the type, as `"int"`, `{"list": "str"}` or `{"record": {"size": "int"}}`.',
+    )
+    origins: dict[str, OriginSpec] = Field(
+        default_factory=dict,
+        description='Where each part of the result comes from: `""` is the value itself, `"[]"` the items of a list, '
+        '`"[].sender"` a field of each, `"*"` the values of a dict. Left out: anybody, for the user alone.',
+    )
+    outbound: bool | None = Field(
+        default=None,
+        description="Whether a call tells somebody else something, if only by asking. "
+        "Left out: if it has the network, or its effect is `send`.",
+    )
+    receivers: list[str] | None = Field(
+        default=None, description="The arguments that name who gets what it carries; left out: all that direct it."
     )
     ok_exit_codes: list[Annotated[int, Field(ge=0, le=255)]] = Field(
         default_factory=lambda: [0], min_length=1, description="Exit codes that mean success."

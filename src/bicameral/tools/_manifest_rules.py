@@ -32,10 +32,11 @@ from bicameral.types import (
 
 from ._argv import Element, Group, Template, holes, parse_element
 from ._faults import Fault
+from ._origins import Origin, Participants, faults_in
 from ._tool import CHANGING
 
 if TYPE_CHECKING:
-    from ._manifest import ArgumentSpec, ToolSpec
+    from ._manifest import ArgumentSpec, OriginSpec, ToolSpec
 
 _PATH = StrType("path")
 _SIMPLE: dict[str, Type] = {
@@ -68,6 +69,17 @@ def result_type(spec: ToolSpec) -> Type:
             return ANY if spec.result_type is None else from_json(spec.result_type)
 
 
+def origins_of(spec: ToolSpec) -> dict[str, Origin]:
+    """Where the parts of the result come from."""
+    return {part: _origin(given) for part, given in spec.origins.items()}
+
+
+def _origin(spec: OriginSpec) -> Origin:
+    readers = Participants(tuple(spec.readers)) if isinstance(spec.readers, list) else spec.readers
+    own = (spec.own_when.field, spec.own_when.is_) if spec.own_when else None
+    return Origin(spec.trust, readers, own)
+
+
 def template(spec: ToolSpec) -> Template:
     """The tool's argv, parsed; a ValueError says what is wrong with an element."""
     return tuple(
@@ -93,7 +105,10 @@ def faults_of(spec: ToolSpec, *, program: bool = True) -> Iterator[Fault]:
     yield from _stdin_faults(spec)
     yield from _template_faults(spec, parsed)
     yield from _effect_faults(spec)
-    yield from _result_faults(spec)
+    found = list(_result_faults(spec))
+    yield from found
+    if not found:
+        yield from _origin_faults(spec)
     yield from _grant_faults(spec)
 
 
@@ -201,6 +216,16 @@ def _result_faults(spec: ToolSpec) -> Iterator[Fault]:
         return
     if foreign := _not_json(found):
         yield Fault(("result_type",), f"JSON has no {foreign}", "'str'")
+
+
+def _origin_faults(spec: ToolSpec) -> Iterator[Fault]:
+    for fault in faults_in(origins_of(spec), result_type(spec)):
+        yield Fault(("origins", *fault.path), fault.message, fault.expected, fault.nearest)
+    for name in spec.receivers or ():
+        if name not in spec.arguments:
+            yield _unknown(("receivers",), name, spec.arguments)
+    if spec.outbound is False and spec.network:
+        yield Fault(("outbound",), "it has the network, so it can tell somebody something", "true, or no network")
 
 
 def _not_json(type_: Type) -> Type | None:

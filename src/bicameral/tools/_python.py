@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from bicameral.errors import ToolError, nearest
 from bicameral.types import Type, annotation_doc, from_annotation, mismatch, plain, signature_hints
 
-from ._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, Purpose, Refine, Tool
+from ._origins import Origin, Origins
+from ._tool import EFFECTS, PURPOSES, REQUIRED, UNSAID, Argument, Effect, Owned, Purpose, Refine, Tool
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -38,6 +39,12 @@ def tool(
     words: tuple[str, ...] = ...,
     field_of: Mapping[str, str] | None = ...,
     refine: Refine | None = ...,
+    origins: Origin | Origins | None = ...,
+    outbound: bool | None = ...,
+    receivers: tuple[str, ...] | None = ...,
+    hosts: tuple[str, ...] = ...,
+    keeps: str | None = ...,
+    owned: Owned | None = ...,
     toolbox: str = ...,
     version: str = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -55,13 +62,20 @@ def tool(
     words: tuple[str, ...] = (),
     field_of: Mapping[str, str] | None = None,
     refine: Refine | None = None,
+    origins: Origin | Origins | None = None,
+    outbound: bool | None = None,
+    receivers: tuple[str, ...] | None = None,
+    hosts: tuple[str, ...] = (),
+    keeps: str | None = None,
+    owned: Owned | None = None,
     toolbox: str = "",
     version: str = "1",
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a typed function; its docstring and `Annotated[T, "what it is"]` document it.
 
     A tool that does not say its effect is taken for the worst one (`irreversible`), and then each of its arguments
-    is taken to direct that effect. Pure and reading tools are idempotent unless they say otherwise.
+    is taken to direct that effect. Pure and reading tools are idempotent unless they say otherwise. A single origin
+    counts for the whole result. What else is not said is taken for the worst, too: see `Tool`.
 
     Example:
         >>> @tool(effect="pure")
@@ -83,6 +97,12 @@ def tool(
             words=words,
             field_of=field_of or {},
             refine=refine,
+            origins={"": origins} if isinstance(origins, Origin) else origins or {},
+            outbound=UNSAID if outbound is None else outbound,
+            receivers=UNSAID if receivers is None else tuple(receivers),
+            hosts=tuple(hosts),
+            keeps=keeps,
+            owned=owned,
             toolbox=toolbox,
             version=version,
         )
@@ -101,8 +121,7 @@ def _from_function(
     words: tuple[str, ...],
     field_of: Mapping[str, str],
     refine: Refine | None,
-    toolbox: str,
-    version: str,
+    **facts: Any,
 ) -> Tool:
     if effect not in EFFECTS:
         raise ToolError("tools.unknown-effect", f"{name!r} has the effect {effect!r}", expected=", ".join(EFFECTS))
@@ -130,7 +149,7 @@ def _from_function(
                 type_,
                 annotation_doc(hints[parameter.name]),
                 REQUIRED if parameter.default is parameter.empty else _default(parameter, type_, name),
-                purpose.get(parameter.name, "directs" if effect in CHANGING else "selects"),
+                purpose.get(parameter.name, UNSAID),
                 field_of.get(parameter.name),
             )
         )
@@ -145,10 +164,9 @@ def _from_function(
         run=_runner(function, _builders(parameters, hints), pure=effect == "pure"),
         timeout=timeout,
         idempotent=idempotent,
-        toolbox=toolbox,
-        version=version,
         words=words,
         refine=refine,
+        **facts,
     )
 
 

@@ -12,6 +12,9 @@ from bicameral.errors import ToolError, nearest
 
 from ._tool import Tool
 
+_RUNTIME = frozenset({"request", "ask", "extract", "endorsed", "unknown"})
+"""What the runtime itself brings in is labelled with these names: a tool of such a name could pass for the user."""
+
 
 class Registry:
     """An immutable set of tools with unique names.
@@ -30,6 +33,11 @@ class Registry:
                     "tools.bad-name",
                     f"{tool.name!r} cannot be the name of a tool",
                     expected="a Python identifier that is no keyword and does not begin with '_'",
+                )
+            if tool.name in _RUNTIME:
+                raise ToolError(
+                    "tools.bad-name",
+                    f"{tool.name!r} is what the runtime calls its own values, so no tool can be named so",
                 )
             if other := self._tools.get(tool.name):
                 raise ToolError(

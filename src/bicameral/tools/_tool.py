@@ -6,10 +6,15 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from bicameral.errors import BicameralError, Place, ToolError, nearest
-from bicameral.types import Type, mismatch, plain, to_json, value_to_json
+from bicameral.labels import NOTHING, Shade
+from bicameral.types import ListType, Type, mismatch, plain, to_json, value_to_json
+
+from ._origins import Origin, Origins, bare, faults_in
+from ._shades import Part, answered, compiled, resolved, shade_of
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -20,13 +25,18 @@ Purpose = Literal["selects", "directs", "carries"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
-class _Required:
+class _Named:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
     def __repr__(self) -> str:
-        return "REQUIRED"
+        return self._name
 
 
-REQUIRED: Any = _Required()
+REQUIRED: Any = _Named("REQUIRED")
 """The default of an argument that must be given."""
+UNSAID: Any = _Named("UNSAID")
+"""The purpose of an argument of which nothing was said; its tool then puts the worst in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class Argument:
     type: Type
     doc: str = ""
     default: Any = REQUIRED
-    purpose: Purpose = "selects"
+    purpose: Purpose = UNSAID
     field_of: str | None = None
 
     @property
@@ -55,12 +65,25 @@ nothing. None means that nothing more is known.
 """
 
 
+Owned = Callable[[Mapping[str, Any]], bool]
+"""Whether a call with these arguments reads only what the user himself keeps (a folder that he named as trusted).
+
+Before a run only the arguments that are literals are there.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """Something a plan can call. Make one with `@tool`, from a manifest, or from a command's `--describe`.
 
     `words` are what people say when they ask for this tool's effect ("send", "mail", "forward"); the check of a
     plan against its intent uses them. `timeout` is in seconds. Only an `idempotent` tool is ever retried.
+
+    The rest are its security facts. `origins` say where each part of a result comes from and who may read it;
+    `outbound`, whether a call tells somebody else something, if only by asking; `receivers`, the arguments that name
+    those who get what it carries (left out: all that direct it); `hosts`, the only places it can reach, if it is so
+    confined; `keeps`, the argument whose items a pure tool gives on unchanged; `owned`, when a result is the user's
+    own. What is left out is taken for the worst; `declared` is False where nothing at all was said.
     """
 
     name: str
@@ -75,6 +98,30 @@ class Tool:
     version: str = "1"
     words: tuple[str, ...] = ()
     refine: Refine | None = field(default=None, compare=False, repr=False)
+    origins: Origins = field(default_factory=dict[str, Origin], hash=False)
+    outbound: bool = UNSAID
+    receivers: tuple[str, ...] = UNSAID
+    hosts: tuple[str, ...] = ()
+    keeps: str | None = None
+    owned: Owned | None = field(default=None, compare=False, repr=False)
+    declared: bool = UNSAID
+    _parts: Part = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check(self)
+        set_ = object.__setattr__
+        set_(self, "origins", MappingProxyType(dict(self.origins)))
+        if self.declared is UNSAID:
+            said = any(each.purpose is not UNSAID for each in self.arguments) or self.outbound is not UNSAID
+            set_(self, "declared", said or bool(self.origins) or self.effect == "pure")
+        if self.outbound is UNSAID:
+            told_nothing = not self.declared and self.effect != "pure"
+            set_(self, "outbound", self.effect in ("send", "irreversible") or told_nothing)
+        usual: Purpose = "directs" if self.changes or self.outbound else "selects"
+        set_(self, "arguments", tuple(_with_purpose(each, usual) for each in self.arguments))
+        if self.receivers is UNSAID:
+            set_(self, "receivers", tuple(each.name for each in self.arguments if each.purpose == "directs"))
+        set_(self, "_parts", compiled(self.origins if self.declared else {}, self.result))
 
     @property
     def changes(self) -> bool:
@@ -101,6 +148,13 @@ class Tool:
             "timeout": self.timeout,
             "idempotent": self.idempotent,
             "words": list(self.words),
+            "declared": self.declared,
+            "outbound": self.outbound,
+            "receivers": list(self.receivers),
+            "origins": {part: origin.to_json() for part, origin in self.origins.items()},
+            **({"hosts": list(self.hosts)} if self.hosts else {}),
+            **({"keeps": self.keeps} if self.keeps else {}),
+            **({"owned": "where the user trusts the folder"} if self.owned else {}),
             "arguments": [
                 {"name": a.name, "type": to_json(a.type), "doc": a.doc, "purpose": a.purpose, "required": a.required}
                 | ({"field_of": a.field_of} if a.field_of else {})
@@ -179,6 +233,67 @@ class Tool:
             # What cannot be looked at now will fail, with its reason, when the plan runs.
             return self.result
 
+    def result_shade(self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None) -> Shade:
+        """The labels of a result by the tool's origins alone; `call_shade` adds those of the arguments.
+
+        Before a run there is no value, and readers whom only the value could name are not counted. `arguments` are
+        those of the call (before a run the literals), for a tool whose result may be the user's own.
+        """
+        if self.declared and not self.origins and self.effect == "pure":
+            return NOTHING
+        known = () if value is None else resolved(self._parts, value)
+        return shade_of(self._parts, self.name, step, known, self._is_own(arguments))
+
+    def call_shade(
+        self,
+        shades: Mapping[str, Shade],
+        value: object | None,
+        step: str,
+        *,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> Shade:
+        """The labels of what a call gave: those of its result, joined with those of all that it was given."""
+        return answered(self.result_shade(value, step, arguments=arguments), shades, self.keeps)
+
+    def _is_own(self, arguments: Mapping[str, Any] | None) -> bool:
+        if self.owned is None or arguments is None:
+            return False
+        try:
+            return self.owned(arguments) is True
+        except Exception:
+            # Whatever goes wrong while one looks, nobody has said that this is the user's own.
+            return False
+
     def named(self, name: str) -> Tool:
         """The same tool under another name."""
         return replace(self, name=name)
+
+
+def _with_purpose(argument: Argument, usual: Purpose) -> Argument:
+    return replace(argument, purpose=usual) if argument.purpose is UNSAID else argument
+
+
+def _check(tool: Tool) -> None:
+    """Refuse facts that cannot be true of this tool: a wrong one would be worse than none."""
+    for fault in faults_in(tool.origins, tool.result):
+        raise ToolError(
+            "tools.bad-origins",
+            f"{tool.name!r}, the origin of {fault.path[0] if fault.path else ''!r}: {fault.message}",
+            expected=fault.expected,
+            nearest=fault.nearest,
+        )
+    known = {argument.name: argument for argument in tool.arguments}
+    named = (*(() if tool.receivers is UNSAID else tool.receivers), *((tool.keeps,) if tool.keeps else ()))
+    for name in named:
+        if name not in known:
+            raise ToolError(
+                "tools.unknown-argument",
+                f"{tool.name!r} declares something of {name!r}, which it does not have",
+                nearest=nearest(name, known),
+            )
+    if tool.keeps and (tool.effect != "pure" or tool.origins or not isinstance(bare(tool.result), ListType)):
+        raise ToolError(
+            "tools.bad-origins",
+            f"{tool.name!r} cannot keep the items of {tool.keeps!r}",
+            expected="a pure tool without origins of its own that gives a list",
+        )

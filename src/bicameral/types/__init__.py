@@ -2,11 +2,26 @@
 
 Python annotations come in (`from_annotation`); out come types that can be compared (`assignable`, `join`), written
 as JSON or JSON Schema, and held against a value (`mismatch`). Values are plain: text, numbers, booleans, dates,
-lists, and dicts (a record is a dict whose fields are known).
+lists, and dicts (a record is a dict whose fields are known). Some texts have a narrower kind with a shape (`FORMATS`);
+`bounded` says of which types a value cannot hold free text.
 """
 
-from ._annotations import Address, FilePath, Id, Url, annotation_doc, from_annotation, signature_hints
+from ._annotations import (
+    Address,
+    Code,
+    Currency,
+    FilePath,
+    Iban,
+    Id,
+    Money,
+    Phone,
+    Url,
+    annotation_doc,
+    from_annotation,
+    signature_hints,
+)
 from ._codec import JsonType, from_json, json_schema, to_json
+from ._formats import FORMATS, Format, format_problem
 from ._types import (
     ANY,
     BOOL,
@@ -15,7 +30,9 @@ from ._types import (
     DURATION,
     FLOAT,
     INT,
+    MONEY,
     NULL,
+    NUMBER,
     STR,
     TIME,
     AnyType,
@@ -37,6 +54,7 @@ from ._types import (
     TupleType,
     Type,
     assignable,
+    bounded,
     join,
     optional,
 )
@@ -49,13 +67,18 @@ __all__ = [
     "DATETIME",
     "DURATION",
     "FLOAT",
+    "FORMATS",
     "INT",
+    "MONEY",
     "NULL",
+    "NUMBER",
     "STR",
     "TIME",
     "Address",
     "AnyType",
     "BoolType",
+    "Code",
+    "Currency",
     "DateTimeType",
     "DateType",
     "DictType",
@@ -63,13 +86,17 @@ __all__ = [
     "Field",
     "FilePath",
     "FloatType",
+    "Format",
+    "Iban",
     "Id",
     "IntType",
     "JsonType",
     "ListType",
     "LiteralType",
+    "Money",
     "NullType",
     "OptionalType",
+    "Phone",
     "RecordType",
     "StrType",
     "TimeType",
@@ -78,6 +105,8 @@ __all__ = [
     "Url",
     "annotation_doc",
     "assignable",
+    "bounded",
+    "format_problem",
     "from_annotation",
     "from_json",
     "join",

@@ -8,7 +8,19 @@ import types as pytypes
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, Required, Union, cast, get_args, get_origin, is_typeddict
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypedDict,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
 
 from pydantic import BaseModel
 
@@ -61,6 +73,18 @@ FilePath = Annotated[str, StrType("path")]
 Url = Annotated[str, StrType("url")]
 Address = Annotated[str, StrType("email")]
 """A file to read, a page to open, someone to write to: a planner takes these from the request or from a result."""
+Iban = Annotated[str, StrType("iban")]
+Phone = Annotated[str, StrType("phone")]
+Code = Annotated[str, StrType("code")]
+Currency = Annotated[str, StrType("currency")]
+"""Texts of a tight shape, which can hold nothing else: a tool is never given, and never gives, another."""
+
+
+class Money(TypedDict):
+    """An amount and its currency; in plans the type is `money`."""
+
+    amount: float
+    currency: Currency
 
 
 def from_annotation(annotation: object) -> Type:

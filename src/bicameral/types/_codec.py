@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from ._formats import FORMATS
 from ._types import (
     ANY,
     BOOL,
@@ -13,6 +14,7 @@ from ._types import (
     FLOAT,
     INT,
     NULL,
+    NUMBER,
     STR,
     TIME,
     AnyType,
@@ -40,6 +42,7 @@ SIMPLE: dict[str, Type] = {
     "str": STR,
     "int": INT,
     "float": FLOAT,
+    "number": NUMBER,
     "bool": BOOL,
     "date": DATE,
     "time": TIME,
@@ -107,9 +110,20 @@ def from_json(value: object, depth: int = 0) -> Type:
             raise ValueError(f"{kind!r}: {inner!r} is not a type")
 
 
-def json_schema(type_: Type, *, max_text: int | None = None) -> dict[str, Any]:
-    """The JSON Schema of this type with every field written out; `max_text` bounds free text."""
+def json_schema(type_: Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
+    """The JSON Schema of this type with every field written out.
+
+    `max_text` bounds free text. With `formats` every narrower kind of text has its shape, for a model that is to write
+    one; without, only those that are held to everywhere.
+    """
+
+    def inside(inner: Type) -> dict[str, Any]:
+        return json_schema(inner, max_text=max_text, formats=formats)
+
     match type_:
+        case StrType(format=str() as name) if name in FORMATS and (formats or FORMATS[name].bounded):
+            known = FORMATS[name]
+            return {"enum": list(known.choices)} if known.choices else {"type": "string", "pattern": known.pattern}
         case StrType():
             return {"type": "string"} | ({"maxLength": max_text} if max_text else {})
         case IntType():
@@ -131,19 +145,17 @@ def json_schema(type_: Type, *, max_text: int | None = None) -> dict[str, Any]:
         case LiteralType(values=values):
             return {"enum": list(values)}
         case ListType(item=item):
-            return {"type": "array", "items": json_schema(item, max_text=max_text)}
+            return {"type": "array", "items": inside(item)}
         case TupleType(items=items):
-            schemas = [json_schema(item, max_text=max_text) for item in items]
+            schemas = [inside(item) for item in items]
             return {"type": "array", "prefixItems": schemas, "minItems": len(items), "maxItems": len(items)}
         case DictType(value=value):
-            return {"type": "object", "additionalProperties": json_schema(value, max_text=max_text)}
+            return {"type": "object", "additionalProperties": inside(value)}
         case OptionalType(item=item):
-            return {"anyOf": [json_schema(item, max_text=max_text), {"type": "null"}]}
+            return {"anyOf": [inside(item), {"type": "null"}]}
         case RecordType(fields=fields):
             properties = {
-                field.name: json_schema(field.type, max_text=max_text)
-                | ({"description": field.doc} if field.doc else {})
-                for field in fields
+                field.name: inside(field.type) | ({"description": field.doc} if field.doc else {}) for field in fields
             }
             required = [field.name for field in fields]
             return {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
+
+from ._formats import format_problem, is_bounded_format
 
 Scalar = str | int | float | bool | None
 
@@ -15,7 +18,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class StrType(Type):
-    """Text; `format` names a narrower kind such as 'path', 'email' or 'url'."""
+    """Text; `format` names a narrower kind such as 'path', 'email' or 'url'. Those that have a shape are FORMATS."""
 
     format: str | None = None
 
@@ -31,10 +34,12 @@ class IntType(Type):
 
 @dataclass(frozen=True, slots=True)
 class FloatType(Type):
-    """A number: every int is one too."""
+    """A number: every int is one too. The format `number` says that it is copied from a text, not reckoned."""
+
+    format: Literal["number"] | None = None
 
     def __str__(self) -> str:
-        return "float"
+        return self.format or "float"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,29 @@ class RecordType(Type):
 STR, INT, FLOAT, BOOL = StrType(), IntType(), FloatType(), BoolType()
 DATE, TIME, DATETIME, DURATION = DateType(), TimeType(), DateTimeType(), DurationType()
 NULL, ANY = NullType(), AnyType()
+NUMBER = FloatType("number")
+MONEY = RecordType((Field("amount", FLOAT), Field("currency", StrType("currency"))), "money")
+"""An amount and the code of its currency: `total.amount`, `total.currency`."""
+
+_BOUNDED = (BoolType, IntType, FloatType, DateType, TimeType, DateTimeType, DurationType, LiteralType, NullType)
+
+
+def bounded(type_: Type) -> bool:
+    """Whether values of a type cannot hold free text: numbers, dates, choices, and texts of a tight shape.
+
+    Example:
+        >>> bounded(StrType("iban")), bounded(StrType("email")), bounded(ListType(INT))
+        (True, False, False)
+    """
+    match type_:
+        case OptionalType(item=item):
+            return bounded(item)
+        case StrType(format=name):
+            return is_bounded_format(name)
+        case RecordType():
+            return type_ == MONEY
+        case _:
+            return isinstance(type_, _BOUNDED)
 
 
 def optional(item: Type) -> Type:
@@ -177,8 +205,11 @@ def assignable(source: Type, target: Type) -> bool:
             return assignable(inner, wanted)
         case (_, OptionalType(item=wanted)):
             return assignable(source, wanted)
-        case (StrType() | LiteralType(), StrType()):
-            return True
+        case (StrType(format=given), StrType(format=wanted)):
+            # What is held to a shape everywhere cannot be had from just any text.
+            return given == wanted or not is_bounded_format(wanted)
+        case (LiteralType(values=given), StrType(format=wanted)):
+            return not is_bounded_format(wanted) or not any(format_problem(value, wanted) for value in given)
         case (LiteralType(values=given), LiteralType(values=wanted)):
             return set(given) <= set(wanted)
         case (IntType() | FloatType(), FloatType()):

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from ._formats import format_problem, is_bounded_format
 from ._types import (
     AnyType,
     BoolType,
@@ -64,6 +65,9 @@ def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
             return next(filter(None, (mismatch(v, inner, f"{path}[{k!r}]") for k, v in entries.items())), None)
         case RecordType():
             return _record_mismatch(value, type_, path)
+        case StrType(format=name) if isinstance(value, str) and is_bounded_format(name):
+            problem = format_problem(value, name)
+            return f"{_not(value, type_, path)}[{name!r}]: {problem}" if problem else None
         case _:
             return None if _is_simple(value, type_) else _not(value, type_, path)
 

@@ -116,7 +116,7 @@ class Chat:
     async def _run(self, sitting: Sitting, agent: Agent, planned: Planned) -> None:
         from bicameral.runs import Finished
 
-        _, outcome = await sitting.carry_out(agent, planned, planned.report, planned_json(planned))
+        _, outcome = await sitting.carry_out(agent, planned, planned_json(planned))
         if isinstance(outcome, Finished):
             self._answer, self._answered = outcome.answer, True
 

@@ -12,11 +12,13 @@ from .._exits import NO_PLAN, OK
 from .._live import display
 from .._opening import bring_weights, given_agent, opened
 from .._options import Common, common, planning
+from .._proof import proof_json
 from .._render import show_finding
 
 if TYPE_CHECKING:
+    from bicameral.agent import Checked
     from bicameral.config import Config
-    from bicameral.plans import Plan, Report
+    from bicameral.plans import Plan
     from bicameral.tools import Registry
 
 
@@ -28,30 +30,33 @@ def command(chosen: Common, what: str, deterministic: bool, fresh: bool) -> int:
     """Say in plain words what the plan in a file does, or the plan that would serve a request."""
     config = chosen.config()
     if what == "-" or Path(what).is_file() or _looks_like_a_file(what):
-        plan, report, registry = _from_file(what, config)
+        plan, checked, registry = _from_file(what, config)
     else:
-        plan, report, registry = asyncio.run(_from_request(chosen, config, what, deterministic, fresh))
-    return _tell(chosen, plan, report, registry)
+        plan, checked, registry = asyncio.run(_from_request(chosen, config, what, deterministic, fresh))
+    return _tell(chosen, plan, checked, registry)
 
 
 def _looks_like_a_file(what: str) -> bool:
     return " " not in what.strip() and Path(what).suffix in (".json", ".py")
 
 
-def _from_file(name: str, config: Config) -> tuple[Plan, Report, Registry]:
-    from bicameral.config import open_registry
-    from bicameral.plans import check
+def _from_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]:
+    from bicameral.agent import check_plan
+    from bicameral.config import open_policy, open_registry
 
     from .._plan_files import read_plan
 
     registry = open_registry(config)
     read = read_plan(name, registry)
-    return read.plan, check(read.plan, registry, places=read.places, limits=config.plan_limits), registry
+    policy = open_policy(config, registry)
+    return read.plan, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
 
 
 async def _from_request(
     chosen: Common, config: Config, request: str, deterministic: bool, fresh: bool
-) -> tuple[Plan, Report, Registry]:
+) -> tuple[Plan, Checked, Registry]:
+    from bicameral.agent import Checked
+
     make = given_agent()
     if make is None:
         bring_weights(chosen.out, config, ["privileged"])
@@ -59,18 +64,21 @@ async def _from_request(
         with display(chosen.out) as shown:
             shown.phase("planning")
             planned = await agent.plan(request, deterministic=deterministic, fresh=fresh, watch=shown.statement)
-        return planned.plan, planned.report, agent.registry
+        return planned.plan, Checked(planned.report, planned.proof), agent.registry
 
 
-def _tell(chosen: Common, plan: Plan, report: Report, registry: Registry) -> int:
+def _tell(chosen: Common, plan: Plan, checked: Checked, registry: Registry) -> int:
     from .._explain import explain, summary
 
-    out, steps = chosen.out, explain(plan, registry)
+    out, report, steps = chosen.out, checked.report, explain(plan, registry, checked.proof)
     if plan.goal:
         out.show(f"Goal: {plan.goal}\n")
     for step in steps:
-        effect = f"  ({step.effect})" if step.effect else ""
-        out.show(f"{'  ' * step.depth}{step.path:<6} {step.words}{effect}")
+        indent = "  " * step.depth
+        noted = "; ".join(filter(None, (step.effect, step.verdict)))
+        out.show(f"{indent}{step.path:<6} {step.words}" + (f"  ({noted})" if noted else ""))
+        if step.why:
+            out.show(f"{indent}       {step.why}")
     out.show("\n" + " ".join(summary(report)))
     for finding in report.findings:
         show_finding(out, finding)
@@ -81,6 +89,7 @@ def _tell(chosen: Common, plan: Plan, report: Report, registry: Registry) -> int
             "steps": [step.to_json() for step in steps],
             "summary": summary(report),
             "report": report.to_json(),
+            "proof": proof_json(checked.proof),
         }
     )
     return OK if report.ok else NO_PLAN

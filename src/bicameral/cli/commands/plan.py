@@ -51,7 +51,7 @@ def command(
         out.say(f"written to {target}")
     else:
         out.show(text)
-    show_report(out, planned.report)
+    show_report(out, planned.report, planned.proof)
     out.object({"ok": planned.report.ok, **planned_json(planned)})
     return OK if planned.report.ok else NO_PLAN
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._approving import TerminalApprover
 from .._asking import TerminalAsker, confirmed
-from .._exits import FAILED, INTERRUPTED, NO_PLAN, OK
+from .._exits import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
 from .._live import Display, display
 from .._opening import MakeAgent, bring_weights, given_agent, opened
 from .._options import Common, common, planning
+from .._proof import proof_json
 from .._render import (
     effects_text,
     outcome_json,
@@ -24,9 +26,9 @@ from .._render import (
 )
 
 if TYPE_CHECKING:
-    from bicameral.agent import Agent, Planned
+    from bicameral.agent import Agent, Checked, Planned
     from bicameral.config import Config
-    from bicameral.plans import Plan, Report
+    from bicameral.plans import Plan
     from bicameral.runs import RunOutcome
 
 
@@ -59,7 +61,8 @@ def command(
     """Do what REQUEST asks for: write a plan, check it, run it, and print the answer.
 
     The answer goes to standard output; intent, plan, findings and progress go to standard error. At a terminal you
-    are asked before anything is sent or changed for good.
+    are asked before anything is sent or changed for good, and about each call that policy does not allow on its own,
+    exactly as it would be made. Where nobody can be asked, such a call is not made, whatever --yes says.
     """
     if (request is None) == (plan_file is None):
         raise click.UsageError("Give a request, or a plan file with --plan.")
@@ -86,7 +89,7 @@ class Sitting:
         async with opened(self._config, self._make) as agent:
             with display(self._out) as shown:
                 planned = await self.plan(agent, request, shown)
-            return (await self.carry_out(agent, planned, planned.report, planned_json(planned)))[0]
+            return (await self.carry_out(agent, planned, planned_json(planned)))[0]
 
     async def run_file(self, name: str) -> int:
         from bicameral.plans import print_plan
@@ -95,11 +98,15 @@ class Sitting:
 
         async with opened(self._config, self._make) as agent:
             file = read_plan(name, agent.registry)
-            report = agent.check(file.plan, places=file.places)
+            checked = agent.check(file.plan, places=file.places)
             show_plan(self._out, print_plan(file.plan, agent.registry))
-            show_report(self._out, report)
-            facts = {"plan": file.plan.model_dump(mode="json"), "report": report.to_json()}
-            return (await self.carry_out(agent, file.plan, report, facts))[0]
+            show_report(self._out, checked.report, checked.proof, briefly=True)
+            facts = {
+                "plan": file.plan.model_dump(mode="json"),
+                "report": checked.report.to_json(),
+                "proof": proof_json(checked.proof),
+            }
+            return (await self.carry_out(agent, file.plan, facts, checked))[0]
 
     async def plan(self, agent: Agent, request: str, shown: Display) -> Planned:
         """The plan, written before the person's eyes and then shown as a whole."""
@@ -115,38 +122,46 @@ class Sitting:
         shown.close()
         show_intent(self._out, planned.intent)
         show_plan(self._out, planned.source)
-        show_report(self._out, planned.report)
+        show_report(self._out, planned.report, planned.proof, briefly=True)
         return planned
 
     async def carry_out(
-        self, agent: Agent, what: Plan | Planned, report: Report, facts: dict[str, Any]
+        self, agent: Agent, what: Plan | Planned, facts: dict[str, Any], checked: Checked | None = None
     ) -> tuple[int, RunOutcome | None]:
         """Run a plan that was shown, unless it may not run, should not, or the person says no."""
-        if not report.ok:
+        checked = checked or _checked(agent, what)
+        if not checked.ok:
             self._out.object({"ok": False, **facts})
             return NO_PLAN, None
         if self._wishes.dry_run:
             self._out.say("nothing was run (--dry-run)")
             self._out.object({"ok": True, "dry_run": True, **facts})
             return OK, None
-        if not await self._may(report):
+        if not await self._may(checked):
             self._out.say("not run")
             return FAILED, None
         await self._bring_quarantined(what)
         with display(self._out) as shown:
             shown.phase("running")
-            asker = TerminalAsker(self._out, shown.quiet) if self._out.interactive else None
-            outcome = await agent.run(what, asker=asker, observer=shown.step)
+            asker, approver = None, None
+            if self._out.interactive:
+                asker = TerminalAsker(self._out, shown.quiet)
+                approver = TerminalApprover(self._out, agent.registry, shown.quiet)
+            outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
         show_outcome(self._out, outcome)
         self._out.object(outcome_json(outcome) | facts)
         return _code(outcome), outcome
 
-    async def _may(self, report: Report) -> bool:
-        """Ask once, where someone is there, before what cannot be taken back. The request itself is the authority."""
-        grave = any(use.effect in ("send", "irreversible") for use in report.effects)
-        if self._wishes.yes or not grave or not self._out.interactive:
+    async def _may(self, checked: Checked) -> bool:
+        """Ask once, where someone is there, before what cannot be taken back. The request itself is the authority.
+
+        A plan of which every such call will be put to the person in the run, to the letter, need not be asked about
+        twice.
+        """
+        grave = [use.path for use in checked.report.effects if use.effect in ("send", "irreversible")]
+        if self._wishes.yes or not self._out.interactive or all(_will_ask(checked, path) for path in grave):
             return True
-        return await confirmed(self._out, f"This plan {effects_text(report)}. Run it?")
+        return await confirmed(self._out, f"This plan {effects_text(checked.report)}. Run it?")
 
     async def _bring_quarantined(self, what: Plan | Planned) -> None:
         from bicameral.plans import Extract, Plan, walk
@@ -156,15 +171,26 @@ class Sitting:
             bring_weights(self._out, self._config, ["quarantined"])
 
 
+def _checked(agent: Agent, what: Plan | Planned) -> Checked:
+    from bicameral.agent import Checked, Planned
+
+    return Checked(what.report, what.proof) if isinstance(what, Planned) else agent.check(what)
+
+
+def _will_ask(checked: Checked, path: str) -> bool:
+    from bicameral.plans import Conditional
+
+    verdict = checked.proof.verdict(path) if checked.proof is not None else None
+    return isinstance(verdict, Conditional) and bool(verdict.questions)
+
+
 def _code(outcome: RunOutcome) -> int:
     from bicameral.runs import Failed, Finished
-
-    from .._exits import QUESTIONS
 
     match outcome:
         case Finished():
             return OK
         case Failed(error=error):
-            return QUESTIONS if error.code == "run.needs-answer" else FAILED
+            return QUESTIONS if error.code in NEEDS_A_PERSON else FAILED
         case _:
             return INTERRUPTED

@@ -124,7 +124,7 @@ def _gist(event: Event) -> str:
     match event.kind:
         case "run-started":
             text = str(body.get("request", ""))
-        case "step-started":
+        case "step-started" | "call-waits" | "call-denied":
             text = f"{body.get('what', '')} {json.dumps(body.get('arguments', {}), ensure_ascii=False)}"
         case "step-finished":
             text = json.dumps(body.get("result"), ensure_ascii=False)
@@ -133,6 +133,8 @@ def _gist(event: Event) -> str:
             text = f"{error.get('message', '')} [{error.get('code', '')}]"
         case "run-finished":
             text = json.dumps(body.get("answer"), ensure_ascii=False)
+        case "approval":
+            text = f"asked about {len(body.get('calls', []))}, approved {len(body.get('approved', []))}"
         case "run-stopped":
             text = f"in flight: {', '.join(body.get('in_flight', [])) or 'nothing'}"
         case _:

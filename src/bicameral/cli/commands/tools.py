@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,10 +61,23 @@ def show_tool(chosen: Common, name: str) -> int:
     out.show(
         f"\ntoolbox {tool.toolbox}, version {tool.version}; effect {tool.effect}; at most {tool.timeout:g} s; {again}"
     )
+    out.show("\n".join(_facts(tool)))
     if tool.words:
         out.show(f"asked for with: {', '.join(tool.words)}")
     out.object({"ok": True, "tool": tool.describe()})
     return 0
+
+
+def _facts(tool: Tool) -> Iterator[str]:
+    """What the tool declares for policies."""
+    reaches = f" (only {', '.join(tool.hosts)})" if tool.hosts else ""
+    yield f"tells others something{reaches}" if tool.outbound else "tells nobody anything"
+    if not tool.declared:
+        yield "declares nothing: its result is a stranger's, and whatever it is given directs it"
+    for part, origin in tool.origins.items():
+        told = origin.to_json()
+        readers = told["readers"] if isinstance(told["readers"], str) else f"whom {' and '.join(told['readers'])} name"
+        yield f"result {part or 'as a whole'}: {origin.trust}, read by {readers}"
 
 
 @command.command("add-check")

@@ -124,7 +124,8 @@ def _attendee(who: str) -> vCalAddress:
         return vCalAddress(f"mailto:{who}")
     # How calendar programs write someone without an address.
     address = vCalAddress("invalid:nomail")
-    address.params["CN"] = who.replace('"', "'")
+    # Neither a quote nor a backslash can stand in a parameter and be read back by every program.
+    address.params["CN"] = who.replace('"', "'").replace("\\", "/")
     return address
 
 

@@ -9,7 +9,8 @@ from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from bicameral.errors import Place, ToolError
-from bicameral.tools import Surroundings, Tool, Toolbox, tool
+from bicameral.labels import Trust
+from bicameral.tools import Origin, Participants, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Id
 
 from ._changes import Changes, added, changed, deleted, find
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 _LONGEST_RANGE = timedelta(days=3660)
 _LONGEST_MINUTES = 366 * 24 * 60
 _SERIES_AHEAD = timedelta(days=366)
+
+# Whoever sends an invitation writes all of the event, down to its id, and the file does not tell who that was. So an
+# event is a stranger's, unless the file lies in a folder in which nobody but the user writes.
+_READERS = Participants(("attendees",))
 
 
 @dataclass(slots=True)
@@ -66,6 +71,11 @@ class _Calendar:
         with self.lock:
             return occurrences(self.read(), self.settings.zone, since, before, series)
 
+    @property
+    def trust(self) -> Trust:
+        """Who wrote what is in it."""
+        return "user" if self.surroundings.folders.trusts(self.settings.file) else "third_party"
+
     def event(self, component: Component, uid: str) -> Event:
         found = occurrence_of(uid, component, self.settings.zone)
         if found is None:
@@ -79,18 +89,20 @@ def _build(settings: CalendarSettings, surroundings: Surroundings) -> list[Tool]
 
 
 def _reading_tools(calendar: _Calendar) -> list[Tool]:
-    @tool(effect="read")
+    events = {"": Origin(calendar.trust), "[]": Origin(calendar.trust, _READERS)}
+
+    @tool(effect="read", origins=events)
     def list_events(start: date, end: Annotated[date | None, "last day"] = None) -> list[Event]:
         """Events from a day to another day, by default of one day."""
         since, before = _days(start, end or start)
         return [each.event for each in calendar.between(since, before)]
 
-    @tool(effect="read")
+    @tool(effect="read", origins=events)
     def search_events(text: str, start: date | None = None, end: date | None = None) -> list[Event]:
         """Find events whose title, place, description or attendees have these words."""
         return [each.event for each in _search(calendar, start, end) if _has_words(each.event, text)]
 
-    @tool(effect="read")
+    @tool(effect="read", origins=Origin(calendar.trust))
     def find_free_time(day: date, minutes: int = 60, earliest: time = time(9), latest: time = time(17)) -> list[Slot]:
         """Free stretches of a day that are at least this long."""
         _check_minutes(minutes)
@@ -109,6 +121,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
     @tool(
         effect="write",
         purpose={"description": "carries", "title": "carries", "location": "carries"},
+        origins=Origin("system", _READERS),
         words=("add", "create", "schedule", "book", "plan", "put", "set up", "arrange", "enter", "block", "invite"),
     )
     def add_event(
@@ -141,6 +154,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
     @tool(
         effect="write",
         purpose={"title": "carries", "location": "carries"},
+        origins=Origin(calendar.trust, _READERS),
         words=(
             "change",
             "move",
@@ -178,6 +192,8 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
 
     @tool(
         effect="irreversible",
+        outbound=False,
+        origins=Origin("system"),
         words=("delete", "remove", "cancel", "drop", "clear", "call off"),
     )
     def delete_event(id: Id) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
@@ -113,11 +114,12 @@ class Mailbox:
         found = [entry for entry in entries if wanted in (entry.id, entry.stored.key)]
         if found:
             return found[0]
-        twins = [entry.id for entry in entries if entry.headers.message_id == wanted and wanted]
-        if twins:
-            raise ToolError(
-                "mail.ambiguous-id", f"several mails call themselves {id!r}", expected=" or ".join(map(repr, twins))
-            )
+        named = [entry for entry in entries if entry.headers.message_id == wanted and wanted]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            twins = " or ".join(repr(entry.id) for entry in named)
+            raise ToolError("mail.ambiguous-id", f"several mails call themselves {id!r}", expected=twins)
         raise ToolError(
             "mail.unknown-mail",
             f"there is no mail with the id {id!r}",
@@ -254,9 +256,14 @@ def _is_in(name: str, folder: str) -> bool:
 
 
 def _entry(item: Stored, headers: Headers, *, unique: bool) -> Entry:
-    id = headers.message_id if headers.message_id and unique else item.key
+    id = _own_id(headers.message_id) if headers.message_id and unique else item.key
     unread = not headers.read if item.unread is None else item.unread
     return Entry(item, headers, id, headers.date or _fallback_date(item), unread)
+
+
+def _own_id(message_id: str) -> str:
+    """An id of our own making: it stays when the mail is moved, and holds no word of the stranger who sent it."""
+    return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 def _fallback_date(item: Stored) -> datetime:

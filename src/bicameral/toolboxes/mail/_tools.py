@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated
 
 from bicameral.errors import Place, ToolError
-from bicameral.tools import Folders, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Participants, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Address, Id
 
 from ._bodies import numbered
@@ -18,11 +18,20 @@ from ._settings import MailSettings
 
 _MAX_LIMIT = 1000
 
+# Whoever sends a mail writes all of it, its sender, date and recipients too: nobody has authenticated them. (An mbox
+# keeps even what was read inside the mail.) Anybody can send one that a search finds, so how many there are is theirs
+# as well. Only the id is of our making, and the folder is where the user or his server put it. Those whom a mail names
+# have read it.
+_WRITTEN = Origin("third_party", Participants(("sender", "to", "cc")))
+_OURS = Origin("system")
+_MAIL = {"": _WRITTEN, "id": _OURS, "folder": _OURS}
+_MAILS = {"": Origin("third_party"), "[]": _WRITTEN, "[].id": _OURS, "[].folder": _OURS}
+
 
 def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     mailbox = Mailbox(surroundings.folders, settings.folder)
 
-    @tool(effect="read", timeout=60)
+    @tool(effect="read", timeout=60, origins=_MAILS)
     def search_mail(
         text: Annotated[str, "words in subject or body"] = "",
         sender: Annotated[str, "address or name"] = "",
@@ -49,7 +58,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
             limit=limit,
         )
 
-    @tool(effect="read")
+    @tool(effect="read", origins=_MAIL)
     def read_mail(id: Id) -> Mail:
         """Read one mail by its id."""
         return mailbox.read(id)
@@ -58,7 +67,10 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         effect="send",
         # A connection, a greeting, a login and a mail may each take the whole timeout of the server.
         timeout=120,
+        # An attachment names the file that goes out, so it decides what the mail does.
         purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
+        receivers=("to", "cc"),
+        origins=_OURS,
         words=(
             *(
                 "send",
@@ -91,6 +103,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         effect="write",
         timeout=60,
         purpose={"id": "selects", "name": "directs", "folder": "directs"},
+        origins=_OURS,
         words=("save", "download", "store", "keep", "put", "extract"),
     )
     def save_attachment(id: Id, name: str, folder: str = ".") -> Annotated[str, "path"]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urljoin, urlsplit
 
 from bicameral.errors import ToolError
-from bicameral.tools import Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Origin, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Url
 
 from .._html import html_to_text, parse, title_of
 from .._text import decode, one_line
 from ._fetch import Answer, fetch
+from ._hosts import HostPattern
 from ._settings import WebSettings
 
 if TYPE_CHECKING:
@@ -49,13 +50,24 @@ def _build(settings: WebSettings, surroundings: Surroundings) -> list[Tool]:
     # Our own limit comes first, so that its message is the one that is seen. A URL is a message to its host, so it
     # directs an effect though nothing but reading is asked for.
     timeout = settings.timeout + 5
+    named = tuple(host for host in settings.hosts if HostPattern.parse(host).host != "*")
+    # A host that is listed by name may be in a private network, and so may whatever a proxy reaches.
+    readers = "user" if named or settings.proxy else "public"
+    fetching = tool(
+        effect="read",
+        timeout=timeout,
+        purpose={"url": "directs"},
+        outbound=True,
+        hosts=named if len(named) == len(settings.hosts) else (),
+        origins=Origin("third_party", readers),
+    )
 
-    @tool(effect="read", timeout=timeout, purpose={"url": "directs"})
+    @fetching
     async def fetch_page(url: Url) -> Page:
         """Fetch a web page as text with its links."""
         return page(await fetch(url, settings))
 
-    @tool(effect="read", timeout=timeout, purpose={"url": "directs"})
+    @fetching
     async def fetch_json(url: Url) -> Any:
         """Fetch JSON from a URL."""
         return _json(await fetch(url, settings))

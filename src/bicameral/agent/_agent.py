@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from bicameral.boundary import Extractor
-from bicameral.delta import Compiled, Delta, Mismatch, against_intent
+from bicameral.boundary import Executor, Extractor
+from bicameral.delta import Compiled, Delta, against_intent
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.intent import Echo, Intent
 from bicameral.models import Provider, Usage
-from bicameral.plans import Finding, Limits, Plan, Report, check, print_plan
-from bicameral.runs import Asker, Journal, Observer, Replayed, RunOutcome, replay, run_plan
-from bicameral.sessions import Ledger, Listener, ModelCall, Role
+from bicameral.plans import Finding, Limits, Plan, print_plan
+from bicameral.runs import Approver, Asker, Journal, Observer, Replayed, RunOutcome, replay, run_plan
+from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined, Role
 from bicameral.tools import Registry, Tool
 from bicameral.types import STR
 
+from ._checked import Checked, check_plan
+from ._planned import Planned
+from ._sync import SyncAgent
+
 if TYPE_CHECKING:
     from bicameral.config import Config
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A plan with everything that led to it; `source` is the plan as people read it."""
-
-    intent: Intent
-    plan: Plan
-    report: Report
-    mismatches: tuple[Mismatch, ...]
-    source: str
-    repairs: int
-    cached: bool
-    seconds: float
-    usage: Mapping[Role, Usage]
+    from bicameral.policy import Policy
 
 
 class Agent:
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
+    Every plan is held to the policies before it runs and every call while it runs: `policy`, or what the configuration
+    names, over the defaults. The two models are kept apart: one object cannot be both. `executor` fills blanks instead
+    of the quarantined model alone: a `ReadOnly` or a `Triple` around one.
+
     Example:
         >>> agent = Agent(tools=[grep, read_lines])
         >>> planned = await agent.plan("Which lines of mail.txt mention invoices?")
         >>> print(planned.source)
-        >>> outcome = await agent.run(planned)
+        >>> outcome = await agent.run(planned, approver=approver)
     """
 
     def __init__(
@@ -59,14 +48,16 @@ class Agent:
         *,
         config: Config | None = None,
         privileged: Provider | None = None,
-        quarantined: Provider | None = None,
+        quarantined: Provider | Quarantined | None = None,
+        executor: Executor | None = None,
+        policy: Policy | None = None,
         journal: Journal | None = None,
         cache: MutableMapping[str, str] | None = None,
         limits: Limits | None = None,
         now: Callable[[], datetime] = datetime.now,
         listener: Listener | None = None,
     ) -> None:
-        from bicameral.config import Config, open_cache, open_models, open_registry
+        from bicameral.config import Config, open_cache, open_models, open_policy, open_registry
 
         self.config = config or Config.defaults()
         if tools is None:
@@ -76,7 +67,8 @@ class Agent:
         if privileged is None or quarantined is None:
             own = open_models(self.config)
             privileged, quarantined = privileged or own.privileged, quarantined or own.quarantined
-        self._privileged, self._quarantined = privileged, quarantined
+        self._models = Chambers(privileged, Quarantined(quarantined))
+        self.policy = open_policy(self.config, self.registry) if policy is None else policy
         self._journal = journal
         self._now = now
         self.ledger = Ledger()
@@ -93,7 +85,7 @@ class Agent:
             timeout=timeout,
             repairs=self.config.limits.repairs,
         )
-        self._extractor = Extractor(quarantined, listener=self._heard, timeout=timeout)
+        self._executor = executor or Extractor(self._models.quarantined, listener=self._heard, timeout=timeout)
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Agent:
@@ -143,39 +135,46 @@ class Agent:
         compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
         return self._planned(intent, compiled, time.perf_counter() - started, before)
 
-    def check(self, plan: Plan, *, intent: Intent | None = None, places: Mapping[str, Place] | None = None) -> Report:
-        """What is wrong with a plan, what it would do, and what it could cost at worst."""
-        report = check(plan, self.registry, places=places, limits=self._limits)
-        if intent is None or not report.ok:
-            return report
+    def check(self, plan: Plan, *, intent: Intent | None = None, places: Mapping[str, Place] | None = None) -> Checked:
+        """What is wrong with a plan, what it would do and cost at worst, and what policy will say of each call."""
+        checked = check_plan(plan, self.registry, self.policy, limits=self._limits, places=places)
+        if intent is None or not checked.ok:
+            return checked
         apart = against_intent(plan, intent, self.registry)
         found = (Finding("error" if each.severe else "warning", each.code, each.message) for each in apart)
-        return replace(report, findings=(*report.findings, *found))
+        return replace(checked, report=replace(checked.report, findings=(*checked.report.findings, *found)))
 
     async def run(
         self,
         what: Plan | Planned | str,
         *,
         asker: Asker | None = None,
+        approver: Approver | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
     ) -> RunOutcome:
-        """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens."""
+        """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
+
+        Calls that policy does not allow on its own are put to the approver, exactly as they would be made; without one
+        the answer is no.
+        """
         if isinstance(what, str):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
         plan, intent = (what.plan, what.intent) if isinstance(what, Planned) else (what, None)
-        report = check(plan, self.registry, limits=self._limits)
-        if not report.ok:
-            first = report.errors[0]
+        checked = self.check(plan)
+        if not checked.ok:
+            first = checked.report.errors[0]
             raise PlanError(first.code, f"the plan does not pass the check: {first}")
         return await run_plan(
             plan,
             self.registry,
             journal=self._journal,
-            extractor=self._extractor,
+            extractor=self._executor,
             asker=asker,
             observer=observer,
             intent=intent,
+            policy=self.policy,
+            approver=approver,
         )
 
     async def replay(self, run: str) -> Replayed:
@@ -186,8 +185,8 @@ class Agent:
 
     async def aclose(self) -> None:
         """Free the models' memory and close the journal."""
-        await self._privileged.aclose()
-        await self._quarantined.aclose()
+        await self._models.privileged.aclose()
+        await self._models.quarantined.aclose()
         if self._journal is not None:
             self._journal.close()
 
@@ -198,10 +197,12 @@ class Agent:
         await self.aclose()
 
     def _planned(self, intent: Intent, compiled: Compiled, seconds: float, before: Mapping[Role, Usage]) -> Planned:
+        checked = self.check(compiled.plan, intent=intent)
         return Planned(
             intent,
             compiled.plan,
-            self.check(compiled.plan, intent=intent),
+            checked.report,
+            checked.proof,
             compiled.mismatches,
             print_plan(compiled.plan, self.registry),
             compiled.repairs,
@@ -218,66 +219,3 @@ class Agent:
 
 def _less(usage: Usage, before: Usage) -> Usage:
     return Usage(usage.prompt - before.prompt, usage.cached - before.cached, usage.output - before.output)
-
-
-class SyncAgent:
-    """An agent whose methods block. One event loop runs in a thread of its own, so it works in notebooks too."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def intent(self, request: str, **options: Any) -> Intent:
-        return _blocking(self._agent.intent(request, **options))
-
-    def plan(self, request: str | Intent, **options: Any) -> Planned:
-        return _blocking(self._agent.plan(request, **options))
-
-    def check(self, plan: Plan, **options: Any) -> Report:
-        return self._agent.check(plan, **options)
-
-    def run(self, what: Plan | Planned | str, **options: Any) -> RunOutcome:
-        return _blocking(self._agent.run(what, **options))
-
-    def replay(self, run: str) -> Replayed:
-        return _blocking(self._agent.replay(run))
-
-    def close(self) -> None:
-        _blocking(self._agent.aclose())
-
-    def __enter__(self) -> SyncAgent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-_loop: asyncio.AbstractEventLoop | None = None
-_starting = threading.Lock()
-
-
-def _blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the loop's thread and wait; Ctrl-C stops the coroutine and waits until it has written that."""
-    loop, running = _shared_loop(), list[asyncio.Task[Any]]()
-
-    async def kept() -> T:
-        running.extend(task for task in [asyncio.current_task()] if task is not None)
-        return await work
-
-    future = asyncio.run_coroutine_threadsafe(kept(), loop)
-    try:
-        return future.result()
-    except KeyboardInterrupt:
-        for task in running:
-            loop.call_soon_threadsafe(task.cancel)
-        with contextlib.suppress(Exception, asyncio.CancelledError):
-            future.result(timeout=10)
-        raise
-
-
-def _shared_loop() -> asyncio.AbstractEventLoop:
-    global _loop
-    with _starting:
-        if _loop is None or _loop.is_closed():
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="bicameral", daemon=True).start()
-        return _loop

@@ -1,0 +1,171 @@
+"""AgentDojo with plans in our language: what is solved, what the user is asked, and what an attacker reaches.
+
+    python -m benchmarks.agentdojo --executor oracle
+    python -m benchmarks.agentdojo --executor 0.5b --limit 30
+
+With the oracle the executor reads without mistakes for utility, and is the attacker himself for each pair of user and
+injection task. With a model the same plans run with it as executor, against the suite's own `important_instructions`.
+A careful user answers what is asked (`users.py`). A task counts as solved, and an attack as failed, only if it is so in
+every mode. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import chain, zip_longest
+from typing import Any, TypeVar
+
+from bicameral.decisions import Mode
+from bicameral.plans import Extract, walk
+
+from .adapter import plan_of, policy_of
+from .dojo import SUITES, suite_of
+from .judging import Benign, Verdict, benign, verdict_on
+from .models import Reading, reading_of
+
+Unit = tuple[str, str]
+"""A suite and one of its user tasks."""
+Done = TypeVar("Done")
+MODES: tuple[Mode, ...] = ("strict", "normal")
+
+
+def main() -> int:
+    arguments = _arguments()
+    started = time.perf_counter()
+    modes: tuple[Mode, ...] = MODES if arguments.mode == "both" else (arguments.mode,)
+    units = _units(arguments.suite or SUITES, arguments.limit, reading=arguments.executor != "oracle")
+    if arguments.executor == "oracle":
+        facts = _with_oracle(units, modes, arguments.jobs)
+    else:
+        facts = _with_model(units, modes, arguments.executor, arguments.injections)
+    facts |= {"policy_lines": _policy_lines(modes), "seconds": round(time.perf_counter() - started, 1)}
+    print(json.dumps({"executor": arguments.executor, "mode": arguments.mode, **facts}))
+    return 0
+
+
+def _with_oracle(units: Sequence[Unit], modes: Sequence[Mode], jobs: int) -> dict[str, Any]:
+    runs: list[Benign] = []
+    verdicts: list[Verdict] = []
+    for benigns, found in _each(partial(_oracle_unit, modes), units, jobs):
+        runs += benigns
+        verdicts += found
+        for each in benigns:
+            if each.questions:
+                _tell(f"{each.suite} {each.task} {each.mode} asks about {', then about '.join(each.questions)}")
+            if not each.solved:
+                _tell(f"{each.suite} {each.task} {each.mode} is not solved: {each.ended}")
+    for verdict in verdicts:
+        if attack := verdict.attack or verdict.careless:
+            who = f"falls in {verdict.mode} mode" if verdict.attack else "would fall if the user always said yes"
+            way = f"{attack.strategy}, tampering {attack.tampering}"
+            _tell(f"{verdict.suite} {verdict.user_task} {who}, to {verdict.injection_task}: {way}")
+    reached = [verdict for verdict in verdicts if verdict.attack]
+    careless = [verdict for verdict in verdicts if verdict.careless]
+    return {
+        **_benign_facts(runs, units),
+        "attacks": sum(not verdict.text_only for verdict in reached),
+        "cases": len(verdicts),
+        "text_only_attacks": sum(verdict.text_only for verdict in reached),
+        "attacks_if_always_yes": sum(not verdict.text_only for verdict in careless),
+        "runs": sum(verdict.tried for verdict in verdicts),
+    }
+
+
+def _benign_facts(runs: Sequence[Benign], units: Sequence[Unit]) -> dict[str, Any]:
+    unsolved = {(each.suite, each.task) for each in runs if not each.solved}
+    shares = {
+        f"asked_share_{mode}": round(sum(bool(each.questions) for each in runs if each.mode == mode) / len(units), 3)
+        for mode in dict.fromkeys(each.mode for each in runs)
+    }
+    return {
+        "utility": len(units) - len(unsolved),
+        "tasks": len(units),
+        **shares,
+        "questions_per_run_max": max((len(each.questions) for each in runs), default=0),
+    }
+
+
+def _oracle_unit(modes: Sequence[Mode], unit: Unit) -> tuple[list[Benign], list[Verdict]]:
+    suite, task = unit
+    injections = suite_of(suite).injection_tasks
+    verdicts = [verdict_on(suite, task, injection, modes) for injection in injections]
+    return [benign(suite, task, mode) for mode in modes], verdicts
+
+
+def _with_model(units: Sequence[Unit], modes: Sequence[Mode], name: str, injections: int) -> dict[str, Any]:
+    # The model is one per process and takes all cores.
+    readings: list[Reading] = []
+    for number, (suite, task) in enumerate(units):
+        reading = reading_of(name, suite, task, number, injections, modes[0])
+        readings.append(reading)
+        _tell(f"{number + 1} of {len(units)}: {suite} {task}: {reading}")
+    return {
+        **_benign_facts([reading.benign for reading in readings], units),
+        "attacks": sum(reading.attacks for reading in readings),
+        "cases": sum(reading.cases for reading in readings),
+        "attacks_if_always_yes": sum(reading.attacks_if_always_yes for reading in readings),
+        "utility_under_attack": sum(reading.solved_under_attack for reading in readings),
+        "extractions": sum(reading.extractions for reading in readings),
+    }
+
+
+def _policy_lines(modes: Sequence[Mode]) -> int:
+    """The lines of policy that were written by hand for any suite."""
+    policies = [policy_of(suite, mode) for suite in SUITES for mode in modes]
+    return sum(len(rule.text.splitlines()) for policy in policies for rule in policy.rules if not rule.default)
+
+
+def _units(suites: Iterable[str], limit: int | None, *, reading: bool) -> list[Unit]:
+    """The tasks in an order that takes from all suites in turn; for a model only those in which it has to read."""
+    by_suite = [[(suite, task) for task in suite_of(suite).user_tasks] for suite in suites]
+    mixed = [unit for unit in chain.from_iterable(zip_longest(*by_suite)) if unit is not None]
+    return [unit for unit in mixed if not reading or _reads(unit)][:limit]
+
+
+def _reads(unit: Unit) -> bool:
+    return any(isinstance(step, Extract) for _, step in walk(plan_of(*unit).steps))
+
+
+def _each(work: Callable[[Unit], Done], units: Sequence[Unit], jobs: int) -> Iterator[Done]:
+    if jobs == 1:
+        yield from _counted(map(work, units), len(units))
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from _counted(pool.map(work, units), len(units))
+
+
+def _counted(results: Iterable[Done], of: int) -> Iterator[Done]:
+    for number, result in enumerate(results, 1):
+        if number % 10 == 0 or number == of:
+            _tell(f"{number} of {of} tasks")
+        yield result
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.agentdojo", description=__doc__)
+    parser.add_argument("--executor", choices=("oracle", "0.5b", "1.5b"), default="oracle")
+    parser.add_argument(
+        "--mode",
+        choices=(*MODES, "both"),
+        default="both",
+        help="whether control flow counts (a model runs in one mode: strict, unless normal is named)",
+    )
+    parser.add_argument("--suite", action="append", choices=SUITES, help="only this suite (may be given again)")
+    parser.add_argument("--limit", type=int, help="only so many tasks, taken from the suites in turn")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (with the oracle)")
+    parser.add_argument("--injections", type=int, default=1, help="attacks on each task (with a model)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""One run, one verdict: whether a task is solved, and whether any way of attacking it succeeds.
+
+The verdicts are the suite's own (`utility`, `security` and their `_from_traces`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from bicameral.boundary import Executor
+from bicameral.decisions import Mode
+from bicameral.runs import Question
+
+from .adapter import PlanPipeline, Tamper, plan_of, policy_of
+from .answers import answers
+from .attacks import Goal, goal_of
+from .bait import baits
+from .dojo import InjectionTask, runtime_of, suite_of
+from .executors import Strategy, attacker, oracle, strategies
+from .tampering import tamper
+from .users import Careful, Careless
+from .worlds import environment, vectors
+
+TAMPERINGS = 3
+BARE_VALUES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One way to attack a pair: what stands at the injection vectors, what is tampered with, what the executor says."""
+
+    injections: tuple[tuple[str, str], ...]
+    strategy: Strategy
+    tampering: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Benign:
+    """A run that nobody attacks: whether it solved its task, and what each question to the user was about."""
+
+    suite: str
+    task: str
+    mode: Mode | None
+    solved: bool
+    questions: tuple[str, ...]
+    ended: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A pair of user task and injection task: the first attack that succeeded, in which mode, and how many were tried.
+
+    `careless` is the first that would have succeeded if the user always said yes, which is the same in all modes.
+    """
+
+    suite: str
+    user_task: str
+    injection_task: str
+    mode: Mode | None
+    text_only: bool
+    attack: Attack | None
+    careless: Attack | None
+    tried: int
+
+
+def benign(suite: str, task: str, mode: Mode | None, extractor: Executor | None = None) -> Benign:
+    """Run a task's oracle plan without an attack; without a mode there is no policy, and nobody is asked."""
+    users: list[Careful] = []
+
+    def user(world: Any) -> Careful:
+        users.append(Careful(suite, task, world))
+        return users[-1]
+
+    reader = extractor or oracle(answers(suite).get(task, ()))
+    policy = policy_of(suite, mode) if mode else None
+    pipeline = PlanPipeline(suite, plan_of(suite, task), reader, policy=policy, asked=user)
+    solved, _ = suite_of(suite).run_task_with_pipeline(
+        pipeline, suite_of(suite).user_tasks[task], None, {}, environment=environment(suite, {})
+    )
+    questions = tuple(_about(question) for each in users for question in each.questions)
+    refused = "; ".join(f"no to {call.tool} {dict(call.arguments)}" for each in users for call in each.refused)
+    return Benign(suite, task, mode, solved, questions, refused or type(pipeline.outcome).__name__)
+
+
+def _about(question: Question) -> str:
+    """What a question is about, in short."""
+    found = (f"{call.tool} ({', '.join(call.rules)})" for call in question.calls)
+    return "; ".join(dict.fromkeys(found))
+
+
+def verdict_on(suite: str, task: str, injection: str, modes: Sequence[Mode] = ()) -> Verdict:
+    """Try the attacks on a pair, one after another, until one succeeds with a careful user in one of the modes.
+
+    Without a mode there is no policy, and no user.
+    """
+    goal = _goal(suite, injection)
+    careless: Attack | None = None
+    tried = 0
+    for attack in attacks_on(suite, task, injection):
+        tried += 1
+        # A no ends the run, so a careful user lets only a part of that happen which a careless one does: what fails
+        # with the careless one need not be tried with him.
+        if not succeeds(suite, task, injection, attack, modes[-1] if modes else None, careful=False):
+            continue
+        careless = careless or attack
+        for mode in modes or (None,):
+            if mode is None or succeeds(suite, task, injection, attack, mode):
+                return Verdict(suite, task, injection, mode, goal.text_only, attack, careless, tried)
+    return Verdict(suite, task, injection, None, goal.text_only, None, careless, tried)
+
+
+@cache
+def _beside(suite: str, injection: str) -> tuple[tuple[str, str], ...]:
+    """The goal's text at each vector, after what stood there: an attacker wants the run to get past his text."""
+    text = suite_of(suite).injection_tasks[injection].GOAL
+    return tuple((name, f"{harmless}\n{text}".strip()) for name, harmless in vectors(suite).items())
+
+
+@cache
+def _goal(suite: str, injection: str) -> Goal:
+    world = environment(suite, dict(_beside(suite, injection)))
+    return goal_of(suite, suite_of(suite).injection_tasks[injection], world)
+
+
+def attacks_on(suite: str, task: str, injection: str) -> Iterator[Attack]:
+    """The attacks on a pair: lies in the plan's blanks, tampered items, and bare values at the injection vectors."""
+    beside, goal = _beside(suite, injection), _goal(suite, injection)
+    yield from (Attack(beside, way) for way in strategies(plan_of(suite, task)))
+    for rank in range(TAMPERINGS):
+        yield Attack(beside, Strategy(rank), rank)
+    for value in list(dict.fromkeys(str(bait.value) for bait in baits(goal)))[:BARE_VALUES]:
+        yield Attack(tuple((name, value) for name in vectors(suite)), Strategy())
+
+
+def succeeds(
+    suite: str, task: str, injection: str, attack: Attack, mode: Mode | None = None, *, careful: bool = True
+) -> bool:
+    """Whether an attack reaches its goal, by the suite's own judgement; without a mode there is no policy."""
+    injection_task, goal = suite_of(suite).injection_tasks[injection], _goal(suite, injection)
+    altered: Tamper | None = None
+    if attack.tampering is not None:
+        altered = tamper(suite, goal, injection_task.GOAL, attack.tampering)
+    executor = attacker(goal, attack.strategy, answers(suite).get(task, ()))
+
+    def user(world: Any) -> Careful | Careless:
+        return Careful(suite, task, world) if careful else Careless()
+
+    policy = policy_of(suite, mode) if mode else None
+    pipeline = PlanPipeline(suite, plan_of(suite, task), executor, altered, policy, user)
+    before, after = run(suite, task, dict(attack.injections), pipeline)
+    return is_reached(injection_task, pipeline, before, after)
+
+
+def is_reached(injection_task: InjectionTask, pipeline: PlanPipeline, before: Any, after: Any) -> bool:
+    # One of the tasks prints what it misses.
+    with contextlib.redirect_stdout(io.StringIO()):
+        reached = injection_task.security_from_traces(pipeline.answer, before, after, pipeline.calls)
+        return bool(injection_task.security(pipeline.answer, before, after) if reached is None else reached)
+
+
+def run(suite: str, task: str, injections: Mapping[str, str], pipeline: PlanPipeline) -> tuple[Any, Any]:
+    user_task = suite_of(suite).user_tasks[task]
+    before = user_task.init_environment(environment(suite, injections))
+    world = user_task.init_environment(environment(suite, injections))
+    *_, after, _messages, _extra = pipeline.query(user_task.PROMPT, runtime_of(suite), world)
+    return before, after

@@ -1,0 +1,13 @@
+"""The agent: say it, see the plan, have it checked and proved, run it.
+
+A request or a plan comes in; out come a `Planned` (intent, plan, report, proof) and, when it runs, how the run ended.
+`Agent` puts the other rooms together and decides nothing itself. `check_plan` is the one check that stands before every
+run, also for those who have no agent.
+"""
+
+from ._agent import Agent
+from ._checked import Checked, check_plan
+from ._planned import Planned
+from ._sync import SyncAgent
+
+__all__ = ["Agent", "Checked", "Planned", "SyncAgent", "check_plan"]

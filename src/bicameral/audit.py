@@ -1,0 +1,204 @@
+"""The audit: do these tools together hold private data, read what strangers wrote, and reach others?
+
+Any two of these are harmless. All three are how private data is stolen: a stranger's text says what to take and where
+to send it. The audit counts them over a registry and, where all three are there, tries every way out: it puts the
+worst calls to the policies in force, and says which of them stops each. A way out that nothing holds fails the audit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Decide, Mode
+from bicameral.labels import TRUSTED_USER, Label, Source
+from bicameral.tools import Purpose, Registry, Tool
+from bicameral.types import NullType
+
+Leg = Literal["private", "untrusted", "outbound"]
+LEGS: tuple[Leg, ...] = get_args(Leg)
+
+_STRANGER = Label({Source("third_party", "a stranger")})
+_PRIVATE = Label({Source("system", "a private value")}, {"user"})
+_SERVICE = Label({Source("system", "a service")})
+_SOMEBODY = frozenset({"somebody@example.com"})
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One kind of call that must not pass: what it would do, through which arguments, and what stops it."""
+
+    what: str
+    arguments: tuple[str, ...]
+    stopped_by: tuple[str, ...] | None
+    """The policies that stop it; None if it passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class WayOut:
+    """A tool that reaches others, and whether something holds it."""
+
+    tool: str
+    declared: bool
+    hosts: tuple[str, ...]
+    trials: tuple[Trial, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether strangers cannot use it: it can reach only hosts that the user named, or policies stop every trial.
+
+        No rule sees inside a call, so a tool that does not say what it does may read and send in one.
+        """
+        if not self.declared:
+            return False
+        return bool(self.hosts) or all(trial.stopped_by is not None for trial in self.trials)
+
+    def why(self) -> Iterator[str]:
+        """What holds it, or what does not, in plain words."""
+        if not self.declared:
+            yield "it declares nothing, so one call may read private data and send it"
+            return
+        if self.hosts:
+            yield f"it reaches only {', '.join(self.hosts)}"
+        for trial in self.trials:
+            through = f" ({', '.join(trial.arguments)})" if trial.arguments else ""
+            if trial.stopped_by is None:
+                yield f"nothing stops a call in which {trial.what}{through}"
+            else:
+                yield f"a call in which {trial.what}{through} is stopped by {', '.join(trial.stopped_by)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was found: which tools bring each leg, and every way out."""
+
+    legs: dict[Leg, tuple[str, ...]]
+    ways_out: tuple[WayOut, ...]
+    undeclared: tuple[str, ...]
+    fingerprint: str
+    """The registry that this is about: another one needs another audit."""
+
+    @property
+    def count(self) -> int:
+        return sum(1 for tools in self.legs.values() if tools)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the three legs are not all there, or every way out is held."""
+        return self.count < len(LEGS) or all(way.held for way in self.ways_out)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence."""
+        if self.count < len(LEGS):
+            lacking = ", ".join(leg for leg in LEGS if not self.legs[leg])
+            return f"{self.count} of 3 legs: without {lacking} nothing can be stolen by a stranger's text"
+        loose = [way.tool for way in self.ways_out if not way.held]
+        if loose:
+            return f"all 3 legs, and nothing holds {', '.join(loose)}"
+        return "all 3 legs, and every way out is held"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "verdict": self.verdict,
+            "count": self.count,
+            "legs": {leg: list(tools) for leg, tools in self.legs.items()},
+            "ways_out": [
+                {"tool": way.tool, "held": way.held, "hosts": list(way.hosts), "why": list(way.why())}
+                for way in self.ways_out
+            ],
+            "undeclared": list(self.undeclared),
+            "registry": self.fingerprint,
+        }
+
+
+def audit(registry: Registry, decide: Decide | None, *, mode: Mode = "strict") -> Audit:
+    """Count the three legs over a registry, and try every way out. `decide` is None where no policy is in force.
+
+    Example:
+        >>> audit(registry, Policy.load(registry=registry).decide).verdict
+        'all 3 legs, and every way out is held'
+    """
+    tools = list(registry)
+    legs: dict[Leg, tuple[str, ...]] = {
+        "private": _names(tool for tool in tools if brings(tool, "private")),
+        "untrusted": _names(tool for tool in tools if brings(tool, "untrusted")),
+        "outbound": _names(tool for tool in tools if tool.outbound),
+    }
+    ways = tuple(
+        WayOut(tool.name, tool.declared, tool.hosts, tuple(_trials(tool, decide, mode)))
+        for tool in tools
+        if tool.outbound
+    )
+    return Audit(legs, ways, _names(tool for tool in tools if not tool.declared), registry.fingerprint)
+
+
+def brings(tool: Tool, leg: Literal["private", "untrusted"]) -> bool:
+    """Whether a result of this tool may hold what is not for everyone, or what strangers wrote."""
+    if isinstance(tool.result, NullType):
+        return False
+    if not tool.declared or "" not in tool.origins:
+        # What is computed from its arguments alone brings in nothing new.
+        return not (tool.declared and tool.effect == "pure" and not tool.origins)
+    if leg == "private":
+        return any(origin.readers != "public" for origin in tool.origins.values())
+    return any(origin.trust == "third_party" for origin in tool.origins.values())
+
+
+def _names(tools: Iterable[Tool]) -> tuple[str, ...]:
+    return tuple(sorted(tool.name for tool in tools))
+
+
+def _trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Trial]:
+    """The calls that must not pass. All but what each is about is as harmless as it can be."""
+    directs, carries = _for(tool, "directs"), _for(tool, "carries")
+    # To ask somebody a question is to tell him the question, and what a sending tool selects by itself it sends unseen.
+    leaves = (*carries, *_for(tool, "selects"))
+    trials: list[tuple[str, tuple[str, ...], Label, Label]] = [
+        ("a stranger says where it goes", directs, _STRANGER, TRUSTED_USER),
+        ("something private goes to others", leaves, _PRIVATE, _SERVICE),
+        ("a stranger's text goes out in your name", carries, _STRANGER, TRUSTED_USER),
+    ]
+    for what, names, label, others in trials:
+        # One by one: a single argument that nothing holds is enough for a thief.
+        stopped = {name: _stopped(_call(tool, name, label, others, TRUSTED_USER, mode), decide) for name in names}
+        loose = tuple(name for name, rules in stopped.items() if rules is None)
+        if loose:
+            yield Trial(what, loose, None)
+        elif names:
+            yield Trial(what, names, tuple(dict.fromkeys(rule for rules in stopped.values() for rule in rules or ())))
+    if mode == "strict":
+        call = _call(tool, "", TRUSTED_USER, TRUSTED_USER, _STRANGER, mode)
+        yield Trial("a stranger decides whether it is made", (), _stopped(call, decide))
+
+
+def _for(tool: Tool, purpose: Purpose) -> tuple[str, ...]:
+    return tuple(argument.name for argument in tool.arguments if argument.purpose == purpose)
+
+
+def _call(tool: Tool, name: str, label: Label, others: Label, control: Label, mode: Mode) -> CallFacts:
+    return CallFacts(
+        tool=tool.name,
+        toolbox=tool.toolbox,
+        effect=tool.effect,
+        outbound=tool.outbound,
+        declared=tool.declared,
+        arguments=tuple(
+            ArgumentFacts(
+                argument.name,
+                argument.purpose,
+                label if argument.name == name else others,
+                principals=_SOMEBODY if argument.name in tool.receivers else frozenset(),
+            )
+            for argument in tool.arguments
+        ),
+        pc=control,
+        mode=mode,
+    )
+
+
+def _stopped(call: CallFacts, decide: Decide | None) -> tuple[str, ...] | None:
+    decision = Allowed() if decide is None else decide(call)
+    return None if isinstance(decision, Allowed) else decision.rules or ("the policies",)

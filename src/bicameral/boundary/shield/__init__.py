@@ -1,0 +1,11 @@
+"""The shield: deterministic screens over untrusted text. It marks and alerts; it is never the only gate.
+
+A text comes in; out come marks with their places (invisible and confusable characters, encoded text, hidden HTML,
+phrases that speak to a model) and a score. Nothing is refused or changed because of it: what an injected text can do is
+bounded by types, labels and policy, whether it was noticed or not. Every screen takes time linear in the text.
+"""
+
+from ._marks import ALERT, Mark, MarkKind, Screening
+from ._screen import screen
+
+__all__ = ["ALERT", "Mark", "MarkKind", "Screening", "screen"]

@@ -1,0 +1,39 @@
+"""`bicameral audit`: private data, untrusted content, ways out; and what holds each way out."""
+
+from __future__ import annotations
+
+import click
+
+from .._exits import FAILED, OK
+from .._options import Common, common
+
+_LEGS = {"private": "private data", "untrusted": "untrusted content", "outbound": "ways out"}
+
+
+@click.command(short_help="Whether a stranger's text could steal private data with these tools.")
+@click.option("--no-policy", "unruled", is_flag=True, help="Judge the tools alone, as if no policy was in force.")
+@common
+def command(chosen: Common, unruled: bool) -> int:
+    """Count the tools that bring private data, untrusted content and ways out, and say what holds each way out.
+
+    Ends with exit code 1 if all three are there and nothing holds one of the ways out.
+    """
+    from bicameral.audit import audit
+    from bicameral.config import open_policy, open_registry
+
+    config = chosen.config()
+    registry = open_registry(config)
+    policy = open_policy(config, registry)
+    found = audit(registry, None if unruled else policy.decide, mode=policy.mode)
+    out = chosen.out
+    for leg, tools in found.legs.items():
+        out.show(f"{_LEGS[leg]}: {', '.join(tools) or 'none'}")
+    for way in found.ways_out:
+        out.show(f"\n{way.tool}  [{'held' if way.held else 'NOT HELD'}]")
+        for reason in way.why():
+            out.show(f"  {reason}")
+    if found.undeclared:
+        out.show(f"\nnothing is declared by: {', '.join(found.undeclared)}")
+    out.show(f"\n{found.verdict}")
+    out.object(found.to_json())
+    return OK if found.ok else FAILED

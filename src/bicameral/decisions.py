@@ -1,0 +1,112 @@
+"""What is decided about a call, and on which facts.
+
+Plans (the proof before a run), runs (every call) and policy speak of decisions in these words. A decision is a value:
+`Allowed`, `Denied` with the reason, or `Ask` with the question that a person must answer first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from bicameral.labels import PUBLIC, Label, Readers, Source
+
+Mode = Literal["strict", "normal"]
+"""Whether control flow counts. `normal` is the weaker one: what is decided by untrusted data is not held against it."""
+
+Effect = Literal["pure", "read", "write", "send", "irreversible"]
+Purpose = Literal["selects", "directs", "carries"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentFacts:
+    """What is known about one argument of a call.
+
+    `label` is the join of everything in its value. `bounded` says that it cannot hold free text. `principals` are the
+    texts in its value, any of which may name somebody; None before the run where the value is not a literal.
+    """
+
+    name: str
+    purpose: Purpose
+    label: Label
+    bounded: bool = False
+    principals: frozenset[str] | None = None
+
+    @property
+    def trusted(self) -> bool:
+        return self.label.trusted
+
+    @property
+    def sources(self) -> frozenset[Source]:
+        return self.label.sources
+
+    @property
+    def readers(self) -> Readers:
+        return self.label.readers
+
+    @property
+    def public(self) -> bool:
+        return self.label.readers is PUBLIC
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is known about a call: the tool, the arguments that are given, and the control flow (`pc`) that leads to it.
+
+    `step` is the path of the step in the plan. A tool that nobody knows has `known` False, and nothing else counts.
+    """
+
+    tool: str
+    toolbox: str
+    effect: Effect
+    outbound: bool
+    declared: bool
+    arguments: tuple[ArgumentFacts, ...]
+    pc: Label
+    mode: Mode
+    step: str = ""
+    known: bool = True
+
+    @property
+    def pc_trusted(self) -> bool:
+        return self.pc.trusted
+
+    @property
+    def changes(self) -> bool:
+        """Whether the world is different after the call."""
+        return self.effect in ("write", "send", "irreversible")
+
+    @property
+    def consequential(self) -> bool:
+        """Whether the call changes the world or tells anything to anybody."""
+        return self.outbound or self.changes
+
+    def of(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:
+        """The arguments with this purpose."""
+        return tuple(argument for argument in self.arguments if argument.purpose == purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The call may be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The call must not be made; `rules` name what forbids it."""
+
+    reason: str
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person must say yes first; `rules` name what asks."""
+
+    question: str
+    rules: tuple[str, ...] = ()
+
+
+Decision = Allowed | Denied | Ask
+Decide = Callable[[CallFacts], Decision]

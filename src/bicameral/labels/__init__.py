@@ -1,0 +1,56 @@
+"""Labels: where a value came from, and who may see it.
+
+A `Label` holds the sources of a value and its readers; joining two takes all sources of both and only the readers of
+both, so nothing that is made of a value can shed what the value carries. A `Shade` is the labels of a structured value,
+part by part. Both are made by the runtime and by tool declarations alone, are frozen, and cross into JSON and back
+without loss. This room knows nothing else of the house.
+"""
+
+from bicameral.errors import LabelError
+
+from ._json import shade_from_json, shade_to_json
+from ._label import (
+    NOTHING,
+    PUBLIC,
+    TRUSTED_USER,
+    TRUSTS,
+    UNKNOWN,
+    USER,
+    Label,
+    Public,
+    Readers,
+    Source,
+    Trust,
+    join,
+    join_all,
+)
+from ._order import covers
+from ._shade import EitherShade, ListShade, RecordShade, Shade, as_list, as_record, join_shades, tainted
+
+__all__ = [
+    "NOTHING",
+    "PUBLIC",
+    "TRUSTED_USER",
+    "TRUSTS",
+    "UNKNOWN",
+    "USER",
+    "EitherShade",
+    "Label",
+    "LabelError",
+    "ListShade",
+    "Public",
+    "Readers",
+    "RecordShade",
+    "Shade",
+    "Source",
+    "Trust",
+    "as_list",
+    "as_record",
+    "covers",
+    "join",
+    "join_all",
+    "join_shades",
+    "shade_from_json",
+    "shade_to_json",
+    "tainted",
+]

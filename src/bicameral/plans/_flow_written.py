@@ -1,0 +1,144 @@
+"""What a plan writes somewhere and reads again: a file keeps the labels of all that was written into it.
+
+A tool declares where its result comes from, and a folder may be the user's own; but what the plan itself has put there
+is no more the user's than before. So the name that something was written to has a shade of its own beside those of the
+variables, under a key that no variable can have, and whatever names it later takes that on. Before a run a name that is
+no literal may be any: what is written there may be found anywhere, and what is read there may be all that was written.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from bicameral.labels import NOTHING, Label, Shade, join, join_all, tainted
+from bicameral.tools import Argument, Tool
+from bicameral.types import AnyType, ListType, OptionalType, StrType, Type
+
+from ._flow_calls import ShadeEnv
+
+_ADDRESS = re.compile(r"[^@/\\\s]+@[^@/\\\s]+")
+_ANYWHERE = ":"
+"""Where everything is that was written to a name which is not known; it is there as soon as anything was written."""
+
+
+def found_again(
+    tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], env: ShadeEnv
+) -> tuple[Mapping[str, Shade], Label]:
+    """The shades of a call's arguments as it is judged, and the label of all that it names and was written before.
+
+    What goes out, or is read, with the name of a file is what the file holds. To write to it again is not.
+    """
+    if _ANYWHERE not in env or tool.effect == "pure":
+        return shades, NOTHING
+    held = {name: _held(tool, name, values, env) for name in shades}
+    found = join_all(held.values())
+    if found is NOTHING or (tool.changes and not tool.outbound):
+        return shades, found
+
+    def judged(name: str, shade: Shade) -> Shade:
+        argument = tool.argument(name)
+        carries = tool.outbound and argument is not None and argument.purpose == "carries"
+        return tainted(shade, found if carries else held[name])
+
+    return {name: judged(name, shade) for name, shade in shades.items()}, found
+
+
+def written(
+    tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], found: Label, pc: Label, env: ShadeEnv
+) -> dict[str, Shade]:
+    """What has changed about the names that things were written to, after a call that may have written something."""
+    if tool.effect != "write":
+        return {}
+    label = join_all((pc, found, *(shade.flat for shade in shades.values())))
+    changed: dict[str, Shade] = {_ANYWHERE: env.get(_ANYWHERE, NOTHING)}
+    for name in shades:
+        if _may_name(tool.argument(name), tool) and not _carries(tool.argument(name)):
+            for key in _keys(values, name):
+                known = changed.get(key, env.get(key, NOTHING))
+                changed[key] = join(known.flat, label)
+    return changed
+
+
+def variables_of(env: ShadeEnv) -> dict[str, Shade]:
+    """The shades of variables alone."""
+    return {name: shade for name, shade in env.items() if not name.startswith(_ANYWHERE)}
+
+
+def _keys(values: Mapping[str, Any], name: str) -> Iterator[str]:
+    if name not in values:
+        yield _ANYWHERE
+        return
+    for text in _texts(values[name]):
+        yield _ANYWHERE + _plain(text)
+
+
+def _held(tool: Tool, name: str, values: Mapping[str, Any], env: ShadeEnv) -> Label:
+    if not _may_name(tool.argument(name), tool):
+        return NOTHING
+    if name not in values:
+        return join_all(shade.flat for key, shade in env.items() if key.startswith(_ANYWHERE))
+    # Somebody's address is no place where things are kept.
+    people = name in tool.receivers
+    named = [_plain(text) for text in _texts(values[name]) if not (people and _ADDRESS.fullmatch(text))]
+    if not named:
+        return NOTHING
+    held = (
+        shade.flat
+        for key, shade in env.items()
+        if key.startswith(_ANYWHERE) and (key == _ANYWHERE or any(_same_place(key[1:], each) for each in named))
+    )
+    return join_all(held)
+
+
+def _same_place(path: str, named: str) -> bool:
+    """Whether a name may mean a path, or a folder around it. One of them may be given from further out."""
+    if path == named or named in (".", "/") or path.startswith(named.rstrip("/") + "/"):
+        return True
+    return path.endswith("/" + named) or named.endswith("/" + path) or f"/{named}/" in path
+
+
+def _plain(text: str) -> str:
+    return posixpath.normpath(text.strip().replace("\\", "/")).casefold()
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list() | tuple():
+            yield from (each for each in cast("list[object]", value) if isinstance(each, str))
+        case _:
+            return
+
+
+def _carries(argument: Argument | None) -> bool:
+    return argument is None or argument.purpose == "carries"
+
+
+def _may_name(argument: Argument | None, tool: Tool) -> bool:
+    """Whether an argument can say where something is. Content cannot, unless it is a list of such names; nor can an
+    argument that is declared to say only who receives a call.
+    """
+    if argument is None:
+        return False
+    directing = {each.name for each in tool.arguments if each.purpose == "directs"}
+    if argument.name in tool.receivers and directing - set(tool.receivers):
+        return False
+    return _names_by_type(argument.type, alone=argument.purpose != "carries")
+
+
+def _names_by_type(type_: Type, *, alone: bool) -> bool:
+    match type_:
+        case OptionalType(item=item):
+            return _names_by_type(item, alone=alone)
+        case ListType(item=item):
+            return _names_by_type(item, alone=True)
+        case StrType(format=kind):
+            return kind == "path" or (alone and kind is None)
+        case AnyType():
+            return alone
+        case _:
+            return False

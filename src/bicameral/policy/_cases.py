@@ -1,0 +1,190 @@
+"""Cases: what policies must say of calls, in a file that `bicameral policy test` tries.
+
+    [[case]]
+    name = "a stranger names the recipient"
+    tool = "send_mail"
+    expect = "ask"
+    policies = ["directed-by-strangers"]
+
+    [case.arguments.to]
+    sources = [{ trust = "third_party", tool = "search_mail", part = "[].body" }]
+    names = ["eve@example.com"]
+
+An argument of which nothing is said came from the user. The same may be written as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Mode
+from bicameral.errors import Place, PolicyError, nearest
+from bicameral.labels import PUBLIC, TRUSTED_USER, Label, Source, Trust
+from bicameral.tools import Registry, Tool
+
+from ._policy import Policy
+from ._texts import read
+
+Expected = Literal["allowed", "denied", "ask"]
+_Texts = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Source(_Part):
+    trust: Trust
+    tool: str
+    part: str = ""
+    step: str = ""
+
+
+class _Labelled(_Part):
+    """Where something came from (left out: the user) and who may read it (left out: everyone)."""
+
+    sources: Annotated[tuple[_Source, ...], Field(strict=False)] | None = None
+    readers: Literal["public"] | _Texts = "public"
+
+    @property
+    def label(self) -> Label:
+        sources = TRUSTED_USER.sources
+        if self.sources is not None:
+            sources = frozenset(Source(each.trust, each.tool, each.part, each.step) for each in self.sources)
+        return Label(sources, PUBLIC if self.readers == "public" else frozenset(self.readers))
+
+
+class _Argument(_Labelled):
+    names: _Texts = ()
+    """The people and accounts that the value names."""
+    bounded: bool = False
+    """Whether the value cannot hold free text."""
+
+
+class Case(_Part):
+    """A call, and what must be said of it. `policies`, if given, are exactly those that stop it."""
+
+    name: str
+    tool: str
+    expect: Expected
+    policies: _Texts | None = None
+    mode: Mode = "strict"
+    arguments: dict[str, _Argument] = Field(default_factory=dict[str, _Argument])
+    control: _Labelled = _Labelled()
+    """What decided that the call is made."""
+
+
+class _CaseFile(_Part):
+    case: Annotated[tuple[Case, ...], Field(strict=False, min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the policies said of a case."""
+
+    case: Case
+    decision: Decision
+
+    @property
+    def said(self) -> Expected:
+        match self.decision:
+            case Allowed():
+                return "allowed"
+            case Denied():
+                return "denied"
+            case _:
+                return "ask"
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        return () if isinstance(self.decision, Allowed) else self.decision.rules
+
+    @property
+    def why(self) -> str:
+        match self.decision:
+            case Allowed():
+                return ""
+            case Denied(reason=reason):
+                return reason
+            case asked:
+                return asked.question
+
+    @property
+    def ok(self) -> bool:
+        wanted = self.case.policies
+        return self.said == self.case.expect and (wanted is None or set(wanted) == set(self.policies))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.case.name,
+            "ok": self.ok,
+            "expected": self.case.expect,
+            "said": self.said,
+            "policies": list(self.policies),
+            **({"why": self.why} if self.why else {}),
+        }
+
+
+def read_cases(file: Path) -> tuple[Case, ...]:
+    """The cases of a file: JSON if its name ends so, and TOML otherwise."""
+    text, place = read(file), Place(file=str(file))
+    try:
+        content: Any = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PolicyError(
+            "policy.bad-cases", f"this is neither TOML nor JSON: {error}", place=place, expected="a table [[case]]"
+        ) from None
+    try:
+        return _CaseFile.model_validate(content).case
+    except ValidationError as error:
+        raise _mistake(error, place) from None
+
+
+def try_case(case: Case, policy: Policy, registry: Registry) -> Outcome:
+    """What the policies say of a case; the facts about the tool are those of its declaration."""
+    tool = registry.get(case.tool)
+    if tool is None:
+        raise PolicyError(
+            "policy.bad-cases",
+            f"the case {case.name!r} calls {case.tool!r}, which is not there",
+            nearest=nearest(case.tool, registry.names),
+            fix="`bicameral tools list` shows what there is.",
+        )
+    arguments = tuple(_argument(case, name, given, tool) for name, given in case.arguments.items())
+    facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
+    return Outcome(case, policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode)))
+
+
+def _argument(case: Case, name: str, given: _Argument, tool: Tool) -> ArgumentFacts:
+    declared = tool.argument(name)
+    if declared is None:
+        raise PolicyError(
+            "policy.bad-cases",
+            f"the case {case.name!r} gives {tool.name!r} an argument {name!r}, which it does not have",
+            nearest=nearest(name, [each.name for each in tool.arguments]),
+            expected=tool.signature,
+        )
+    return ArgumentFacts(name, declared.purpose, given.label, given.bounded, frozenset(given.names))
+
+
+def _mistake(error: ValidationError, place: Place) -> PolicyError:
+    """The first thing wrong, with the case it is in."""
+    found = error.errors(include_url=False, include_context=False)[0]
+    path = ".".join(str(part) for part in found["loc"])
+    keys = [part for part in found["loc"] if isinstance(part, str)]
+    known = {"case": Case, "arguments": _Argument, "sources": _Source, "control": _Labelled}
+    around = next((known[key] for key in reversed(keys[:-1]) if key in known), _CaseFile)
+    unknown = found["type"] == "extra_forbidden"
+    return PolicyError(
+        "policy.bad-cases",
+        f"there is no {path!r}" if unknown else f"{path!r} is wrong" if path else "this is no file of cases",
+        place=place,
+        expected=found["msg"].removeprefix("Input should be ") if not unknown else ", ".join(around.model_fields),
+        nearest=nearest(keys[-1], around.model_fields) if unknown and keys else None,
+    )

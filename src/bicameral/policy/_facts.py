@@ -1,0 +1,287 @@
+"""From the facts about a call to what Cedar is asked: one entity for the call, and a context with whom it names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, get_args
+
+from bicameral.decisions import CallFacts, Effect, Purpose
+from bicameral.labels import NOTHING, PUBLIC, USER, Label, Source
+from bicameral.tools import Registry, Tool, principals
+from bicameral.types import ListType, OptionalType, Type
+
+from ._reads import TAGS, Reads
+
+_EFFECTS, _PURPOSES, _MODES = frozenset(get_args(Effect)), frozenset(get_args(Purpose)), ("strict", "normal")
+_ADDRESS = re.compile(r"[^@\s,;:<>()\[\]\"\\]+@([\w.-]+)")
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One argument, as far as policies can tell before its value names anybody."""
+
+    name: str
+    purpose: Purpose
+    label: Label
+    bounded: bool
+
+    @property
+    def strangers_text(self) -> bool:
+        return not (self.bounded or self.label.trusted)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Everything that is known of a call but whom it names. Equal situations are one entity for Cedar.
+
+    A tool of which nothing was declared is taken for the worst: each argument directs it, and each may leave with it.
+    `addressing` are the arguments that name those who receive it, also such as are left out: then whoever wrote the
+    plan leaves it to the tool who receives it, and `by_default` are those whom the tool names.
+    """
+
+    tool: str
+    toolbox: str
+    effect: str
+    outbound: bool
+    declared: bool
+    strict: bool
+    control: Label
+    arguments: tuple[Known, ...]
+    addressing: frozenset[str]
+    by_default: frozenset[str] = frozenset()
+
+    @property
+    def changes(self) -> bool:
+        return self.effect in ("write", "send", "irreversible")
+
+    @property
+    def acts(self) -> bool:
+        return self.outbound or self.changes
+
+    @property
+    def directing(self) -> tuple[Known, ...]:
+        return tuple(each for each in self.arguments if each.purpose == "directs" or not self.declared)
+
+    @property
+    def addresses(self) -> tuple[Known, ...]:
+        given = tuple(each for each in self.arguments if each.name in self.addressing)
+        left_out = self.addressing.difference(each.name for each in given)
+        return (*given, *(Known(name, "directs", NOTHING, bounded=False) for name in sorted(left_out)))
+
+    @property
+    def carrying(self) -> tuple[Known, ...]:
+        return tuple(each for each in self.arguments if each.purpose == "carries")
+
+    @property
+    def leaving(self) -> tuple[Known, ...]:
+        """What others get to see: content, and, of a tool that only asks them something, the question."""
+        asked = not self.changes
+        return tuple(
+            each
+            for each in self.arguments
+            if not self.declared or each.purpose == "carries" or (asked and each.purpose == "selects")
+        )
+
+
+_Texts = tuple[str, str, str, str]
+_Flags = tuple[bool, bool, bool]
+_Arguments = tuple[tuple[str, Purpose, Label, bool], ...]
+
+
+def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments]:
+    """The facts but whom the call names, as quickly as they can be compared."""
+    arguments: _Arguments = tuple([(each.name, each.purpose, each.label, each.bounded) for each in facts.arguments])
+    return (
+        (facts.tool, facts.toolbox, facts.effect, facts.mode),
+        (facts.outbound, facts.declared, facts.known),
+        facts.pc,
+        arguments,
+    )
+
+
+def situation(
+    texts: _Texts, flags: _Flags, control: Label, arguments: _Arguments, *, registry: Registry | None
+) -> Situation:
+    """What policies are told of an outlined call; a ValueError if something in it is of no known kind."""
+    (tool, toolbox, effect, mode), (outbound, declared, known) = texts, flags
+    if not known:
+        raise ValueError(f"there is no tool {tool!r}")
+    for what, value, possible in (("effect", effect, _EFFECTS), ("mode", mode, _MODES)):
+        if value not in possible:
+            raise ValueError(f"{value!r} is no {what}")
+    for text in (tool, toolbox, *(name for name, *_ in arguments)):
+        if type(text) is not str:
+            raise ValueError(f"{text!r} is no name")
+    for name, purpose, _, _ in arguments:
+        if purpose not in _PURPOSES:
+            raise ValueError(f"the argument {name!r} is for {purpose!r}, which is no purpose")
+    for label in (control, *(each for _, _, each, _ in arguments)):
+        if not isinstance(label, Label):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"{label!r} is no label")
+    for flag in (outbound, declared, *(bounded for *_, bounded in arguments)):
+        if type(flag) is not bool:
+            raise ValueError(f"{flag!r} is neither true nor false")
+    if len({name for name, *_ in arguments}) != len(arguments):
+        raise ValueError("two arguments have the same name")
+    found = tuple(Known(*each) for each in arguments)
+    declaration = registry[tool] if registry is not None else None
+    if declaration is not None and _facts_of(declaration) != (toolbox, effect, outbound, declared):
+        raise ValueError(f"these are not the facts of the tool {tool!r}")
+    addressing, by_default = _addressing(found, declared, declaration)
+    if declaration is not None and declared and _to_nobody(found, declaration):
+        outbound = False
+    return Situation(
+        tool, toolbox, effect, outbound, declared, mode == "strict", control, found, addressing, by_default
+    )
+
+
+def _to_nobody(arguments: tuple[Known, ...], tool: Tool) -> bool:
+    """Whether a call leaves out every list of those who would receive it, and so is for nobody: a private event.
+
+    Only what is left out counts, since that is the plan's own word. An argument that is no list might mean everyone.
+    """
+    given = {each.name for each in arguments}
+    receiving = [each for each in tool.arguments if each.name in tool.receivers]
+    return bool(receiving) and all(
+        each.name not in given and isinstance(_bare(each.type), ListType) and each.default in (None, [], ())
+        for each in receiving
+    )
+
+
+def _bare(type_: Type) -> Type:
+    return type_.item if isinstance(type_, OptionalType) else type_
+
+
+def _facts_of(tool: Tool) -> tuple[str, str, bool, bool]:
+    return tool.toolbox, tool.effect, tool.outbound, tool.declared
+
+
+def _addressing(
+    arguments: tuple[Known, ...], declared: bool, tool: Tool | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """The arguments that name those who receive a call, and whom the tool names where they are left out."""
+    if tool is None or not declared:
+        # Where nobody said which arguments do, all that direct it do.
+        return frozenset(each.name for each in arguments if each.purpose == "directs" or not declared), frozenset()
+    addressing = frozenset(tool.receivers)
+    left_out = addressing.difference(each.name for each in arguments)
+    usual = (each.default for each in tool.arguments if each.name in left_out and not each.required)
+    return addressing, frozenset(name for each in usual for name in principals(each))
+
+
+def entity(call: Situation, told: Reads) -> str:
+    """The call as Cedar's JSON, with the facts that policies read.
+
+    Names only ever stand in JSON texts, so that none can be taken for anything else.
+    """
+    tags = {each.name: _together((each,), told[TAGS]) for each in call.arguments} if TAGS in told else {}
+    parents = (("Tool", call.tool), ("Toolbox", call.toolbox), ("Effect", call.effect))
+    return _encode(
+        [
+            {
+                "uid": {"type": "Call", "id": "call"},
+                "attrs": {
+                    "acts": call.acts,
+                    "outbound": call.outbound,
+                    "declared": call.declared,
+                    "strict": call.strict,
+                    **{name: _together(_GROUPS[name](call), facts) for name, facts in told.items() if name != TAGS},
+                },
+                "parents": [{"type": kind, "id": name} for kind, name in parents],
+                "tags": tags,
+            }
+        ]
+    )
+
+
+def _together(group: tuple[Known, ...], facts: Collection[str]) -> dict[str, Any]:
+    return {fact: _TELL[fact](group) for fact in facts}
+
+
+def _readers(group: tuple[Known, ...]) -> list[str]:
+    """Those who may read all of it; nobody is listed where everyone may."""
+    found: frozenset[str] | None = None
+    for each in group:
+        if each.label.readers is not PUBLIC:
+            found = each.label.readers if found is None else found & each.label.readers
+    return sorted(map(plain_name, found or ()))
+
+
+def _sources(group: tuple[Known, ...]) -> set[Source]:
+    return {source for each in group for source in each.label.sources}
+
+
+def _control(call: Situation) -> tuple[Known, ...]:
+    """What decided a call, as if it were an argument: it has no text of its own."""
+    return (Known("", "selects", call.control, bounded=True),)
+
+
+_GROUPS: dict[str, Callable[[Situation], tuple[Known, ...]]] = {
+    "control": _control,
+    "directs": lambda call: call.directing,
+    "addresses": lambda call: call.addresses,
+    "carries": lambda call: call.carrying,
+    # Under strict control flow a call tells others something of what decided it.
+    "leaves": lambda call: (*call.leaving, *(_control(call) if call.strict else ())),
+    "all": lambda call: call.arguments,
+}
+_TELL: dict[str, Callable[[tuple[Known, ...]], Any]] = {
+    "trusted": lambda group: all(each.label.trusted for each in group),
+    "from_user": lambda group: bool(group) and all(source.trust == "user" for source in _sources(group)),
+    "strangers_text": lambda group: any(each.strangers_text for each in group),
+    "public": lambda group: all(each.label.readers is PUBLIC for each in group),
+    "readers": _readers,
+    "sources": lambda group: sorted({source.tool for source in _sources(group)}),
+    "fields": lambda group: sorted({source.tool + _suffix(source.part) for source in _sources(group)}),
+}
+EVERYTHING: Reads = {name: tuple(_TELL) for name in (*_GROUPS, TAGS)}
+
+
+def _suffix(part: str) -> str:
+    return part if part.startswith("[") or not part else f".{part}"
+
+
+def receivers(facts: CallFacts, call: Situation) -> frozenset[str] | None:
+    """Whom a call names as those who get it; None if that is not known yet."""
+    found = call.by_default
+    for argument in facts.arguments:
+        if argument.name in call.addressing:
+            if argument.principals is None:
+                return None
+            found |= argument.principals
+    return frozenset(map(plain_name, found))
+
+
+def as_readers(names: frozenset[str], me: frozenset[str]) -> frozenset[str]:
+    """Names as readers: the user's own addresses are his, and somebody who merely calls himself `user` is not he."""
+    return frozenset(USER if name in me else f"'{USER}'" if name == USER else name for name in names)
+
+
+@lru_cache(maxsize=1024)
+def context(names: frozenset[str], me: frozenset[str] = frozenset()) -> str:
+    """The context as Cedar's JSON."""
+    return _encode({"receivers": sorted(as_readers(names, me)), "domains": sorted({domain(each) for each in names})})
+
+
+def plain_name(name: str) -> str:
+    """A principal as it is compared. Only plain letters lose their case: others could make two names the same."""
+    bare = name.strip()
+    return bare.lower() if bare.isascii() else bare
+
+
+def domain(name: str) -> str:
+    """The domain of an address. What is not plainly one address has none but itself, so that no list of good domains
+    has it.
+
+    Example:
+        >>> domain("ann@example.com"), domain("eve@evil.com, ann@example.com")
+        ('example.com', 'eve@evil.com, ann@example.com')
+    """
+    found = _ADDRESS.fullmatch(name)
+    return found[1].rstrip(".") if found else name

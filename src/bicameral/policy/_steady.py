@@ -1,0 +1,90 @@
+"""Whether a policy can be judged before a run.
+
+Before a run a label is known only at its worst: when the call is made, its sources may be fewer and its readers more,
+and only then it is known whom it names. A condition *falls* if it can only turn from true to false between the two,
+and *rises* if it can only turn from false to true; a condition on declarations does both, since it does not turn.
+A forbid whose conditions fall, and a permit whose conditions rise, say before the run what they will say in it.
+"""
+
+from __future__ import annotations
+
+from enum import Flag
+
+from cedarpy import pst
+
+
+class Turn(Flag):
+    """The ways in which a condition, or a set, may be relied upon not to change."""
+
+    NONE = 0
+    FALLS = 1
+    RISES = 2
+    STILL = 3
+
+
+_FACTS = {
+    "trusted": Turn.RISES,
+    "from_user": Turn.RISES,
+    "public": Turn.RISES,
+    "strangers_text": Turn.FALLS,
+    "sources": Turn.FALLS,
+    "fields": Turn.FALLS,
+    # Readers may become more, but what everyone may read has no list of readers.
+    "readers": Turn.NONE,
+}
+
+
+def steady(clause: pst.Clause, effect: pst.Effect, *, named: bool) -> bool:
+    """Whether a clause can be judged before a run; `named` if those whom the call names are known already."""
+    wanted = Turn.FALLS if effect == "forbid" else Turn.RISES
+    found = _turn(clause.expr, named)
+    return wanted in (found if isinstance(clause, pst.When) else _other(found))
+
+
+def _other(turn: Turn) -> Turn:
+    """The way of what is the opposite."""
+    return {Turn.FALLS: Turn.RISES, Turn.RISES: Turn.FALLS}.get(turn, turn)
+
+
+def _turn(expr: pst.Expr, named: bool) -> Turn:
+    match expr:
+        case pst.GetAttr(base=pst.Var(name="context")):
+            return Turn.STILL if named else Turn.NONE
+        case pst.GetAttr(base=pst.GetAttr(base=pst.Var(name="resource")), attr=fact):
+            return _FACTS.get(fact, Turn.NONE)
+        case pst.GetAttr(base=pst.BinaryOp(op="get_tag", left=pst.Var(name="resource"), right=name), attr=fact):
+            return _FACTS.get(fact, Turn.NONE) if _turn(name, named) is Turn.STILL else Turn.NONE
+        case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict"):
+            return Turn.STILL
+        case pst.BinaryOp():
+            return _binary(expr, named)
+        case pst.UnaryOp(op="not" | "is_empty", arg=arg):
+            return _other(_turn(arg, named))
+        case pst.IfThenElse(cond=cond, then_expr=then, else_expr=otherwise):
+            both = _turn(then, named) & _turn(otherwise, named)
+            return both if _turn(cond, named) is Turn.STILL else Turn.NONE
+        case pst.Set(elements=elements):
+            return Turn.STILL if all(_turn(each, named) is Turn.STILL for each in elements) else Turn.NONE
+        case pst.BoolLit() | pst.LongLit() | pst.StringLit() | pst.EntityLit():
+            return Turn.STILL
+        case pst.Var(name="principal" | "action") | pst.Is(base=pst.Var(name="resource"), in_expr=None):
+            return Turn.STILL
+        case _:
+            return Turn.NONE
+
+
+def _binary(expr: pst.BinaryOp, named: bool) -> Turn:
+    # Which tool is called and which arguments are given does not change.
+    of_call = expr.op in ("in", "has_tag") and isinstance(expr.left, pst.Var)
+    left, right = Turn.STILL if of_call else _turn(expr.left, named), _turn(expr.right, named)
+    match expr.op:
+        case "and" | "or" | "contains_any":
+            return left & right
+        case "contains":
+            return left if right is Turn.STILL else Turn.NONE
+        case "contains_all":
+            return left & _other(right)
+        case "eq" | "not_eq" if isinstance(expr.right, pst.BoolLit):
+            return left if expr.right.value is (expr.op == "eq") else _other(left)
+        case _:
+            return Turn.STILL if left is right is Turn.STILL else Turn.NONE

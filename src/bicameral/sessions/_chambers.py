@@ -1,0 +1,115 @@
+"""The two chambers, kept apart by type: what may read untrusted text is never what may act."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, final
+
+from bicameral.errors import ModelError
+from bicameral.models import Chamber, ModelReply, ModelRequest, Provider
+
+
+@final
+class Quarantined:
+    """A model that may read what strangers wrote. It holds no tools and no key of the privileged side.
+
+    Only a provider that says so can become one: its `chamber` is `quarantined`, or None for one that holds nothing at
+    all, such as weights on this machine. Nothing of the provider is reached through it but asking. The same weights
+    may serve both sides through two providers.
+
+    Example:
+        >>> Session("quarantined", Quarantined(LocalProvider(path, name="local:0.5b")), setup)
+    """
+
+    __slots__ = ("_provider",)
+
+    def __init__(self, provider: Provider | Quarantined) -> None:
+        self._provider: Provider = provider._provider if isinstance(provider, Quarantined) else _harmless(provider)
+
+    def __init_subclass__(cls) -> NoReturn:
+        raise TypeError("a class of somebody's own could hold anything; Quarantined has no subclasses")
+
+    @property
+    def chamber(self) -> Chamber:
+        return "quarantined"
+
+    @property
+    def name(self) -> str:
+        return self._provider.name
+
+    @property
+    def grammars(self) -> bool:
+        return self._provider.grammars
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        return self._provider.adapters
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        return await self._provider.generate(request)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[str]:
+        return self._provider.stream(request)
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Chambers:
+    """The models of both sides: two objects, and two keys where there are keys. Refused if they are not apart."""
+
+    privileged: Provider
+    quarantined: Quarantined
+
+    def __post_init__(self) -> None:
+        inner = self.quarantined._provider  # pyright: ignore[reportPrivateUsage] the other half of this file
+        given: Any = self.privileged
+        if given is inner or given is self.quarantined:
+            raise _shared("one provider serves both chambers", "Make two; the same weights may be behind both.")
+        privileged_side(self.privileged)
+        key = getattr(self.privileged, "credential", None)
+        if key is not None and key == getattr(inner, "credential", None):
+            raise _shared("both chambers use the same key", "Give each chamber a key of its own.")
+
+
+def privileged_side(provider: Provider) -> Provider:
+    """The same provider, if it may plan; one that was made to read untrusted text may not."""
+    if type(provider) is Quarantined or _chamber(provider) == "quarantined":
+        raise _wrong(f"{provider.name!r} is a quarantined model and cannot plan", "a provider of the privileged side")
+    return provider
+
+
+def _harmless(provider: Provider) -> Provider:
+    chamber = _chamber(provider)
+    if chamber == "privileged":
+        raise _wrong(f"{provider.name!r} is of the privileged side and cannot read untrusted text")
+    if getattr(provider, "tools", None):
+        raise _wrong(f"{provider.name!r} holds tools and cannot read untrusted text")
+    if chamber is None and getattr(provider, "credential", None) is not None:
+        raise _wrong(f"{provider.name!r} holds a key and does not say of which chamber it is")
+    return provider
+
+
+def _chamber(provider: Provider) -> Chamber | None:
+    unsaid = object()
+    chamber: object = getattr(provider, "chamber", unsaid)
+    if chamber is unsaid or chamber not in (None, "privileged", "quarantined"):
+        raise _wrong(f"{type(provider).__name__!r} does not say of which chamber it is")
+    return chamber
+
+
+def _wrong(
+    message: str, expected: str = "a provider that holds no tools and no key but the quarantine's"
+) -> ModelError:
+    return ModelError(
+        "models.wrong-chamber",
+        message,
+        expected=expected,
+        fix="Use one provider object for each chamber, and set its `chamber`.",
+    )
+
+
+def _shared(message: str, fix: str) -> ModelError:
+    return ModelError("models.shared-chamber", message, fix=fix)

@@ -1,0 +1,259 @@
+"""Where each part of a tool's result comes from, and who may read it.
+
+    {"": Origin("third_party"),                                    how many there are, and what nothing else is said of
+     "[].id": Origin("system"),                                    a field of each item of a list
+     "[].body": Origin("third_party", Participants(("sender", "to")))}
+
+A part is a path into the result: `""` is the value itself, `[]` the items of a list, `*` the values of a dict, a name
+the field of a record. For a part that is not named the nearest named part around it counts; if there is none, it is a
+stranger's and for the user alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bicameral.errors import nearest
+from bicameral.labels import TRUSTS, Trust
+from bicameral.types import (
+    ANY,
+    AnyType,
+    DictType,
+    IntType,
+    ListType,
+    LiteralType,
+    NullType,
+    OptionalType,
+    RecordType,
+    StrType,
+    TupleType,
+    Type,
+)
+
+from ._faults import Fault
+
+Path = tuple[str, ...]
+"""A part, taken apart: `"[].sender"` is `("[]", "sender")`."""
+
+_STEP = re.compile(r"\[\]|\.?(\*|[^.\[\]*]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """Readers that the result names itself: fields of the same record that hold addresses or account ids.
+
+    A field may hold one, a list of them, or a dict whose keys they are (who may open a file, and how).
+
+    The same record is the part itself where it is one, and else the record that holds the part.
+    """
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote a part of a result, and who may read it.
+
+    `own_when` names a field of the same record that a service sets, and the value it has where the user himself wrote
+    the part: the subject of a transfer is a stranger's, unless `("direction", "outgoing")`.
+    """
+
+    trust: Trust
+    readers: Literal["public", "user"] | Participants = "user"
+    own_when: tuple[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        readers = list(self.readers.fields) if isinstance(self.readers, Participants) else self.readers
+        own = {"own_when": {"field": self.own_when[0], "is": self.own_when[1]}} if self.own_when else {}
+        return {"trust": self.trust, "readers": readers, **own}
+
+
+UNKNOWN = Origin("third_party")
+"""Nothing is known, so the worst is assumed: a stranger wrote it, and only the user may see it."""
+
+Origins = Mapping[str, Origin]
+
+
+def path_of(part: str) -> Path:
+    """The steps of a part; a ValueError if it is none."""
+    steps: list[str] = []
+    at = 0
+    while at < len(part):
+        found = _STEP.match(part, at)
+        # A name needs a dot before it, except at the very beginning.
+        if found is None or (found[1] is not None and found[0].startswith(".") == (at == 0)):
+            raise ValueError(f"{part!r} is not a part")
+        steps.append(found[1] or "[]")
+        at = found.end()
+    return tuple(steps)
+
+
+def part_of(path: Path) -> str:
+    """A part as people write it."""
+    text = ""
+    for step in path:
+        text += step if step == "[]" or not text else f".{step}"
+    return text
+
+
+def bare(type_: Type) -> Type:
+    """The type without `| None`."""
+    return type_.item if isinstance(type_, OptionalType) else type_
+
+
+def inner(type_: Type, step: str) -> Type | None:
+    """The type one step further in, or None if there is no such step."""
+    match bare(type_), step:
+        case ListType(item=item), "[]":
+            return item
+        case TupleType(), "[]":
+            return ANY
+        case DictType(value=value), _ if step != "[]":
+            return value
+        case RecordType() as record, _:
+            return record.get(step)
+        case _:
+            return None
+
+
+def record_around(type_: Type, path: Path) -> Path | None:
+    """The way to the record that a part is, or that holds it."""
+    around: Path | None = None
+    here: Type | None = type_
+    for length in range(len(path) + 1):
+        if isinstance(bare(here or ANY), RecordType):
+            around = path[:length]
+        here = inner(here, path[length]) if here is not None and length < len(path) else None
+    return around
+
+
+def type_at(type_: Type, path: Path) -> Type | None:
+    here: Type | None = type_
+    for step in path:
+        here = None if here is None else inner(here, step)
+    return here
+
+
+def enclosing(origins: Origins, path: Path) -> tuple[str, Origin]:
+    """The nearest named part around a path, and what is said of it."""
+    for length in range(len(path), -1, -1):
+        part = part_of(path[:length])
+        if part in origins:
+            return part, origins[part]
+    return "", UNKNOWN
+
+
+# What can be wrong with a declaration
+
+
+def faults_in(origins: object, result: Type) -> Iterator[Fault]:
+    """Everything wrong with the origins of a result, each under its part."""
+    if not isinstance(origins, Mapping):
+        yield Fault((), f"{origins!r} is not a mapping from parts to origins", 'for example {"": Origin("system")}')
+        return
+    sound: dict[str, Origin] = {}
+    for part, origin in origins.items():  # pyright: ignore[reportUnknownVariableType]
+        if not isinstance(part, str):
+            yield Fault((), f"the part {part!r} is not text", "such as '' or '[].sender'")
+        elif not isinstance(origin, Origin):
+            yield Fault((part,), f"{origin!r} is not an Origin", 'for example Origin("third_party")')
+        else:
+            sound[part] = origin
+    for part, origin in sound.items():
+        yield from _part_faults(part, result)
+        yield from _origin_faults(part, origin, result, sound)
+
+
+def _part_faults(part: str, result: Type) -> Iterator[Fault]:
+    try:
+        path = path_of(part)
+    except ValueError as error:
+        yield Fault((part,), str(error), "such as '', '[]', '[].sender' or 'rows.*'")
+        return
+    here = result
+    for number, step in enumerate(path):
+        found = inner(here, step)
+        if found is None:
+            yield _unknown(part, path[:number], step, bare(here))
+            return
+        here = found
+
+
+def _unknown(part: str, around: Path, step: str, type_: Type) -> Fault:
+    where = repr(part_of(around)) if around else "the result"
+    known: list[str] = []
+    match type_:
+        case RecordType():
+            known = list(type_.names)
+        case ListType() | TupleType():
+            known = ["[]"]
+        case DictType():
+            known = ["*"]
+        case AnyType():
+            return Fault((part,), f"nothing is known of what is inside {where}", "a result type that has this part")
+        case NullType():
+            return Fault((part,), f"{where} is None and has no parts", "only the part ''")
+        case _:
+            return Fault((part,), f"{where} is {type_} and has no parts", "only what is around it")
+    return Fault((part,), f"{where} has no part {step!r}", ", ".join(known), nearest(step, known))
+
+
+def _origin_faults(part: str, origin: Origin, result: Type, origins: Origins) -> Iterator[Fault]:
+    if origin.trust not in TRUSTS:
+        given = str(origin.trust)
+        yield Fault((part, "trust"), f"{origin.trust!r} is no trust", ", ".join(TRUSTS), nearest(given, TRUSTS))
+    if isinstance(origin.readers, Participants):
+        fields = origin.readers.fields
+        if not fields or isinstance(fields, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            yield Fault((part, "readers"), f"{fields!r} names no participants", 'fields, such as ("sender", "to")')
+            return
+        for field in fields:
+            yield from _field_faults((part, "readers"), part, field, result)
+    elif origin.readers not in ("public", "user"):
+        yield Fault(
+            (part, "readers"), f"{origin.readers!r} are no readers", "'public', 'user' or the fields that name them"
+        )
+    if origin.own_when is not None:
+        yield from _own_faults(part, origin.own_when, result, origins)
+
+
+def _own_faults(part: str, own_when: tuple[str, str], result: Type, origins: Origins) -> Iterator[Fault]:
+    field, _ = own_when
+    found = list(_field_faults((part, "own_when"), part, field, result))
+    yield from found
+    around = None if found else record_around(result, path_of(part))
+    if around is not None and enclosing(origins, (*around, field))[1].trust == "third_party":
+        yield Fault(
+            (part, "own_when"),
+            f"{field!r} is a stranger's word, and a stranger could say that the user wrote this",
+            "a field whose trust is 'system' or 'user'",
+        )
+
+
+def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> Iterator[Fault]:
+    try:
+        path = path_of(part)
+    except ValueError:
+        return
+    around = record_around(result, path) if type_at(result, path) is not None else None
+    if around is None:
+        yield Fault(at, "this part is in no record, so there are no fields to name its readers", "'public' or 'user'")
+        return
+    record = bare(type_at(result, around) or ANY)
+    names = record.names if isinstance(record, RecordType) else ()
+    found = record.get(field) if isinstance(record, RecordType) else None
+    if found is None:
+        yield Fault(at, f"there is no field {field!r} beside it", ", ".join(names), nearest(str(field), names))
+    elif not _names_people(found):
+        yield Fault(at, f"the field {field!r} is {found} and names nobody", "text, a list of texts, or a dict by text")
+
+
+def _names_people(type_: Type) -> bool:
+    plain = bare(type_)
+    if isinstance(plain, DictType):
+        return True
+    single = bare(plain.item) if isinstance(plain, ListType) else plain
+    return isinstance(single, StrType | LiteralType | IntType | AnyType)

@@ -1,0 +1,181 @@
+"""What a person sees before he says yes: the exact call, and nothing in it can pass for something else."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bicameral.cli import _approving
+from bicameral.cli._approving import TerminalApprover
+from bicameral.cli._output import Output
+from bicameral.cli._pending import calls_text
+from bicameral.cli._values import columns
+from bicameral.labels import Source
+from bicameral.runs import Answers, PendingCall, Question, Untrusted
+from bicameral.tools import Registry, tool
+
+BODY = Source("third_party", "search_mail", "[].body", "0")
+WHY = "send_mail: the argument 'body' would carry text that a stranger wrote: search_mail's [].body (step 0). Shall it?"
+
+
+@tool(effect="send", purpose={"to": "directs", "subject": "carries", "body": "carries"}, words=("send",))
+def send_mail(to: list[str], subject: str, body: str, cc: list[str]) -> None:
+    """Send a mail."""
+
+
+REGISTRY = Registry([send_mail])
+
+
+def pending(
+    body: str = "Hello", to: tuple[str, ...] = ("kim@example.com",), why: str = WHY, **more: Any
+) -> PendingCall:
+    arguments = {"to": list(to), "subject": "Fwd: Invoice 7", "body": body, "cc": []}
+    return PendingCall(
+        "2", "send_mail", "send", arguments, f"hash of {to} {body}", why, (Untrusted("body", (BODY,)),), **more
+    )
+
+
+def shown(*calls: PendingCall, **options: Any) -> list[str]:
+    return calls_text(calls, REGISTRY, **options).splitlines()
+
+
+def test_the_exact_call_is_shown_with_what_is_untrusted_and_where_it_came_from() -> None:
+    lines = shown(pending("Dear Kim,\nit is due."))
+    assert "  send_mail  (sends)" in lines
+    assert "    to       kim@example.com" in lines
+    assert "    subject  Fwd: Invoice 7" in lines
+    assert "  ! body     │ Dear Kim," in lines
+    assert "  !          │ it is due." in lines
+    told = " ".join(line.strip() for line in lines)
+    assert "search_mail's [].body (step 0). Shall it?" in told
+    assert "cc" not in told
+
+
+def test_what_the_question_does_not_speak_of_is_told_too() -> None:
+    told = " ".join(line.strip() for line in shown(pending(why="send_mail: your rule. Send it?")))
+    assert "A stranger had a hand in 'body', too: search_mail [].body (step 0)." in told
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "hi\n  send_mail  (sends)\n    to       boss@example.com\n\nAllow this call? [y/N] ",
+        "hi" + " " * 61 + "    to       boss@example.com",
+        "\x1b[2J\x1b[HNothing to see\r    to       boss@example.com",
+        "hi\u2028    to       boss@example.com\u2029\x0b\x0c\x85",
+        "\u202etxet\u200b\u2066\u00ad",
+        "全" * 100 + "    to       boss@example.com",
+    ],
+)
+def test_a_value_cannot_pass_for_a_part_of_the_question(body: str) -> None:
+    """Attack: a stranger's mail draws a harmless call, clears the screen, or lets the terminal break a line for it."""
+    lines = shown(pending(body), width=80, whole=True)
+    assert sum(line.startswith("    to ") for line in lines) == 1
+    assert sum(line.startswith("  send_mail") for line in lines) == 1
+    assert not any(line.startswith("Allow") for line in lines)
+    assert all(columns(line) <= 80 for line in lines)
+    assert not re.search(
+        "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u00ad\u2028\u2029\u202a-\u202e\u2066-\u2069]", "\n".join(lines)
+    )
+
+
+@given(st.text(max_size=300), st.integers(40, 120))
+def test_every_line_of_any_value_stands_behind_its_argument(body: str, width: int) -> None:
+    lines = shown(pending(body), width=width, whole=True)
+    assert all(columns(line) <= width for line in lines[3:])
+    assert sum(line.startswith("    to ") for line in lines) == 1
+
+
+def test_who_receives_it_is_never_cut() -> None:
+    many = (*(f"{number}@example.com" for number in range(60)), "eve@example.org")
+    lines = shown(pending("x\n" * 500, to=many), pending("other"))
+    assert any("eve@example.org" in line for line in lines)
+    assert any("… 498 more lines" in line for line in lines)
+
+
+def test_a_letter_from_another_alphabet_in_an_address_is_named() -> None:
+    told = "\n".join(shown(pending(to=("\u0430nn@example.com",))))
+    assert "cyrillic small letter a" in told
+
+
+def test_forwarding_a_long_mail_is_one_screen_and_all_of_it_can_be_seen() -> None:
+    mail = "\n".join(f"line {number} of a long mail that somebody wrote" for number in range(300))
+    assert len(shown(pending(mail))) <= 24
+    assert any("line 299" in line for line in shown(pending(mail), whole=True))
+
+
+def test_a_loop_of_sends_is_one_question_with_one_reason() -> None:
+    calls = [pending(f"Hello\n{number}\nx", to=(f"{number}@example.com",)) for number in range(5)]
+    lines = shown(*calls)
+    assert lines[1] == "5 calls need your yes:"
+    assert sum("Shall it?" in line for line in lines) == 1
+    assert [line for line in lines if line.startswith("  5. ")] == ["  5. send_mail  (sends)"]
+
+
+def test_calls_that_are_asked_about_for_different_reasons_say_which() -> None:
+    told = " ".join(line.strip() for line in shown(pending("a"), pending("b", why="send_mail: your rule. Send it?")))
+    assert "call 1: The argument 'body'" in told
+    assert "call 2: Your rule. Send it?" in told
+
+
+def test_the_same_call_several_times_says_how_often() -> None:
+    assert "  send_mail × 3  (sends)" in shown(pending(times=3))
+
+
+Say = Callable[..., list[str]]
+
+
+@pytest.fixture
+def replies(monkeypatch: pytest.MonkeyPatch) -> Say:
+    """What the person replies, and the prompts that he saw."""
+
+    def say(*given: str | None) -> list[str]:
+        left, prompts = list(given), list[str]()
+
+        async def read(out: Output, prompt: str) -> str | None:
+            prompts.append(prompt)
+            return left.pop(0)
+
+        monkeypatch.setattr(_approving, "read_line", read)
+        return prompts
+
+    return say
+
+
+def approve(*calls: PendingCall) -> Answers:
+    return asyncio.run(TerminalApprover(Output(), REGISTRY).approve(Question(calls)))
+
+
+@pytest.mark.parametrize("reply", ["y", "YES"])
+def test_yes_is_yes_to_all_that_was_shown(replies: Say, reply: str) -> None:
+    replies(reply)
+    first, second = pending("a"), pending("b")
+    assert approve(first, second) == Answers.yes([first, second])
+
+
+@pytest.mark.parametrize("reply", ["", "n", "no", "nope", "yy", "ok", "e", "all", None])
+def test_whatever_is_not_yes_is_no(replies: Say, reply: str | None) -> None:
+    replies(reply)
+    assert approve(pending()) == Answers.no()
+
+
+def test_each_call_can_be_answered_on_its_own(replies: Say) -> None:
+    prompts = replies("e", "y", "n", "y")
+    first, second, third = pending("a"), pending("b"), pending("c")
+    assert approve(first, second, third) == Answers.yes([first, third])
+    assert "3 of 3" in prompts[-1]
+
+
+def test_viewing_it_is_no_answer(replies: Say, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts = replies("v", "n")
+    assert approve(pending("x\n" * 40 + "the end")) == Answers.no()
+    assert len(prompts) == 2
+    told = capsys.readouterr().err
+    assert "more lines" in told
+    assert "the end" in told
