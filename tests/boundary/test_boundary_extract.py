@@ -22,7 +22,6 @@ from bicameral.types import (
     DURATION,
     FLOAT,
     INT,
-    MONEY,
     STR,
     TIME,
     DictType,
@@ -264,14 +263,6 @@ async def test_the_small_model_fills_a_form_from_a_mail(small_model: LocalProvid
     wanted = RecordType((Field("amount", FLOAT), Field("due", DATE), Field("invoice", STR)))
     outcome = await Extractor(small_model).extract(INVOICE, "the amount, the due date and the invoice number", wanted)
     assert outcome == Filled({"amount": 129.5, "due": dt.date(2026, 4, 15), "invoice": "R-2041"})
-
-
-@pytest.mark.model
-async def test_the_small_model_fills_bounded_channels(small_model: LocalProvider) -> None:
-    wanted = RecordType((Field("total", MONEY), Field("due", DATE), Field("invoice", StrType("code"))))
-    outcome = await Extractor(small_model).extract(INVOICE, "the amount, the due date and the invoice number", wanted)
-    money = {"amount": 129.5, "currency": "EUR"}
-    assert outcome == Filled({"total": money, "due": dt.date(2026, 4, 15), "invoice": "R-2041"})
 
 
 @pytest.mark.model
