@@ -193,7 +193,8 @@ SMALL: tuple[str, ...] = tuple(
     for line in """
     a + b ; -a ; a * b - 1 ; not s ; not ms ; s or t ; xs or ys ; m and s ; ms and ns ; a and b and s
     (d or e)["k"] ; (d and e)["k"] ; (xs and m).id ; (m.tags or ws)[0] ; (ms and [m])[0].id
-    s == t ; m == None ; xs != None ; a < b ; a < b < len(xs) ; m != first(ms) ; s in d ; s in ws ; s not in t
+    s == t ; m == None ; xs != None ; a < b ; a < b < len(xs) ; m != first(ms) ; xs == ys ; [s] == [t]
+    {"k": s} != {"k": t} ; m.tags == ws ; s in d ; s in ws ; s not in t
     s if p else t ; xs if a else ys ; m if s else first(ms, m) ; (m if s else None).id
     f"{s}{a}" ; f"{ms}" ; s + t ; s[a:] ; s[0]
     xs[0] ; xs[-1] ; xs[a] ; xs[a:] ; xs[:b] ; xs[::2] ; ms[0].id ; ms[-1].sender ; ms[a].tags

@@ -82,6 +82,8 @@ CARRIED: dict[str, set[str]] = {
     "-len(body)": BODY_ONLY,
     "not body": BODY_ONLY,
     "body == 'x'": BODY_ONLY,
+    "[body] == ['x']": BODY_ONLY,
+    "{'k': body} != {'k': 'x'}": BODY_ONLY,
     "'x' in body": BODY_ONLY,
     "body in ['x']": BODY_ONLY,
     "1 < len(body) < 3": BODY_ONLY,

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 MAX_SOURCE = 24_000
 MAX_OUTPUT = 1_024
 TRIES = 2
-"""How often a blank may be asked for: once more, with the field that was wrong, and never again."""
+"""How often a blank may be asked for: once more, with the field that was wrong. A model that says that there is nothing
+is pressed once on top of that, so one blank costs three calls at most."""
 
 _WORTH_ANOTHER_TRY = frozenset({"wrong-type", "wrong-shape", "characters", "not-in-text"})
 
@@ -97,14 +98,14 @@ class Extractor:
                 value = reading.value(reply.text)
                 return Filled(value, (*alerts, *reading.alerts(value)))
             except Missing as missing:
-                found = await self._insisted(form(text, instruction, wanted, note), reading)
+                found = await self._insisted(form(text, instruction, wanted, note), reading, alerts)
                 return found or NotFound(missing.field, missing.why, alerts)
             except Fault as fault:
                 if tries == TRIES or not fault.field or fault.kind not in _WORTH_ANOTHER_TRY:
                     return _rejected(fault, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
 
-    async def _insisted(self, asked: str, reading: _Reading) -> Filled | None:
+    async def _insisted(self, asked: str, reading: _Reading, alerts: Alerts) -> Filled | None:
         """The value after all: small models give up too soon. It counts only if every part of it stands in the text."""
         strict = dataclasses.replace(reading, copied=EVERYTHING)
         if not strict.can_be_held:
@@ -114,7 +115,7 @@ class Extractor:
             value = strict.value(reply.text) if reply.finish != "length" else None
         except (Fault, Missing):
             return None
-        return None if value is None else Filled(value, tuple(strict.alerts(value)))
+        return None if value is None else Filled(value, (*alerts, *strict.alerts(value)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
