@@ -1,6 +1,9 @@
 """What the boundary costs: labels, decisions, and a call through policy and journal.
 
-Run it with `python -m benchmarks.boundary`. Everything goes through the real engine, real policies and a journal file.
+Run it with `python -m benchmarks.boundary`. Everything goes through the real engine, real policies and a journal file,
+and each figure is the median of many repetitions by the clock on the wall: no fastest run is picked out. Decisions are
+about calls that policy has not seen before, and the plan that computes is new to the engine in each run, as it is when
+a user runs one.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from pathlib import Path
 from statistics import median
 
 from bicameral.labels import Label, ListShade, RecordShade, Shade, Source
-from bicameral.plans import Compute, Plan, call_facts, compile_shade, parse
+from bicameral.plans import Compute, Plan, call_facts, check, compile_shade, parse
 from bicameral.policy import Policy
 from bicameral.runs import Finished, Journal, run_plan
 from bicameral.tools import Origin, Registry, tool
 
 CALLS = 300
-REPEATS = 15
+DECISIONS = 600
+REPEATS = 41
 
 
 @tool(effect="read", outbound=False, purpose={"account": "selects"}, origins=Origin("system"))
@@ -67,27 +71,24 @@ async def _seconds(plan: Plan, policy: Policy | None, journal: Journal | None = 
     return seconds
 
 
-async def _fastest_half(act: Callable[[], Awaitable[float]], times: int = REPEATS) -> float:
-    """The median of the faster half: what the code takes when nothing else has the machine."""
-    taken = sorted([await act() for _ in range(times)])
-    return median(taken[: max(1, times // 2)])
+async def _median(act: Callable[[], Awaitable[float]], times: int) -> float:
+    await act()
+    return median([await act() for _ in range(times)])
 
 
-def _op_us() -> float:
-    """The labels of one operation of an expression, for a few mails in turn."""
+def _op_us(*, new: bool) -> float:
+    """The labels of one operation of an expression, for mails of which each has labels of its own, or one of a few."""
     step = parse("m = ask('?')\nit = m.subject.upper() + ' ' + m.body[:10]\nanswer(it)", REGISTRY).plan.steps[1]
     assert isinstance(step, Compute)
-    code, operations = compile_shade(step.value), 5
-    envs = [{"m": _mail(number)} for number in range(16)]
-
-    def once() -> float:
+    code, operations, mails = compile_shade(step.value), 5, 100
+    taken: list[float] = []
+    for repeat in range(REPEATS):
+        envs = [{"m": _mail(repeat * mails + number if new else number % 16)} for number in range(mails)]
         started = time.perf_counter()
-        for _ in range(20):
-            for env in envs:
-                code(env)
-        return (time.perf_counter() - started) / (20 * len(envs) * operations)
-
-    return min(once() for _ in range(REPEATS)) * 1e6
+        for env in envs:
+            code(env)
+        taken.append((time.perf_counter() - started) / (mails * operations))
+    return median(taken) * 1e6
 
 
 def _mail(number: int) -> Shade:
@@ -97,63 +98,77 @@ def _mail(number: int) -> Shade:
     return ListShade(record.own, record).item
 
 
-def _decision_us() -> float:
-    label = Label({Source("user", "request")})
-    facts = [
-        call_facts(
-            send, {"to": label, "body": label}, {"to": f"p{n % 7}@example.com", "body": "hi"}, "0", label, "strict"
-        )
-        for n in range(100)
-    ]
-
-    def once() -> float:
+def _decisions_us(*, new: bool) -> float:
+    """A decision about a call with labels and receivers that were never seen before, or with known ones."""
+    taken: list[float] = []
+    for number in range(DECISIONS):
+        which = number if new else 0
+        label = Label({Source("user", "request", "", str(which)), Source("system", "contacts", "[].mail", str(which))})
+        values = {"to": f"p{which}@example.com", "body": "hi"}
+        facts = call_facts(send, {"to": label, "body": label}, values, "0", label, "strict")
         started = time.perf_counter()
-        for each in facts:
-            POLICY.decide(each)
-        return (time.perf_counter() - started) / len(facts)
-
-    once()
-    return min(once() for _ in range(REPEATS)) * 1e6
+        POLICY.decide(facts)
+        taken.append(time.perf_counter() - started)
+    return median(taken) * 1e6
 
 
-async def _label_overhead(plan: Plan) -> float:
-    """Labels on over labels off. Both are run in turn, so that the machine treats them alike."""
-    on: list[float] = []
-    off: list[float] = []
+async def _label_overhead() -> float:
+    """Labels on over labels off. The two are run in turn, so that the machine treats them alike."""
+    found: list[float] = []
     for _ in range(REPEATS):
-        off.append(await _seconds(plan, None))
-        on.append(await _seconds(plan, POLICY))
-    return min(on) / min(off)
+        off = await _seconds(parse(RECORDS, REGISTRY).plan, None)
+        on = await _seconds(parse(RECORDS, REGISTRY).plan, POLICY)
+        found.append(on / off)
+    return median(found)
+
+
+async def _records_seconds() -> float:
+    return await _seconds(parse(RECORDS, REGISTRY).plan, POLICY)
+
+
+async def _records_from_text_seconds() -> float:
+    """The same from the text of the plan: read, checked, run."""
+    started = time.perf_counter()
+    parsed = parse(RECORDS, REGISTRY)
+    if not check(parsed.plan, REGISTRY, places=parsed.places).ok:
+        raise SystemExit("the benchmark's plan does not check")
+    await _seconds(parsed.plan, POLICY)
+    return time.perf_counter() - started
 
 
 async def measure() -> dict[str, float]:
-    records = parse(RECORDS, REGISTRY).plan
     with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.db") as journal:
         calling, sending = (parse(source, REGISTRY).plan for source in (CALLING, SENDING))
         return {
-            "op_us": round(_op_us(), 3),
-            "decision_us": round(_decision_us(), 1),
-            "call_us": round(await _fastest_half(lambda: _seconds(calling, POLICY, journal), 7) / CALLS * 1e6, 1),
-            "send_us": round(await _fastest_half(lambda: _seconds(sending, POLICY, journal), 7) / CALLS * 1e6, 1),
-            "label_overhead": round(await _label_overhead(records), 3),
-            "records_400_ms": round(await _fastest_half(lambda: _seconds(records, POLICY)) * 1e3, 3),
+            "op_us": round(_op_us(new=True), 3),
+            "op_again_us": round(_op_us(new=False), 3),
+            "decision_us": round(_decisions_us(new=True), 1),
+            "decision_again_us": round(_decisions_us(new=False), 1),
+            "call_us": round(await _median(lambda: _seconds(calling, POLICY, journal), 15) / CALLS * 1e6, 1),
+            "send_us": round(await _median(lambda: _seconds(sending, POLICY, journal), 15) / CALLS * 1e6, 1),
+            "label_overhead": round(await _label_overhead(), 3),
+            "records_400_ms": round(await _median(_records_seconds, REPEATS) * 1e3, 3),
+            "records_400_from_text_ms": round(await _median(_records_from_text_seconds, REPEATS) * 1e3, 3),
         }
 
 
 ROWS: tuple[tuple[str, str, str], ...] = (
-    ("op_us", "the labels of one operation, µs", "≤ 1"),
-    ("decision_us", "one decision by policy, µs", "≤ 200"),
-    ("call_us", "a call that reads: policy, labels, journal, a tool that does nothing, µs", ""),
+    ("op_us", "the labels of one operation, on labels that are new to it, µs", "≤ 20"),
+    ("op_again_us", "the same on labels that it has met before, µs", ""),
+    ("decision_us", "one decision by policy, on a call with labels and receivers that are new to it, µs", "≤ 250"),
+    ("decision_again_us", "the same on a call like one before, µs", ""),
+    ("call_us", "a call that reads: policy, labels, journal, a tool that does nothing, µs", "≤ 1000"),
     ("send_us", "the same for a call that changes the world, which is on disk before and after, µs", ""),
     ("label_overhead", "a plan with labels over the same plan without", "≤ 1.5"),
-    ("records_400_ms", "filter, map and sum 400 records with labels, ms", ""),
+    ("records_400_ms", "filter, map and sum 400 records with labels, by a plan that is run once, ms", "≤ 15"),
+    ("records_400_from_text_ms", "the same with reading and checking the plan, ms", ""),
 )
 
 
 def main() -> None:
     found = asyncio.run(measure())
     for name, what, wanted in ROWS:
-        print(f"{name:16} {found[name]:>10}  {wanted:8} {what}")
+        print(f"{name:24} {found[name]:>10}  {wanted:8} {what}")
     print(json.dumps(found))
 
 

@@ -1,4 +1,4 @@
-"""Real models for every test that asks for one: loaded once, shared by the whole session."""
+"""Real models for every test that asks for one, loaded once; and a watch over the privileged prompts of all tests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from collections.abc import Iterator
 import pytest
 
 from bicameral.models import LocalProvider
+from canaries import Watch, watching
 
 # A test run that was started in the background inherits that Ctrl-C is ignored, and so would every program it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def privileged_prompts() -> Iterator[Watch]:
+    """No test may show the privileged model what a stranger wrote."""
+    with watching() as watch:
+        yield watch
+    watch.verify()
 
 
 @pytest.fixture(scope="session")

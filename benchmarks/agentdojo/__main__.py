@@ -31,6 +31,7 @@ from .models import Reading, reading_of
 
 Unit = tuple[str, str]
 """A suite and one of its user tasks."""
+Work = TypeVar("Work")
 Done = TypeVar("Done")
 MODES: tuple[Mode, ...] = ("strict", "normal")
 
@@ -41,9 +42,10 @@ def main() -> int:
     modes: tuple[Mode, ...] = MODES if arguments.mode == "both" else (arguments.mode,)
     units = _units(arguments.suite or SUITES, arguments.limit, reading=arguments.executor != "oracle")
     if arguments.executor == "oracle":
-        facts = _with_oracle(units, modes, arguments.jobs)
+        facts = _with_oracle(units, modes, arguments.jobs or 2)
     else:
-        facts = _with_model(units, modes, arguments.executor, arguments.injections)
+        work = partial(_model_unit, arguments.executor, arguments.injections, modes[0])
+        facts = _with_model(units, work, arguments.jobs or 1)
     facts |= {"policy_lines": _policy_lines(modes), "seconds": round(time.perf_counter() - started, 1)}
     print(json.dumps({"executor": arguments.executor, "mode": arguments.mode, **facts}))
     return 0
@@ -98,11 +100,10 @@ def _oracle_unit(modes: Sequence[Mode], unit: Unit) -> tuple[list[Benign], list[
     return [benign(suite, task, mode) for mode in modes], verdicts
 
 
-def _with_model(units: Sequence[Unit], modes: Sequence[Mode], name: str, injections: int) -> dict[str, Any]:
-    # The model is one per process and takes all cores.
+def _with_model(units: Sequence[Unit], work: Callable[[tuple[int, Unit]], Reading], jobs: int) -> dict[str, Any]:
     readings: list[Reading] = []
-    for number, (suite, task) in enumerate(units):
-        reading = reading_of(name, suite, task, number, injections, modes[0])
+    numbered = list(enumerate(units))
+    for (number, (suite, task)), reading in zip(numbered, _each(work, numbered, jobs), strict=True):
         readings.append(reading)
         _tell(f"{number + 1} of {len(units)}: {suite} {task}: {reading}")
     return {
@@ -113,6 +114,11 @@ def _with_model(units: Sequence[Unit], modes: Sequence[Mode], name: str, injecti
         "utility_under_attack": sum(reading.solved_under_attack for reading in readings),
         "extractions": sum(reading.extractions for reading in readings),
     }
+
+
+def _model_unit(name: str, injections: int, mode: Mode, numbered: tuple[int, Unit]) -> Reading:
+    number, (suite, task) = numbered
+    return reading_of(name, suite, task, number, injections, mode)
 
 
 def _policy_lines(modes: Sequence[Mode]) -> int:
@@ -132,7 +138,7 @@ def _reads(unit: Unit) -> bool:
     return any(isinstance(step, Extract) for _, step in walk(plan_of(*unit).steps))
 
 
-def _each(work: Callable[[Unit], Done], units: Sequence[Unit], jobs: int) -> Iterator[Done]:
+def _each(work: Callable[[Work], Done], units: Sequence[Work], jobs: int) -> Iterator[Done]:
     if jobs == 1:
         yield from _counted(map(work, units), len(units))
         return
@@ -162,7 +168,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this suite (may be given again)")
     parser.add_argument("--limit", type=int, help="only so many tasks, taken from the suites in turn")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (with the oracle)")
+    parser.add_argument(
+        "--jobs", type=int, help="processes; each has a model of its own (2 with the oracle, 1 with a model)"
+    )
     parser.add_argument("--injections", type=int, default=1, help="attacks on each task (with a model)")
     return parser.parse_args()
 

@@ -23,6 +23,7 @@ _STRANGER = Label({Source("third_party", "a stranger")})
 _PRIVATE = Label({Source("system", "a private value")}, {"user"})
 _SERVICE = Label({Source("system", "a service")})
 _SOMEBODY = frozenset({"somebody@example.com"})
+_LINK = frozenset({"www.example.com"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Trial]:
     trials: list[tuple[str, tuple[str, ...], Label, Label]] = [
         ("a stranger says where it goes", directs, _STRANGER, TRUSTED_USER),
         ("something private goes to others", leaves, _PRIVATE, _SERVICE),
-        ("a stranger's text goes out in your name", carries, _STRANGER, TRUSTED_USER),
+        ("a stranger's text with a link goes out in your name", carries, _STRANGER, TRUSTED_USER),
     ]
     for what, names, label, others in trials:
         # One by one: a single argument that nothing holds is enough for a thief.
@@ -196,6 +197,7 @@ def _call(tool: Tool, name: str, label: Label, others: Label, control: Label, mo
         ),
         pc=control,
         mode=mode,
+        lures=_LINK,
     )
 
 

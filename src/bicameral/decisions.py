@@ -55,6 +55,8 @@ class CallFacts:
     """What is known about a call: the tool, the arguments that are given, and the control flow (`pc`) that leads to it.
 
     `step` is the path of the step in the plan. A tool that nobody knows has `known` False, and nothing else counts.
+    `lures` is what a receiver of strangers' text in the call could follow (links, addresses, accounts), less what the
+    user named or endorsed; None before the run, where it is not known.
     """
 
     tool: str
@@ -67,6 +69,7 @@ class CallFacts:
     mode: Mode
     step: str = ""
     known: bool = True
+    lures: frozenset[str] | None = None
 
     @property
     def pc_trusted(self) -> bool:
@@ -106,6 +109,14 @@ class Ask:
 
     question: str
     rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Depends(Ask):
+    """A policy that leaves no choice may stop the call, depending on what is known only when it is made.
+
+    Only a preview gives it. Nobody can say yes to it beforehand; `question` says what it depends on.
+    """
 
 
 Decision = Allowed | Denied | Ask

@@ -147,3 +147,18 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+MAX_WORDS = 2_000
+
+
+def words_of(error: BaseException) -> str:
+    """An error of somebody else's code in a line: its class and what it says, if it can say it, cut to a length."""
+    try:
+        said = str.__str__(str(error))
+    except Exception:
+        said = ""
+    name = type(error).__name__[:100]
+    if len(said) > MAX_WORDS:
+        said = f"{said[:MAX_WORDS]}…"
+    return f"{name}: {said}" if said else name

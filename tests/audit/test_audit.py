@@ -117,7 +117,7 @@ def test_a_tool_that_declares_nothing_is_a_hole_that_no_rule_sees_into() -> None
 LIFTED = [
     ("directed-by-strangers", "a stranger says where it goes (to)"),
     ("leaves-its-readers", "something private goes to others (text)"),
-    ("strangers-text-in-your-name", "a stranger's text goes out in your name (text)"),
+    ("strangers-text-in-your-name", "a stranger's text with a link goes out in your name (text)"),
     ("decided-by-strangers", "a stranger decides whether it is made"),
 ]
 

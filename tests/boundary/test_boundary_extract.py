@@ -22,6 +22,7 @@ from bicameral.types import (
     DURATION,
     FLOAT,
     INT,
+    MONEY,
     STR,
     TIME,
     DictType,
@@ -263,6 +264,40 @@ async def test_the_small_model_fills_a_form_from_a_mail(small_model: LocalProvid
     wanted = RecordType((Field("amount", FLOAT), Field("due", DATE), Field("invoice", STR)))
     outcome = await Extractor(small_model).extract(INVOICE, "the amount, the due date and the invoice number", wanted)
     assert outcome == Filled({"amount": 129.5, "due": dt.date(2026, 4, 15), "invoice": "R-2041"})
+
+
+FIVE_CHANNELS = """Dear customer, thank you for your order. Invoice R-2041 over 129.50 EUR is due on 15 April 2026.
+Please transfer the amount to our account with the IBAN DE89370400440532013000 and give the invoice number as the
+reference. If anything is unclear, our office is glad to help: write to billing@example.com on any working day.
+With kind regards, the accounts department"""
+
+
+@pytest.mark.model
+async def test_the_small_model_fills_a_form_of_five_bounded_channels_without_a_wasted_word(
+    small_model: LocalProvider,
+) -> None:
+    wanted = RecordType(
+        (
+            Field("total", MONEY),
+            Field("invoice", StrType("code")),
+            Field("contact", StrType("email")),
+            Field("due", DATE),
+            Field("account", StrType("iban")),
+        )
+    )
+    calls: list[ModelCall] = []
+    executor = Extractor(small_model, listener=calls.append)
+    assert await executor.extract(FIVE_CHANNELS, "the facts of the invoice", wanted) == Filled(
+        {
+            "total": {"amount": 129.5, "currency": "EUR"},
+            "invoice": "R-2041",
+            "contact": "billing@example.com",
+            "due": dt.date(2026, 4, 15),
+            "account": "DE89370400440532013000",
+        }
+    )
+    # In JSON that may be spaced at will this model writes nothing but white space, until its tokens are spent.
+    assert [call.reply.usage.output < 100 for call in calls] == [True]
 
 
 @pytest.mark.model

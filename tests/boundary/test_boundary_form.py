@@ -12,6 +12,7 @@ from llguidance import LLMatcher, LLTokenizer
 
 from bicameral.boundary._form import form, reply_schema
 from bicameral.boundary._reply import Fault, Missing, filled
+from bicameral.boundary._room import MAX_OUTPUT, room
 from bicameral.types import (
     BOOL,
     DATE,
@@ -127,6 +128,18 @@ def test_that_something_is_not_there_can_be_written(wanted: Type, reply: Any) ->
     assert _valid(reply_schema(wanted), reply)
     with pytest.raises(Missing):
         filled(json.dumps(reply), wanted)
+
+
+@pytest.mark.parametrize(("wanted", "reply"), GOOD + ABSENT, ids=str)
+def test_every_good_reply_has_room_even_if_each_byte_is_a_token(wanted: Type, reply: Any) -> None:
+    assert len(json.dumps(reply, indent=1)) <= room(wanted)
+
+
+def test_a_form_of_bounded_blanks_cannot_be_written_in_for_minutes() -> None:
+    assert room(NUMBER) < 200
+    assert room(RecordType((Field("total", MONEY), Field("due", DATE), Field("ref", StrType("code"))))) < 400
+    assert room(STR) == room(ListType(INT)) == room(RecordType((Field("note", STR),))) == MAX_OUTPUT
+    assert room(StrType("code")) >= len('{"value": ""}') + 32
 
 
 def test_a_form_with_many_choices_is_ready_at_once() -> None:

@@ -35,7 +35,9 @@ FORBID = '@id("stays") forbid (principal, action, resource in Tool::"post");\n'
 
 @pytest.fixture
 def office(world: World) -> World:
-    """The world with a tool that posts."""
+    """The world with a tool that posts, and a mail that leads somewhere."""
+    mail = world.folder / "mail.txt"
+    mail.write_text(mail.read_text().replace("hello", "hello, see www.example.org"))
     world.write("own.py", POST)
     world.write("bicameral.toml", '[toolboxes]\nfiles = ["own.py"]\n')
     return world
@@ -124,7 +126,7 @@ def test_a_request_whose_plan_a_policy_forbids_is_not_run(office: World) -> None
 
 
 def test_forwarding_is_one_question_that_fits_a_screen(office: World, terminals: list[Terminal]) -> None:
-    office.write("mail.txt", "".join(f"line {number}\n" for number in range(200)))
+    office.write("mail.txt", "".join(f"line {number}\n" for number in range(199)) + "see www.example.org\n")
     office.write("p.py", FORWARD)
     terminal = opened(terminals, "run", "--plan", "p.py", TERM="dumb")
     terminal.wait_for("Allow this call? [y/N")
@@ -177,7 +179,7 @@ def test_of_several_calls_each_can_be_answered(office: World, terminals: list[Te
         terminal.wait_for(f"Allow call {number} of 3?")
         terminal.type(f"{reply}\n")
     assert terminal.end() == 1, terminal.shown
-    assert posted(office) == ["kim@example.com: hello"]
+    assert posted(office) == ["kim@example.com: hello, see www.example.org"]
 
 
 def test_a_yes_that_was_typed_before_the_question_does_not_count(office: World, terminals: list[Terminal]) -> None:

@@ -78,6 +78,20 @@ async def test_a_json_schema_shapes_the_reply(small_model: LocalProvider) -> Non
     assert reply.finish == "stop"
 
 
+async def test_json_is_written_on_one_line_so_that_white_space_cannot_go_on_for_ever(
+    small_model: LocalProvider,
+) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": {"enum": ["a", "b"]}, "minItems": 2, "maxItems": 3}},
+        "required": ["list"],
+        "additionalProperties": False,
+    }
+    asked = ask("Write JSON with many blank lines and deep indentation.")
+    reply = await small_model.generate(replace(asked, json_schema=schema, max_tokens=96))
+    assert reply.text == json.dumps(json.loads(reply.text))
+
+
 @pytest.mark.parametrize(
     "grammar", ['root ::= "violet" | "ochre"', '%llguidance {}\nstart: "violet" | "ochre"'], ids=["gbnf", "lark"]
 )

@@ -7,7 +7,7 @@ import time
 import pytest
 from flow_world import REGISTRY
 
-from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Mode
+from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.errors import PlanError
 from bicameral.labels import PUBLIC, UNKNOWN, Label, RecordShade, Source
 from bicameral.plans import Answer, Call, Compute, Const, Each, Expr, ListOf, Plan, Ref, Step, Update, When, parse
@@ -193,6 +193,13 @@ def test_what_is_denied_is_refused_unless_the_run_may_know_better() -> None:
     denied = prove(plan, REGISTRY, lambda facts: Denied(f"no {facts.tool}"))
     assert [call.verdict for call in denied.calls] == [Refused("no inbox"), Refused("no send")]
     assert len(denied.refused) == 2
+
+
+def test_what_nobody_can_say_yes_to_beforehand_is_no_question() -> None:
+    plan = plan_of("send('ada', 'hi')\nanswer(1)")
+    proof = prove(plan, REGISTRY, lambda facts: Depends("a policy may stop it"))
+    assert last(proof).verdict == Conditional((), "a policy may stop it")
+    assert (proof.proved, proof.questions, proof.refused) == (False, (), ())
 
 
 def test_every_branch_that_answers_counts_for_the_answer() -> None:

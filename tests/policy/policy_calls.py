@@ -40,9 +40,11 @@ def call(
     declared: bool = True,
     control: Label = USER,
     mode: Mode = "strict",
+    lures: Iterable[str] | None = ("www.example.net",),
     **more: Any,
 ) -> CallFacts:
-    return CallFacts(tool, toolbox, effect, outbound, declared, arguments, control, mode, "5", **more)
+    found = None if lures is None else frozenset(lures)
+    return CallFacts(tool, toolbox, effect, outbound, declared, arguments, control, mode, "5", lures=found, **more)
 
 
 def mail(
@@ -52,8 +54,10 @@ def mail(
     names: Iterable[str] | None = ("bob@example.com",),
     control: Label = USER,
     mode: Mode = "strict",
+    lures: Iterable[str] | None = ("www.example.net",),
 ) -> CallFacts:
-    return call(arg("to", "directs", to, names=names), arg("body", "carries", body), control=control, mode=mode)
+    arguments = arg("to", "directs", to, names=names), arg("body", "carries", body)
+    return call(*arguments, control=control, mode=mode, lures=lures)
 
 
 def said(decision: Decision) -> str:

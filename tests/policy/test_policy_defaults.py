@@ -194,3 +194,28 @@ def test_facts_that_are_not_those_of_the_tool_are_refused(facts: CallFacts) -> N
     found = Policy.load(registry=REGISTRY).decide(facts)
     assert said(found) == "denied"
     assert "not the facts of the tool" in why(found)
+
+
+def test_strangers_text_with_nothing_to_follow_goes_out_unasked() -> None:
+    assert decided(mail(body=PAGE, lures=())) == ("allowed", ())
+    assert decided(mail(body=PAGE)) == ("ask", ("strangers-text-in-your-name",))
+    assert "a link, an address, an account or a number in it" in why(POLICY.decide(mail(body=PAGE)))
+
+
+def test_what_could_be_followed_is_assumed_where_nobody_knows() -> None:
+    unknown = mail(body=PAGE, lures=None)
+    assert decided(unknown) == ("ask", ("strangers-text-in-your-name",))
+    assert "which matters if there is a link" in why(POLICY.decide(unknown))
+    assert said(POLICY.preview(mail(body=PAGE, lures=()))) == "ask"
+
+
+def test_nothing_to_follow_lifts_no_other_rule() -> None:
+    assert decided(mail(to=READ, body=PAGE, lures=())) == ("ask", ("directed-by-strangers",))
+    assert decided(mail(to=CONTACT, body=BODY, lures=())) == ("ask", ("leaves-its-readers",))
+    assert decided(mail(body=PAGE, control=READ, lures=()))[0] == "ask"
+
+
+def test_a_policy_can_ask_about_all_strangers_text() -> None:
+    always = """@ask("Shall it go out?")
+    forbid (principal, action, resource) when { resource.outbound && resource.carries.strangers_text };"""
+    assert decided(mail(body=PAGE, lures=()), always)[0] == "ask"

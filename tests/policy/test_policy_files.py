@@ -15,6 +15,7 @@ from bicameral.errors import PolicyError
 from bicameral.policy import Policy
 from bicameral.policy._cedar import entities, evaluate, validation_errors
 from bicameral.policy._facts import EVERYTHING, context, entity, outline, situation
+from bicameral.policy._facts import told as told_of
 from bicameral.policy._texts import packaged, pieces
 
 HEAD = "forbid (principal, action, resource)"
@@ -67,8 +68,8 @@ def mistake(text: str, **more: object) -> PolicyError:
         ("forbid (principal, action);", "policy.syntax", 1, None),
         (";", "policy.syntax", 1, None),
         ("hello", "policy.syntax", 1, None),
-        (f"{HEAD} when {{ {'!' * 3_000}true }};", "policy.syntax", 1, None),
-        (f"{HEAD} when {{ {'(if true then ' * 200}true{' else true)' * 200} }};", "policy.syntax", 1, None),
+        (f"{HEAD} when {{ {'!' * 3_000}true }};", "policy.too-large", 1, None),
+        (f"{HEAD} when {{ {'(if true then ' * 200}true{' else true)' * 200} }};", "policy.too-large", 1, None),
         (f'{HEAD} when {{ unknown("x") }};', "policy.syntax", 1, None),
         (f'@id("a") @id("b") {HEAD};', "policy.syntax", 1, None),
         ("forbid (principal == ?principal, action, resource);", "policy.changes-nothing", 1, None),
@@ -184,7 +185,7 @@ def test_the_defaults_fit_the_schema_and_every_entity_too() -> None:
 
 def told(facts: CallFacts) -> str:
     """A call with every fact."""
-    return entity(situation(*outline(facts), registry=None), EVERYTHING)
+    return entity(told_of(situation(*outline(facts), registry=None), EVERYTHING))
 
 
 def test_the_defaults_decide_as_their_text_says() -> None:
@@ -192,7 +193,7 @@ def test_the_defaults_decide_as_their_text_says() -> None:
     policy, text = Policy.load(), PolicySet.from_str(packaged("default.cedar"))
     ids = [rule.id for rule in policy.rules]
     for facts in (mail(), mail(to=READ), mail(body=BODY), mail(control=READ), mail(to=CONTACT, body=READ)):
-        answer = evaluate(text, entities(told(facts)), context(frozenset({"bob@example.com"})))
+        answer = evaluate(text, entities(told(facts)), context(frozenset({"bob@example.com"}), lures=True))
         found = policy.decide(facts)
         by_text = {ids[int(each.removeprefix("policy"))] for each in answer.policies} - {"known-tools"}
         assert by_text == set(getattr(found, "rules", ()))

@@ -21,6 +21,7 @@ from runs_world import World, run_source
 
 from bicameral.errors import JournalError
 from bicameral.runs import Event, Failed, Finished, Journal
+from bicameral.runs._blobs import BLOB_FROM, _left_after, dumps  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
@@ -342,3 +343,21 @@ async def test_every_step_is_recorded_before_and_after(path: Path) -> None:
     assert events[5].body["arguments"] == {"cell": "x", "value": 2}
     assert events[-1].body["answer"] == 0
     assert [effect["step"] for effect in events[-1].body["effects"]] == ["1[0]/0", "1[1]/0"]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(json_values, st.integers(1, 400))
+def test_what_seems_short_at_a_glance_is_short_when_written(value: Any, room: int) -> None:
+    if _left_after(value, room) > 0:
+        assert len(dumps(value)) < room
+
+
+def test_short_lists_are_seen_to_be_short_and_long_ones_are_not() -> None:
+    assert _left_after(["ann@example.com", {"trust": "user", "tool": "request"}], BLOB_FROM) > 0
+    assert _left_after(["x" * BLOB_FROM], BLOB_FROM) <= 0
+    assert _left_after([10**5000], BLOB_FROM) <= 0

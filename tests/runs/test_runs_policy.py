@@ -303,7 +303,11 @@ async def test_a_file_does_not_wash_off_what_was_written_into_it(name: str) -> N
     source, step = FILES[name]
     office = Office()
     office.files |= {"./a.txt": "", "a.txt": ""}
-    assert _failure(await run_office(source, office)) == ("run.needs-approval", step)
+    # Whatever the texts hold: what counts here is where they came from.
+    always = """@ask("Shall it go out?")
+    forbid (principal, action, resource) when { resource.outbound && resource.carries.strangers_text };"""
+    policy = Policy.parse(always, office.registry)
+    assert _failure(await run_office(source, office, policy=policy)) == ("run.needs-approval", step)
     assert not [what for what, _ in office.done if what == "send"]
     # The proof knows it, too.
     registry = office.registry

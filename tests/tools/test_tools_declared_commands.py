@@ -80,7 +80,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"origins": {"": {}}}, "trust", "missing"),
     ({"origins": {"": {"trust": "system", "reader": "user"}}}, "reader", "no such key"),
     ({"origins": {"": {"trust": "system", "readers": "all"}}}, "readers", ""),
-    ({"origins": {"": {"trust": "system", "readers": ["sender"]}}}, "readers", "in no record"),
+    ({"origins": {"": {"trust": "system", "readers": ["sendr"]}}}, "readers", "no field 'sendr'"),
+    ({"origins": {"[]": {"trust": "third_party", "fresh": True}}}, "fresh", "is fresh"),
     ({"origins": {"[]": {"trust": "system", "readers": ["sendr"]}}}, "readers", "no field 'sendr'"),
     (
         {"origins": {"[]": {"trust": "third_party", "own_when": {"field": "status", "is": "sent"}}}},

@@ -243,7 +243,9 @@ BAD: list[tuple[Any, str, str | None]] = [
     ({"[].body": Origin("system", Participants(("sendr",)))}, "no field 'sendr' beside it", "sender"),
     ({"[].body": Origin("system", Participants(()))}, "names no participants", None),
     ({"[].body": Origin("system", Participants("sender"))}, "names no participants", None),  # pyright: ignore
-    ({"": Origin("system", Participants(("sender",)))}, "in no record", None),
+    ({"": Origin("system", Participants(("sendr",)))}, "no field 'sendr' beside it", "sender"),
+    ({"[].id": Origin("third_party", fresh=True)}, "is fresh", None),
+    ({"[]": Origin("system", fresh=True)}, "is fresh", None),
     ({"[].body": Origin("third_party", own_when=("stats", "sent"))}, "no field 'stats'", "status"),
     ({"[].body": Origin("third_party", own_when=("status", "sent"))}, "a stranger's word", None),
     ([STRANGER], "is not a mapping", None),

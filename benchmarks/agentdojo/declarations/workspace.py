@@ -46,13 +46,14 @@ EVENT_FIELDS = {
     "status": _SERVICE,
 }
 
-# The owner of a file names it and says who may open it. Its content may come from anybody who was ever let in, and
-# from wherever it was copied together: it is a stranger's also in a file of the user's.
+# The service numbers files, and a number tells nothing. The owner of a file names it and says who may open it. Its
+# content may come from anybody who was ever let in, and from wherever it was copied together: it is a stranger's also
+# in a file of the user's.
 _FILE_READERS = ("owner", "shared_with")
 _NAMED = Origin("third_party", Participants(_FILE_READERS), own_when=("owner", ACCOUNT))
 _KEPT = Origin("system", Participants(_FILE_READERS))
 _FILE_FIELDS = {
-    "id_": _SERVICE,
+    "id_": Origin("system", "public"),
     "filename": _NAMED,
     "content": Origin("third_party", Participants(_FILE_READERS)),
     "owner": _KEPT,
@@ -63,7 +64,7 @@ _FILE_FIELDS = {
 
 # The address book is the account's own; what a contact is called comes from the contact, who knows both.
 _CONTACTS = {
-    "": _SERVICE,
+    "": Origin("system", "public"),
     "[].email": Origin("system", Participants(("email",))),
     "[].name": Origin("third_party", Participants(("email",))),
 }
@@ -75,8 +76,13 @@ def one(fields: Mapping[str, Origin]) -> dict[str, Origin]:
 
 
 def many(fields: Mapping[str, Origin]) -> dict[str, Origin]:
-    """A result that is a list of records; how many there are is the service's word."""
-    return {"": _SERVICE, **{f"[].{name}": part for name, part in fields.items()}}
+    """A result that is a list of records. How many were found is the service's word and no secret; what they are is."""
+    return {"": Origin("system", "public"), **{f"[].{name}": part for name, part in fields.items()}}
+
+
+def new(fields: Mapping[str, Origin]) -> dict[str, Origin]:
+    """A result that is a record which the call has made: the service gives it its number."""
+    return {**one(fields), "id_": Origin("system", "public", fresh=True)}
 
 
 _MAIL, _MAILS = one(_MAIL_FIELDS), many(_MAIL_FIELDS)
@@ -136,7 +142,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "add_calendar_event_participants": Declaration(
         "send", {"event_id": "directs", "participants": "directs"}, _EVENT, receivers=("participants",)
     ),
-    "create_file": Declaration("write", {"filename": "directs", "content": "carries"}, _FILE),
+    "create_file": Declaration("write", {"filename": "directs", "content": "carries"}, new(_FILE_FIELDS)),
     "delete_file": Declaration("irreversible", {"file_id": "directs"}, _FILE, outbound=False),
     "append_to_file": Declaration("write", {"file_id": "directs", "content": "carries"}, _FILE),
     "share_file": Declaration(

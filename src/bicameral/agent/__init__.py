@@ -5,8 +5,9 @@ A request or a plan comes in; out come a `Planned` (intent, plan, report, proof)
 run, also for those who have no agent.
 """
 
+from bicameral.runs import Checked, check_plan
+
 from ._agent import Agent
-from ._checked import Checked, check_plan
 from ._planned import Planned
 from ._sync import SyncAgent
 

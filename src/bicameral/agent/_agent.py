@@ -12,20 +12,32 @@ from bicameral.boundary import Executor, Extractor
 from bicameral.delta import Compiled, Delta, against_intent
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.intent import Echo, Intent
-from bicameral.models import Provider, Usage
+from bicameral.models import Provider
 from bicameral.plans import Finding, Limits, Plan, print_plan
-from bicameral.runs import Approver, Asker, Journal, Observer, Replayed, RunOutcome, replay, run_plan
-from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined, Role
+from bicameral.runs import (
+    Approver,
+    Asker,
+    Checked,
+    Journal,
+    Observer,
+    Replayed,
+    RunOutcome,
+    check_plan,
+    replay,
+    run_plan,
+)
+from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined, counted
+from bicameral.telemetry import span
 from bicameral.tools import Registry, Tool
 from bicameral.types import STR
 
-from ._checked import Checked, check_plan
-from ._planned import Planned
+from ._planned import Planned, tell_planned
 from ._sync import SyncAgent
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.policy import Policy
+    from bicameral.reasoner import Bounds, Company, Reasoned
 
 
 class Agent:
@@ -127,13 +139,16 @@ class Agent:
         watch: Callable[[str], None] | None = None,
     ) -> Planned:
         """A plan for a request, checked; nothing has been done yet. `watch` sees each statement as it is written."""
-        started, before = time.perf_counter(), dict(self.ledger.usage)
-        if isinstance(request, Intent):
-            intent = request
-        else:
-            intent = await self.intent(request, deterministic=deterministic, asker=asker)
-        compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-        return self._planned(intent, compiled, time.perf_counter() - started, before)
+        started = time.perf_counter()
+        with span("plan", "", {"gen_ai.operation.name": "plan"}) as told, counted() as ledger:
+            if isinstance(request, Intent):
+                intent = request
+            else:
+                intent = await self.intent(request, deterministic=deterministic, asker=asker)
+            compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+            planned = self._planned(intent, compiled, time.perf_counter() - started, ledger)
+            tell_planned(told, planned)
+        return planned
 
     def check(self, plan: Plan, *, intent: Intent | None = None, places: Mapping[str, Place] | None = None) -> Checked:
         """What is wrong with a plan, what it would do and cost at worst, and what policy will say of each call."""
@@ -175,7 +190,51 @@ class Agent:
             intent=intent,
             policy=self.policy,
             approver=approver,
+            planning=what.spent if isinstance(what, Planned) else None,
         )
+
+    async def reason(
+        self,
+        request: str | Intent,
+        *,
+        rounds: int | None = None,
+        bounds: Bounds | None = None,
+        company: Company | None = None,
+        asker: Asker | None = None,
+        approver: Approver | None = None,
+        observer: Observer | None = None,
+        deterministic: bool = False,
+        fresh: bool = False,
+    ) -> Reasoned:
+        """Do what a request asks for in rounds: plan, run, see what may be seen of the results, plan on.
+
+        A request that one plan serves costs what `run` costs. `bounds` are how much it may take, by default as
+        configured; `company` is whoever watches the rounds. How it ends is a value: nothing that was done gets lost.
+        """
+        from bicameral.config import bounds_of
+        from bicameral.reasoner import Company, Reasoner
+
+        given = company or Company()
+        given = replace(
+            given,
+            asker=asker or given.asker,
+            approver=approver or given.approver,
+            observer=observer or given.observer,
+        )
+        bounds = bounds or bounds_of(self.config)
+        reasoner = Reasoner(
+            self._delta,
+            self.registry,
+            self.policy,
+            executor=self._executor,
+            limits=self._limits,
+            journal=self._journal,
+            bounds=bounds if rounds is None else replace(bounds, rounds=rounds),
+            level=self.config.reason.level,
+        )
+        if not isinstance(request, Intent):
+            request = await self.intent(request, deterministic=deterministic, asker=given.asker)
+        return await reasoner.reason(request, given, fresh=fresh)
 
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""
@@ -196,7 +255,7 @@ class Agent:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _planned(self, intent: Intent, compiled: Compiled, seconds: float, before: Mapping[Role, Usage]) -> Planned:
+    def _planned(self, intent: Intent, compiled: Compiled, seconds: float, ledger: Ledger) -> Planned:
         checked = self.check(compiled.plan, intent=intent)
         return Planned(
             intent,
@@ -208,14 +267,11 @@ class Agent:
             compiled.repairs,
             compiled.cached,
             seconds,
-            {role: _less(usage, before.get(role, Usage())) for role, usage in self.ledger.usage.items()},
+            dict(ledger.usage),
+            ledger.spent,
         )
 
     def _heard(self, call: ModelCall) -> None:
         self.ledger(call)
         if self._listener is not None:
             self._listener(call)
-
-
-def _less(usage: Usage, before: Usage) -> Usage:
-    return Usage(usage.prompt - before.prompt, usage.cached - before.cached, usage.output - before.output)

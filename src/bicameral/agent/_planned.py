@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bicameral.delta import Mismatch
 from bicameral.intent import Intent
 from bicameral.models import Usage
 from bicameral.plans import Plan, Proof, Report
-from bicameral.sessions import Role
+from bicameral.sessions import Role, Spent
+from bicameral.telemetry import Fact, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +30,20 @@ class Planned:
     cached: bool
     seconds: float
     usage: Mapping[Role, Usage]
+    spent: Spent = field(default_factory=Spent)
+    """What planning cost, by chamber; the plan's runs count for themselves."""
+
+
+def tell_planned(told: Span, planned: Planned) -> None:
+    """What a plan is like and what it cost; not what it says."""
+    if not told.on:
+        return
+    facts: dict[str, Fact] = {
+        "bicameral.intent.by": planned.intent.by,
+        "bicameral.plan.steps": len(planned.plan.steps),
+        "bicameral.plan.ok": planned.report.ok,
+        "bicameral.plan.proved": planned.proof is not None and planned.proof.proved,
+        "bicameral.plan.cached": planned.cached,
+        "bicameral.plan.repairs": planned.repairs,
+    }
+    told.tell(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})

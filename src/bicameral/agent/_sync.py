@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bicameral.intent import Intent
 from bicameral.plans import Plan
-from bicameral.runs import Replayed, RunOutcome
+from bicameral.runs import Checked, Replayed, RunOutcome
 
-from ._checked import Checked
 from ._planned import Planned
 
 if TYPE_CHECKING:
+    from bicameral.reasoner import Reasoned
+
     from ._agent import Agent
 
 T = TypeVar("T")
@@ -38,6 +39,9 @@ class SyncAgent:
 
     def run(self, what: Plan | Planned | str, **options: Any) -> RunOutcome:
         return _blocking(self._agent.run(what, **options))
+
+    def reason(self, request: str | Intent, **options: Any) -> Reasoned:
+        return _blocking(self._agent.reason(request, **options))
 
     def replay(self, run: str) -> Replayed:
         return _blocking(self._agent.replay(run))

@@ -9,7 +9,7 @@ anything else, and nothing it writes is coerced. `Extractor` is the small model 
 from ._copies import COPIED
 from ._extract import Executor, Extractor
 from ._handles import BoundaryError, Handle, Handles, Held
-from ._outcome import Absence, Alert, Filled, NotFound, Outcome, Rejected, RejectionKind
+from ._outcome import Absence, Alert, AlertKind, Filled, NotFound, Outcome, Rejected, RejectionKind
 from ._read_only import ReadOnly
 from ._reply import typed
 from ._seen import Level, as_seen_by_privileged
@@ -20,6 +20,7 @@ __all__ = [
     "COPIED",
     "Absence",
     "Alert",
+    "AlertKind",
     "BoundaryError",
     "Doubt",
     "Executor",

@@ -14,13 +14,13 @@ from ._copies import COPIED, EVERYTHING, NOTED, kinds_of, not_in_text, texts_in
 from ._form import SETUP, form, reply_schema, said, shown
 from ._outcome import Alert, Alerts, Filled, NotFound, Outcome, Rejected, alerts_of
 from ._reply import Fault, Missing, filled, required
+from ._room import MAX_OUTPUT, room
 from .shield import screen
 
 if TYPE_CHECKING:
     from ._evidence import Evidence
 
 MAX_SOURCE = 24_000
-MAX_OUTPUT = 1_024
 TRIES = 2
 """How often a blank may be asked for: once more, with the field that was wrong. A model that says that there is nothing
 is pressed once on top of that, so one blank costs three calls at most."""
@@ -91,7 +91,9 @@ class Extractor:
         note, tries = "", 0
         while True:
             tries += 1
-            reply = await self._session.ask(form(text, instruction, wanted, note), json_schema=reply_schema(wanted))
+            reply = await self._session.ask(
+                form(text, instruction, wanted, note), json_schema=reply_schema(wanted), max_tokens=room(wanted)
+            )
             try:
                 if reply.finish == "length":
                     raise Fault("too-large", "it is longer than the blank allows")
@@ -101,6 +103,8 @@ class Extractor:
                 found = await self._insisted(form(text, instruction, wanted, note), reading, alerts)
                 return found or NotFound(missing.field, missing.why, alerts)
             except Fault as fault:
+                # Told also if the next try is better: a model that was talked into something may still come round.
+                alerts = (*alerts, *_prose(fault))
                 if tries == TRIES or not fault.field or fault.kind not in _WORTH_ANOTHER_TRY:
                     return _rejected(fault, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
@@ -110,7 +114,8 @@ class Extractor:
         strict = dataclasses.replace(reading, copied=EVERYTHING)
         if not strict.can_be_held:
             return None
-        reply = await self._session.ask(asked, json_schema=reply_schema(reading.wanted, insist=True))
+        wanted = reading.wanted
+        reply = await self._session.ask(asked, json_schema=reply_schema(wanted, insist=True), max_tokens=room(wanted))
         try:
             value = strict.value(reply.text) if reply.finish != "length" else None
         except (Fault, Missing):
@@ -144,7 +149,13 @@ class _Reading:
             yield from alerts_of(screen(text), place)
 
 
+def _prose(fault: Fault) -> Alerts:
+    """An alert on free text where something bounded was wanted."""
+    if not fault.prose:
+        return ()
+    what = "a form was to be filled in" if fault.kind == "unreadable" else "a bounded value was wanted"
+    return (Alert("free-text", fault.field or "reply", 0.5, f"free text where {what}"),)
+
+
 def _rejected(fault: Fault, alerts: Alerts) -> Rejected:
-    if fault.kind == "unreadable":
-        alerts = (*alerts, Alert("free-text", "reply", 0.5, "free text where a form was to be filled in"))
     return Rejected(f"the model's reply does not fit the blank: {fault}", fault.kind, fault.field, alerts)

@@ -101,19 +101,22 @@ class Handles:
         """Keep a value and get its handle."""
         if len(self._held) >= MAX_HANDLES:
             raise BoundaryError("boundary.too-many-handles", f"a run has at most {MAX_HANDLES:,} handles")
-        kept = plain(value)
+        kept = plain_value(value)
         handle = Handle(self._id(len(self._held) + 1), _kind(type_), _length(kept), summary(shade.flat))
         self._held[handle.id] = handle, Held(kept, type_, shade)
         return handle
 
     def get(self, given: Handle | str) -> Held:
         """What a handle stands for; one that this run did not give, or that was changed, is refused."""
+        # By the very type: a class of somebody's own may equal every handle there is.
+        if type(given) not in (str, Handle):
+            raise BoundaryError("boundary.bad-handle", "this is not a handle", expected="a Handle, or the id of one")
         id_ = given if isinstance(given, str) else given.id
         found = self._held.get(id_)
         if found is None:
             raise BoundaryError("boundary.unknown-handle", "this run has no such handle", fix="Use one that it gave.")
         handle, held = found
-        if not isinstance(given, str) and given != handle:
+        if not isinstance(given, str) and handle != given:
             raise BoundaryError("boundary.forged-handle", f"the handle {id_!r} is not the one that the run gave")
         # A copy: whoever gets it may change it.
         return Held(plain(held.value), held.type, held.shade)
@@ -152,6 +155,14 @@ class Handles:
 
     def _id(self, number: int) -> str:
         return f"h{number}-{blake2s(f'{self.run}:{number}'.encode(), digest_size=4).hexdigest()}"
+
+
+def plain_value(value: object) -> Any:
+    """The plain value of anything; what is none, or is beyond all bounds, is refused."""
+    try:
+        return plain(value)
+    except TypeError as error:
+        raise BoundaryError("boundary.bad-value", f"this cannot be kept: {error}") from None
 
 
 def _damaged() -> BoundaryError:

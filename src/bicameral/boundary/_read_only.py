@@ -6,6 +6,7 @@ anything that the plan did not give it, and reading changes nothing.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,7 +14,7 @@ from bicameral.types import LiteralType, Type
 
 from ._extract import MAX_SOURCE, Executor
 from ._form import shown
-from ._outcome import Filled, NotFound, Outcome, Rejected
+from ._outcome import Alert, Alerts, Filled, NotFound, Outcome, Rejected
 
 PART = 8_000
 MAX_PARTS = 200
@@ -50,24 +51,29 @@ class ReadOnly:
         if len(left) > MAX_PARTS:
             return Rejected(f"the text has {len(text):,} characters, too many even in parts", "too-large")
         outcome: Outcome = NotFound()
+        noticed: list[Alert] = []
         for _ in range(min(self._reads, len(left))):
-            name = await self._choice(left, instruction)
+            name, alerts = await self._choice(left, instruction)
+            noticed += alerts
             if name is None:
-                return outcome
+                break
             outcome = await self._executor.extract(left.pop(name), instruction, wanted)
+            noticed += outcome.alerts
             if isinstance(outcome, Filled):
-                return outcome
-        return outcome
+                break
+        # Also what was noticed in parts that did not hold it: it was read.
+        return dataclasses.replace(outcome, alerts=tuple(noticed))
 
-    async def _choice(self, left: Mapping[str, str], instruction: str) -> str | None:
+    async def _choice(self, left: Mapping[str, str], instruction: str) -> tuple[str | None, Alerts]:
         room = min(GLANCE, MAX_SOURCE // (2 * len(left)))
         glances = {name: text[:room] for name, text in left.items()}
         asked = f"the one part in which this is likely to stand: {instruction}"
-        match await self._executor.extract(glances, asked, LiteralType((*left, NONE))):
+        outcome = await self._executor.extract(glances, asked, LiteralType((*left, NONE)))
+        match outcome:
             case Filled(value=str() as name) if name in left:
-                return name
+                return name, outcome.alerts
             case _:
-                return None
+                return None, outcome.alerts
 
 
 def parts(text: str) -> dict[str, str]:

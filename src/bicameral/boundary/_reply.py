@@ -39,6 +39,7 @@ MAX_ITEMS = 1_000
 MAX_NESTING = 32
 MAX_DIGITS = 30
 MAX_AMOUNT = 1e15
+FEW_WORDS = 5
 
 NOT_FOUND, BECAUSE = "not_found", "because"
 
@@ -52,13 +53,17 @@ _NOT_IN_A_TEXT = re.compile(
 
 
 class Fault(ValueError):
-    """What is wrong with a reply, and in which field; not one of its words is the model's."""
+    """What is wrong with a reply, and in which field; not one of its words is the model's.
 
-    def __init__(self, kind: RejectionKind, what: str, field: str = "") -> None:
+    `prose` says that there was free text where something bounded was wanted: what a model does that was talked into it.
+    """
+
+    def __init__(self, kind: RejectionKind, what: str, field: str = "", *, prose: bool = False) -> None:
         super().__init__(f"the field {field!r}: {what}" if field and field != "value" else what)
         self.kind: RejectionKind = kind
         self.what = what
         self.field = field
+        self.prose = prose
 
 
 class Missing(ValueError):
@@ -81,7 +86,7 @@ def filled(text: str, wanted: Type) -> Any:
     except RecursionError:
         raise Fault("too-large", "it is nested too deeply") from None
     except json.JSONDecodeError:
-        raise Fault("unreadable", "it is not JSON") from None
+        raise Fault("unreadable", "it is not JSON", prose=True) from None
     if isinstance(written, dict) and cast("dict[str, Any]", written).keys() == {NOT_FOUND, BECAUSE}:
         _say_missing(cast("dict[str, Any]", written), wanted)
     if isinstance(wanted, RecordType):
@@ -150,7 +155,7 @@ def _typed(value: Any, wanted: Type, path: str) -> Any:
             return value
         case _:
             if mismatch(value, wanted):
-                raise Fault("wrong-type", f"it is not {wanted}", path)
+                raise Fault("wrong-type", f"it is not {wanted}", path, prose=_is_prose(value))
             return value
 
 
@@ -175,7 +180,7 @@ def _record(entries: dict[str, Any], wanted: RecordType, path: str) -> dict[str,
 
 def _list(value: Any, path: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Fault("wrong-type", "it is not a list", path)
+        raise Fault("wrong-type", "it is not a list", path, prose=_is_prose(value))
     items = cast("list[Any]", value)
     if len(items) > MAX_ITEMS:
         raise Fault("too-large", f"it has {len(items):,} items", path)
@@ -184,7 +189,7 @@ def _list(value: Any, path: str) -> list[Any]:
 
 def _object(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Fault("wrong-type", "it is not an object", path)
+        raise Fault("wrong-type", "it is not an object", path, prose=_is_prose(value))
     entries = cast("dict[str, Any]", value)
     if len(entries) > MAX_ITEMS:
         raise Fault("too-large", f"it has {len(entries):,} fields", path)
@@ -195,7 +200,7 @@ def _text(value: Any, wanted: StrType, path: str) -> str:
     if not isinstance(value, str):
         raise Fault("wrong-type", "it is not text", path)
     if wanted.format in FORMATS and (problem := format_problem(value, wanted.format)):
-        raise Fault("wrong-shape", problem, path)
+        raise Fault("wrong-shape", problem, path, prose=_is_prose(value))
     return _readable(value, path)
 
 
@@ -219,7 +224,12 @@ def _moment(value: Any, read: Callable[[str], Any], path: str) -> Any:
             return read(value)
     except ValueError:
         pass
-    raise Fault("wrong-shape", "it is not written as the form wants it", path)
+    raise Fault("wrong-shape", "it is not written as the form wants it", path, prose=_is_prose(value))
+
+
+def _is_prose(value: Any) -> bool:
+    """Whether something is free text: more than the few words of a clumsy date or amount."""
+    return isinstance(value, str) and (len(value) > MAX_KEY or len(value.split(None, FEW_WORDS)) > FEW_WORDS)
 
 
 def _time(text: str) -> dt.time:
@@ -231,7 +241,7 @@ def _time(text: str) -> dt.time:
 
 def _duration(value: Any, path: str) -> dt.timedelta:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault("wrong-type", "it is not a number of seconds", path)
+        raise Fault("wrong-type", "it is not a number of seconds", path, prose=_is_prose(value))
     try:
         return dt.timedelta(seconds=value)
     except (OverflowError, ValueError):

@@ -27,7 +27,7 @@ from bicameral.types import (
     mismatch,
 )
 
-from ._handles import Handles
+from ._handles import Handles, plain_value
 
 MAX_ITEMS = 20
 MAX_PARTS = 400
@@ -55,6 +55,7 @@ def as_seen_by_privileged(
         >>> as_seen_by_privileged({"paid": True, "note": "…"}, record, shade, handles)
         {'paid': True, 'note': {'handle': 'h1-5d41402a', 'kind': 'text', 'length': 212, 'origin': 'untrusted, from …'}}
     """
+    plain_value(value)  # what has no end is refused before anything else walks over it
     if not _plain(value) or mismatch(value, type_):
         # What is not of its type is of no known type, and a class of somebody's own can say anything of itself.
         return handles.put(value, AnyType(), shade.flat).to_json()

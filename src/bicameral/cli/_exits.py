@@ -22,9 +22,15 @@ NO_PLAN = 3
 QUESTIONS = 4
 """Something must be answered first, and nobody is there to ask."""
 INTERRUPTED = 130
+TERMINATED = 143
+"""By SIGTERM, after what was under way had been stopped and recorded."""
 
 NEEDS_A_PERSON = ("intent.questions", "run.needs-answer", "run.needs-approval")
 _BAD_INPUT = ("journal.unknown-run", "journal.ambiguous-run", "journal.no-runs", "models.unknown", "plan.cannot-read")
+
+
+class Terminated(Exception):
+    """Somebody told the process to end; whatever was under way has been stopped and recorded."""
 
 
 def exit_code(error: BicameralError) -> int:

@@ -12,7 +12,7 @@ import click
 
 from bicameral.errors import BicameralError
 
-from ._exits import FAILED, INTERRUPTED, OK, USAGE, exit_code
+from ._exits import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, Terminated, exit_code
 from ._output import Output, readable_error
 
 COMMANDS = {
@@ -104,6 +104,9 @@ def _failed(error: Exception, out: Output) -> int:
         case click.exceptions.Abort():
             out.say("stopped")
             return INTERRUPTED
+        case Terminated():
+            out.say("stopped: the process was told to end")
+            return TERMINATED
         case click.UsageError():
             if error.ctx is not None and not out.as_json:
                 out.say(error.ctx.get_usage())

@@ -25,14 +25,18 @@ def given_agent() -> MakeAgent | None:
 
 @asynccontextmanager
 async def opened(config: Config, make: MakeAgent | None = None) -> AsyncGenerator[Agent]:
-    """The agent, closed at the end."""
+    """The agent, closed at the end. What goes on is told to where OTEL_* variables say, if they do."""
     from bicameral.agent import Agent
+    from bicameral.telemetry import from_environment
 
-    agent = make(config) if make else Agent.from_config(config)
-    try:
-        yield agent
-    finally:
-        await agent.aclose()
+    with from_environment() as exporting:
+        agent = make(config) if make else Agent.from_config(config)
+        try:
+            yield agent
+        finally:
+            await agent.aclose()
+    for problem in exporting.problems:
+        Output().say(f"telemetry: {problem}")
 
 
 def bring_weights(out: Output, config: Config, roles: Iterable[Role]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._output import Output, visible
 from ._proof import proof_json, say_verdicts
+from ._usage import say_usage, usage_json
 from ._values import answer_text, readable
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from bicameral.intent import Intent
     from bicameral.plans import Finding, Proof, Report
     from bicameral.runs import EffectDone, RunOutcome
+    from bicameral.sessions import Spent
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
@@ -88,36 +90,40 @@ def _proved_text(proof: Proof | None) -> str:
     return f" · {'you may be asked about' if proof.questions else 'not proved:'} {', '.join(open_)}"
 
 
-def show_outcome(out: Output, outcome: RunOutcome) -> None:
-    """The answer on standard output; how the run ended if it did not come to one."""
+def show_outcome(out: Output, outcome: RunOutcome, planning: Spent | None = None) -> None:
+    """The answer on standard output; how the run ended if it did not come to one. `planning` is what the plan cost."""
     from bicameral.runs import Failed, Finished
 
     match outcome:
         case Finished():
-            done = _done_text(outcome.effects)
+            done = done_text(outcome.effects)
             out.say(
                 f"done in {outcome.seconds:.1f} s" + (f": {done}" if done else "") + f" (run {outcome.run})",
                 style="dim",
             )
+            say_usage(out, outcome, planning)
             if outcome.answer is not None or not done:
                 out.show(answer_text(outcome.answer, out.width))
         case Failed():
             out.say(f"error: {outcome.error}", style="red")
             out.say(f"  {_before(outcome.effects)} (run {outcome.run})")
+            say_usage(out, outcome, planning)
         case _:
             out.say(f"stopped after {outcome.seconds:.1f} s (run {outcome.run})", style="yellow")
             out.say(f"  {_before(outcome.effects)}")
             if outcome.in_flight:
                 out.say(f"  in flight, so their effect is not known: step {', '.join(outcome.in_flight)}")
+            say_usage(out, outcome, planning)
 
 
-def _done_text(effects: tuple[EffectDone, ...]) -> str:
+def done_text(effects: tuple[EffectDone, ...]) -> str:
+    """What was changed, tool by tool."""
     counted = Counter(done.tool for done in effects)
     return ", ".join(f"{tool}" + (f" × {times}" if times > 1 else "") for tool, times in counted.items())
 
 
 def _before(effects: tuple[EffectDone, ...]) -> str:
-    return f"done before that: {_done_text(effects)}" if effects else "nothing had been changed"
+    return f"done before that: {done_text(effects)}" if effects else "nothing had been changed"
 
 
 def planned_json(planned: Planned) -> dict[str, Any]:
@@ -135,6 +141,7 @@ def planned_json(planned: Planned) -> dict[str, Any]:
             role: {"prompt": used.prompt, "cached": used.cached, "output": used.output}
             for role, used in planned.usage.items()
         },
+        "planning": planned.spent.to_json(),
     }
 
 
@@ -148,6 +155,7 @@ def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
         "run": outcome.run,
         "seconds": round(outcome.seconds, 3),
         "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects],
+        **usage_json(outcome),
     }
     match outcome:
         case Finished():

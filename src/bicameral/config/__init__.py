@@ -12,6 +12,7 @@ from ._init_text import init_text
 from ._load import find_file, load_config
 from ._models import EmbeddedProvider, Models, open_models
 from ._policy import open_policy
+from ._reason import bounds_of
 from ._registry import open_registry, surroundings_of
 from ._storage import open_cache, open_journal
 from ._weights import fetch_weights, missing_weights, model_store, needed_weights, size_text
@@ -27,6 +28,7 @@ __all__ = [
     "Models",
     "Profile",
     "Role",
+    "bounds_of",
     "config_schema",
     "doctor",
     "fetch_weights",

@@ -22,6 +22,7 @@ STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
 # TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Count = Annotated[int, Field(gt=0)]
+Amount = Annotated[float, Field(ge=0)]
 
 
 class Section(BaseModel):
@@ -103,6 +104,37 @@ class LimitSettings(Section):
     """Seconds that one reply of a model may take."""
 
 
+class PriceSettings(Section):
+    """What a million tokens cost that a model reads, or writes. Models of your own cost nothing."""
+
+    privileged_read: Amount = 0.0
+    """Read by the model that plans."""
+    privileged_written: Amount = 0.0
+    """Written by the model that plans."""
+    quarantined_read: Amount = 0.0
+    """Read by the quarantined model."""
+    quarantined_written: Amount = 0.0
+    """Written by the quarantined model."""
+
+
+class ReasonSettings(Section):
+    """How much may be taken where a request is worked on in rounds, and what the planner may see of results."""
+
+    rounds: Count = 6
+    """How many plans may follow each other."""
+    calls: Count = 500
+    """How often the two models may be asked, together."""
+    tokens: Count = 1_000_000
+    """How many tokens the two models may read and write, together."""
+    money: Annotated[float, Field(gt=0)] = 1.0
+    """How much the models may cost, by the prices below."""
+    seconds: Annotated[float, Field(gt=0)] = 1800.0
+    """How long it may take."""
+    level: Literal["scalars", "trusted-text"] = "scalars"
+    """`scalars`: numbers, dates, yes or no. `trusted-text` is weaker: also short texts that no third party touched."""
+    price: PriceSettings = PriceSettings()
+
+
 class ConfigFile(Section):
     """Everything that `bicameral.toml` may say."""
 
@@ -117,6 +149,7 @@ class ConfigFile(Section):
     journal: JournalSettings = JournalSettings()
     cache: CacheSettings = CacheSettings()
     limits: LimitSettings = LimitSettings()
+    reason: ReasonSettings = ReasonSettings()
 
 
 class Config(ConfigFile):

@@ -68,6 +68,26 @@ repairs = 2
 # Seconds that one reply of a model may take.
 model_timeout = 900.0
 
+[reason]
+# Where a request is worked on in rounds: how many plans may follow each other, how often the two models may be asked,
+# how many tokens they may read and write, how much that may cost, and how many seconds it may take.
+rounds = 6
+calls = 500
+tokens = 1000000
+money = 1.0
+seconds = 1800.0
+# What the planner may see of results: "scalars" is numbers, dates, yes or no. "trusted-text" is weaker: also short
+# texts that no third party touched.
+level = "scalars"
+
+[reason.price]
+# What a million tokens cost that a model reads or writes, in the money of the bound above. Models of your own cost
+# nothing.
+privileged_read = 0.0
+privileged_written = 0.0
+quarantined_read = 0.0
+quarantined_written = 0.0
+
 # Toolboxes have settings of their own, each in a table named after the toolbox.
 
 #:[toolbox.mail]

@@ -5,18 +5,23 @@ is none. Where the provider knows grammars each statement is decoded under one m
 scope, so that a tool or argument that does not exist cannot be written; in every case the check's own words mend it.
 """
 
-from ._against import Mismatch, against_intent
+from ._against import Mismatch, against_intent, literals
 from ._delta import Compiled, Delta
 from ._relevance import nearest_tools, relevant_tools
+from ._rounds import LOOK, Earlier, source_of
 from ._statement_grammar import Opening, statement_grammar
 
 __all__ = [
+    "LOOK",
     "Compiled",
     "Delta",
+    "Earlier",
     "Mismatch",
     "Opening",
     "against_intent",
+    "literals",
     "nearest_tools",
     "relevant_tools",
+    "source_of",
     "statement_grammar",
 ]

@@ -10,6 +10,9 @@ from bicameral.plans import Call, Const, Each, Plan, When, children, free_names,
 from bicameral.tools import Effect, Registry
 
 from ._named import ADDRESS, FILE, LINK
+from ._rounds import Earlier
+
+_MISSING = "plan.missing-effect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +27,33 @@ class Mismatch:
     path: str | None = None
 
 
-def against_intent(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
-    """Everything in which the plan does not do what was asked, or does what was not."""
+def against_intent(
+    plan: Plan, intent: Intent, registry: Registry, *, earlier: Earlier | None = None, looks: bool = False
+) -> list[Mismatch]:
+    """Everything in which the plan does not do what was asked, or does what was not.
+
+    What `earlier` plans did and said counts too, and of a plan that only `looks` nothing can be missing yet.
+    """
+    earlier = earlier or Earlier()
     return [
-        *_effects(plan, intent, registry),
+        *(each for each in _effects(plan, intent, registry, earlier) if not (looks and each.code == _MISSING)),
         *_other_tools(plan, intent, registry),
-        *_unused(plan, intent),
+        *([] if looks else _unused(plan, intent, earlier)),
         *_invented(plan, intent),
     ]
 
 
-def _effects(plan: Plan, intent: Intent, registry: Registry) -> list[Mismatch]:
+def _effects(plan: Plan, intent: Intent, registry: Registry, earlier: Earlier) -> list[Mismatch]:
     done: dict[Effect, str] = {}
     for _, step in walk(plan.steps):
         if isinstance(step, Call) and (tool := registry.get(step.tool)) is not None and tool.changes:
             done.setdefault(tool.effect, tool.name)
     found: list[Mismatch] = []
     for effect in intent.required:
-        if effect not in done:
+        if effect not in done and effect not in earlier.effects:
             tools = ", ".join(tool.name for tool in registry if tool.effect == effect)
             found.append(
-                Mismatch(
-                    "plan.missing-effect", f"The request asks to {_VERB[effect]}, and the plan does not: use {tools}."
-                )
+                Mismatch(_MISSING, f"The request asks to {_VERB[effect]}, and the plan does not: use {tools}.")
             )
     for effect, name in done.items():
         if effect not in intent.effects:
@@ -80,9 +87,9 @@ _VERB: dict[Effect, str] = {
 }
 
 
-def _unused(plan: Plan, intent: Intent) -> list[Mismatch]:
+def _unused(plan: Plan, intent: Intent, earlier: Earlier) -> list[Mismatch]:
     """Files, addresses, links and numbers that the request names and the plan does not mention."""
-    said = "\n".join(str(value) for value in literals(plan))
+    said = "\n".join((*earlier.said, *(str(value) for value in literals(plan))))
     found: list[Mismatch] = []
     for kind, pattern in (("file", FILE), ("address", ADDRESS), ("link", LINK)):
         for name in dict.fromkeys(pattern.findall(intent.request)):

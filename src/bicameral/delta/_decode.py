@@ -15,6 +15,7 @@ from bicameral.types import ANY, ListType, Type
 
 from ._expression_grammar import Named
 from ._prompt import PREFILL
+from ._rounds import Earlier, without_look
 from ._statement_grammar import FENCE, Opening, statement_grammar
 
 MAX_STATEMENTS = 24
@@ -42,6 +43,7 @@ async def decode_typed(
     named: Named | None = None,
     after: str = "",
     avoid: frozenset[str] = frozenset(),
+    earlier: Earlier | None = None,
 ) -> Draft:
     """A plan that type-checks by construction, statement by statement.
 
@@ -50,7 +52,7 @@ async def decode_typed(
     code, ending = after, False
     for number in range(MAX_STATEMENTS):
         try:
-            openings = openings_after(code, registry)
+            openings = openings_after(code, registry, earlier)
             if ending or number >= LONG:
                 openings = [replace(opening, ending=True) for opening in openings if opening.may_answer]
         except PlanError as error:
@@ -80,7 +82,7 @@ def _repeats(statement: str, code: str) -> bool:
     """Whether the code already has this statement, or one that gives the same value another name."""
     lines = [line.strip() for line in code.splitlines()]
     said = statement.strip()
-    if said.endswith(":") or ".append(" in said or "+=" in said or said.startswith("answer("):
+    if said.endswith(":") or ".append(" in said or "+=" in said or said.startswith(("answer(", "look(")):
         return False
     value = said.partition(" = ")[2]
     return said in lines or (bool(value) and any(line.endswith(f" = {value}") for line in lines))
@@ -96,24 +98,35 @@ async def decode_freely(session: Session, request: str, watch: Callable[[str], N
     return Draft(code, "the plan was cut off" if reply.finish == "length" else None)
 
 
-def openings_after(code: str, registry: Registry) -> list[Opening]:
+def openings_after(code: str, registry: Registry, earlier: Earlier | None = None) -> list[Opening]:
     """Where the next statement may stand; nowhere, once the plan answers on every path."""
+    earlier = earlier or Earlier(may_look=False)
+    known, may_look = earlier.variables, earlier.may_look
+    if may_look:
+        code = without_look(code).text
     lines = code.splitlines()
     if not lines:
-        return [Opening(0, {})]
+        return [Opening(0, known)]
     level = _level(lines[-1])
     opens = lines[-1].rstrip().endswith(":")
     whole = code + "    " * (level + 1) + _PLACEHOLDER if opens else code
     steps = parse(whole, registry).plan.steps
     if not opens and always_answers(steps):
         return []
-    scopes = _scopes(steps, registry, level + 1 if opens else level)
+    scopes = _scopes(steps, registry, level + 1 if opens else level, known)
     if opens:
         inside = lines[-1].lstrip().startswith("for ")
         return [Opening(level + 1, scopes[level + 1], deeper=level + 1 < MAX_LEVEL, may_answer=not inside)]
     ended = lines[-1].lstrip().startswith("answer(")
     return [
-        Opening(at, scopes[at], _may_else(lines, at), at < MAX_LEVEL, may_answer=not _in_loop(lines, at))
+        Opening(
+            at,
+            scopes[at],
+            _may_else(lines, at),
+            at < MAX_LEVEL,
+            may_answer=not _in_loop(lines, at),
+            looks=tuple(scopes[at]) if may_look and at == 0 and "answer(" not in code else (),
+        )
         for at in range(level, -1, -1)
         if not (ended and at == level)
     ]
@@ -136,9 +149,11 @@ def _in_loop(lines: Sequence[str], level: int) -> bool:
     return header.startswith("for ")
 
 
-def _scopes(steps: Sequence[Any], registry: Registry, depth: int) -> list[Mapping[str, Type]]:
+def _scopes(
+    steps: Sequence[Any], registry: Registry, depth: int, known: Mapping[str, Type]
+) -> list[Mapping[str, Type]]:
     """What is in scope at the end of each open block, from the outermost to the innermost."""
-    scope, found = Scope(), list[Mapping[str, Type]]()
+    scope, found = Scope.of(known), list[Mapping[str, Type]]()
     for level in range(depth + 1):
         before = scope
         for step in steps:

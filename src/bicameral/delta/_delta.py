@@ -6,7 +6,8 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from bicameral.errors import BicameralError, PlanError
 from bicameral.intent import Intent
@@ -14,6 +15,7 @@ from bicameral.models import Provider
 from bicameral.plans import Call, Limits, Plan, Report, check, parse, walk
 from bicameral.sessions import Listener, Session
 from bicameral.tools import Registry
+from bicameral.types import to_json
 
 from ._against import Mismatch, against_intent, without_unasked
 from ._decode import Draft, decode_freely, decode_typed
@@ -21,6 +23,7 @@ from ._examples import examples
 from ._named import named_in
 from ._prompt import VERSION, adapter_setup, ask, repair, setup
 from ._relevance import nearest_tools, relevant_examples, relevant_tools
+from ._rounds import Code, Earlier, leaving, without_look
 
 REPAIRS = 2
 EXAMPLES = 3
@@ -38,6 +41,8 @@ class Compiled:
     repairs: int
     cached: bool
     seconds: float
+    looks: tuple[str, ...] | None = None
+    """The variables that the plan wants to see before it goes on; None if it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,35 @@ class _Attempt:
     mismatches: tuple[Mismatch, ...]
     problems: tuple[str, ...]
     wrong_line: int | None = None
+    looks: tuple[str, ...] | None = None
 
     @property
     def usable(self) -> bool:
         return self.plan is not None and not any(mismatch.severe for mismatch in self.mismatches)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """What a plan is written for, and with whom."""
+
+    session: Session
+    request: str
+    intent: Intent
+    registry: Registry
+    watch: Callable[[str], None] | None
+    earlier: Earlier | None
+
+    async def typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> Draft:
+        return await decode_typed(
+            self.session,
+            self.request,
+            self.registry,
+            self.watch,
+            named=named_in(self.intent.request),
+            after=after,
+            avoid=avoid,
+            earlier=self.earlier,
+        )
 
 
 class Delta:
@@ -80,34 +110,54 @@ class Delta:
         self._repairs = repairs
 
     async def compile(
-        self, intent: Intent, registry: Registry, *, fresh: bool = False, watch: Callable[[str], None] | None = None
+        self,
+        intent: Intent,
+        registry: Registry,
+        *,
+        fresh: bool = False,
+        watch: Callable[[str], None] | None = None,
+        earlier: Earlier | None = None,
     ) -> Compiled:
-        """The plan for an intent; a PlanError `plan.none` says why there is none and names the nearest tools."""
+        """The plan for an intent; a PlanError `plan.none` says why there is none and names the nearest tools.
+
+        With `earlier` it is a plan in rounds: it goes on from what earlier ones left, and may ask to see a result.
+        """
         started = time.perf_counter()
-        key = self._key(intent, registry)
-        plan = None if fresh else self._remembered(key)
-        report = check(plan, registry, limits=self._limits) if plan is not None else None
-        if plan is not None and report is not None and report.ok:
-            mismatches = tuple(against_intent(plan, intent, registry))
-            return Compiled(plan, report, mismatches, 0, True, time.perf_counter() - started)
-        attempt, repairs = await self._attempts(intent, registry, watch)
+        key = self._key(intent, registry, earlier)
+        known = None if fresh else self._remembered(key)
+        if known is not None and (report := self._checked(known[0], registry, earlier)).ok:
+            plan, looks = known
+            apart = against_intent(plan, intent, registry, earlier=earlier, looks=looks is not None)
+            return Compiled(plan, report, tuple(apart), 0, True, time.perf_counter() - started, looks)
+        attempt, repairs = await self._attempts(intent, registry, watch, earlier)
         if attempt.plan is None or attempt.report is None or not attempt.usable:
             raise self._none(intent, registry, attempt)
         if self._cache is not None:
-            self._cache[key] = attempt.plan.to_json()
+            self._cache[key] = _kept(attempt.plan, attempt.looks)
         seconds = time.perf_counter() - started
-        return Compiled(attempt.plan, attempt.report, attempt.mismatches, repairs, False, seconds)
+        return Compiled(attempt.plan, attempt.report, attempt.mismatches, repairs, False, seconds, attempt.looks)
 
-    def _remembered(self, key: str) -> Plan | None:
+    def _checked(self, plan: Plan, registry: Registry, earlier: Earlier | None, **more: Any) -> Report:
+        scope = earlier.variables if earlier is not None else None
+        return check(plan, registry, limits=self._limits, scope=scope, **more)
+
+    def _remembered(self, key: str) -> tuple[Plan, tuple[str, ...] | None] | None:
         """The plan that was written for this before; an entry that cannot be read is as good as none."""
         known = self._cache.get(key) if self._cache is not None else None
+        if known is None:
+            return None
+        looks, line, text = known.rpartition("\n")
         try:
-            return Plan.model_validate_json(known) if known is not None else None
+            return Plan.model_validate_json(text), tuple(looks.split(",")) if line else None
         except ValueError:
             return None
 
     async def _attempts(
-        self, intent: Intent, registry: Registry, watch: Callable[[str], None] | None
+        self,
+        intent: Intent,
+        registry: Registry,
+        watch: Callable[[str], None] | None,
+        earlier: Earlier | None,
     ) -> tuple[_Attempt, int]:
         """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
         chosen = relevant_tools(intent.request, registry)
@@ -123,73 +173,66 @@ class Delta:
             adapter=ADAPTER if trained else None,
         )
         request = ask(intent, chosen, account=not trained)
-        best = await self._attempt(session, request, intent, chosen, watch)
+        if earlier is not None:
+            request = earlier.asked(request)
+        writing = _Writing(session, request, intent, chosen, watch, earlier)
+        best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
             if not best.problems:
                 return best, count - 1
-            mended = await self._mended(best, session, request, intent, chosen, watch)
+            mended = await self._mended(best, writing)
             if mended.code == best.code:
                 return best, count
             if (not mended.usable, len(mended.problems)) <= (not best.usable, len(best.problems)):
                 best = mended
         return best, self._repairs
 
-    async def _mended(
-        self,
-        best: _Attempt,
-        session: Session,
-        request: str,
-        intent: Intent,
-        registry: Registry,
-        watch: Callable[[str], None] | None,
-    ) -> _Attempt:
+    async def _mended(self, best: _Attempt, writing: _Writing) -> _Attempt:
         """Another attempt: from the statement that is wrong, without its tool, or else anew with the problems told."""
         if self._provider.grammars and best.wrong_line is not None:
             lines = best.code.splitlines(keepends=True)
             wrong = lines[best.wrong_line - 1]
-            avoid = frozenset(name for name in registry.names if f"{name}(" in wrong)
+            avoid = frozenset(name for name in writing.registry.names if f"{name}(" in wrong)
             if avoid:
                 after = "".join(lines[: best.wrong_line - 1])
-                draft = await decode_typed(
-                    session, request, registry, watch, named=named_in(intent.request), after=after, avoid=avoid
-                )
-                return self._judged(draft, intent, registry)
-        again = f"{request}\n\n{repair(best.code, best.problems)}"
-        return await self._attempt(session, again, intent, registry, watch)
+                draft = await writing.typed(after=after, avoid=avoid)
+                return self._judged(draft, writing)
+        again = f"{writing.request}\n\n{repair(best.code, best.problems)}"
+        return await self._attempt(replace(writing, request=again))
 
-    async def _attempt(
-        self,
-        session: Session,
-        request: str,
-        intent: Intent,
-        registry: Registry,
-        watch: Callable[[str], None] | None,
-    ) -> _Attempt:
+    async def _attempt(self, writing: _Writing) -> _Attempt:
         if self._provider.grammars:
-            draft = await decode_typed(session, request, registry, watch, named=named_in(intent.request))
+            draft = await writing.typed()
         else:
-            draft = await decode_freely(session, request, watch)
-        return self._judged(draft, intent, registry)
+            draft = await decode_freely(writing.session, writing.request, writing.watch)
+        return self._judged(draft, writing)
 
-    def _judged(self, draft: Draft, intent: Intent, registry: Registry) -> _Attempt:
+    def _judged(self, draft: Draft, writing: _Writing) -> _Attempt:
+        intent, registry, earlier = writing.intent, writing.registry, writing.earlier
         if draft.problem is not None:
             return _Attempt(draft.code, None, None, (), (draft.problem,))
         try:
-            parsed = parse(draft.code, registry)
+            code = without_look(draft.code) if earlier is not None and earlier.may_look else Code(draft.code)
+            parsed = parse(code.text, registry)
         except PlanError as error:
             return _Attempt(draft.code, None, None, (), (str(error),))
         written = parsed.plan.model_copy(update={"goal": intent.request})
         plan = without_unasked(written, intent, registry)
-        report = check(plan, registry, places=parsed.places if plan == written else None, limits=self._limits)
+        if code.looks is not None and earlier is not None:
+            plan = leaving(plan, code.looks, registry, earlier)
+        same = plan.steps[:-1] == written.steps[:-1]
+        report = self._checked(plan, registry, earlier, places=parsed.places if same else None)
         if not report.ok:
             first = report.errors[0].place
             problems = tuple(str(finding) for finding in report.errors)
             return _Attempt(draft.code, None, report, (), problems, first.line if first else None)
-        mismatches = tuple(against_intent(plan, intent, registry))
+        looking = code.looks is not None
+        mismatches = tuple(against_intent(plan, intent, registry, earlier=earlier, looks=looking))
         problems = [*(each.message for each in mismatches), *_unused(plan, report, registry)]
         wrong = next((each.path for each in mismatches if each.path is not None), None)
-        place = parsed.places.get(wrong) if wrong is not None and plan == written else None
-        return _Attempt(draft.code, plan, report, mismatches, tuple(problems), place.line if place else None)
+        place = parsed.places.get(wrong) if wrong is not None and same else None
+        line = place.line if place else None
+        return _Attempt(draft.code, plan, report, mismatches, tuple(problems), line, code.looks)
 
     def _none(self, intent: Intent, registry: Registry, attempt: _Attempt) -> BicameralError:
         near = ", ".join(nearest_tools(intent.request, registry)) or "none comes near"
@@ -200,11 +243,19 @@ class Delta:
             fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
         )
 
-    def _key(self, intent: Intent, registry: Registry) -> str:
+    def _key(self, intent: Intent, registry: Registry, earlier: Earlier | None) -> str:
         """What a plan depends on: the intent, the tools, the model and the prompt with its examples."""
         shown = self._provider.adapters.get(ADAPTER) or hashlib.sha256(repr(examples()).encode()).hexdigest()
         parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, shown]
+        if earlier is not None:
+            types = {name: to_json(type_) for name, type_ in earlier.variables.items()}
+            parts += ["rounds", earlier.asked(""), types, sorted(earlier.effects), list(earlier.said)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _kept(plan: Plan, looks: tuple[str, ...] | None) -> str:
+    """A plan as the cache holds it: its JSON is one line, and before it is what it looks at."""
+    return plan.to_json() if looks is None else f"{','.join(looks)}\n{plan.to_json()}"
 
 
 def _unused(plan: Plan, report: Report, registry: Registry) -> list[str]:

@@ -27,7 +27,7 @@ class Opening:
     """A place where the next statement may stand: its indentation, what is in scope there, whether `else` fits.
 
     At an `ending` only the answer is left to write; directly inside a loop there is none, since it would be a loop of
-    one turn.
+    one turn. `looks` are the variables that the plan may ask to be shown instead of answering.
     """
 
     level: int
@@ -36,6 +36,7 @@ class Opening:
     deeper: bool = True
     may_answer: bool = True
     ending: bool = False
+    looks: tuple[str, ...] = ()
 
 
 # The lexer behind a grammar takes the longest terminal and never goes back, so no terminal may be the beginning of
@@ -83,6 +84,9 @@ def _statements(registry: Registry, opening: Opening, named: Named | None) -> tu
         rules[f"{at}else"] = '"else:\\n"'
     if opening.may_answer:
         rules[f"{at}answer"] = answer
+    if opening.looks:
+        names = " | ".join(quote(name) for name in opening.looks)
+        rules[f"{at}look"] = f'"look(" ({names}) (", " ({names}))* ")\\n"'
     return [*(f"{name}: {body}" for name, body in rules.items()), *grammar.rules()], list(rules)
 
 

@@ -35,9 +35,7 @@ def covers(upper: Shade, lower: Shade) -> bool:
                 and all(covers(_record_field(upper, name), lower.field(name)) for name in names)
             )
         case EitherShade():
-            # Where it is known that there is no list, or no record, nothing need be said of one.
-            no_list, no_record = isinstance(upper, RecordShade), isinstance(upper, ListShade)
-            return (no_list or covers(upper, lower.as_list)) and (no_record or covers(upper, lower.as_record))
+            return covers(upper, lower.as_list) and covers(upper, lower.as_record)
 
 
 def labels_in(shade: Shade) -> Iterable[Label]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from types import NoneType
 from typing import Any, cast
 
 from ._failure import EvaluationError
@@ -19,6 +22,12 @@ WORK = "#work"
 """Where an inner environment keeps its `Work`: no variable can have this name."""
 
 _CONTAINERS = (list, tuple, dict)
+NUMBERS = frozenset({int, float, bool})
+SINGLE = NUMBERS | {NoneType, dt.date, dt.datetime, dt.time, dt.timedelta}
+"""The exact types of values that hold nothing else, but for text."""
+_LEAVES = SINGLE | {str}
+_FEW = 16
+_SHORT = MAX_ALL_TEXT // _FEW
 
 
 def too_large(what: str, limit: int) -> EvaluationError:
@@ -51,20 +60,41 @@ def weigh(value: object) -> int:
     """
     if not isinstance(value, _CONTAINERS):
         return 1
+    values: Any = _within(value)
+    if len(values) <= _FEW and all_light(values):
+        return len(values)
+    return _weigh_levels(value)
+
+
+def all_light(values: Iterable[Any]) -> bool:
+    """Whether these few values hold nothing else, nor much text."""
+    for each in values:  # noqa: SIM110 (a generator would take twice as long)
+        if type(each) not in SINGLE and (type(each) is not str or len(each) > _SHORT):
+            return False
+    return True
+
+
+def _weigh_levels(value: Any) -> int:
     nodes, text = 0, 0
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
+        nodes += sum(map(len, level)) if len(level) > 1 else len(level[0])
+        if nodes > MAX_ITEMS:
+            raise too_large("the value, with everything in it,", MAX_ITEMS)
         inner: list[Any] = []
-        for container in level:
-            values = cast("Any", container.values() if isinstance(container, dict) else container)
-            nodes += len(values)
-            if nodes > MAX_ITEMS:
-                raise too_large("the value, with everything in it,", MAX_ITEMS)
-            for item in values:
-                if isinstance(item, _CONTAINERS):
-                    inner.append(item)
-                elif isinstance(item, str):
-                    text += len(item)
+        for values in _groups(level):
+            # A look at the types of all values is quicker than one at each, unless there are only a few.
+            if len(values) > _FEW and (known := _texts_or_containers(values)) is not None:
+                text += known[0]
+                inner += known[1]
+                continue
+            for each in values:
+                if type(each) in SINGLE:
+                    continue
+                if isinstance(each, str):
+                    text += len(each)
+                elif isinstance(each, _CONTAINERS):
+                    inner.append(each)
         if text > MAX_ALL_TEXT:
             raise too_large("the text in the value", MAX_ALL_TEXT)
         if not inner:
@@ -73,8 +103,32 @@ def weigh(value: object) -> int:
     raise EvaluationError("run.too-large", f"the value is nested more than {MAX_DEPTH} levels deep")
 
 
+def _groups(containers: list[Any]) -> list[Collection[Any]]:
+    """What is directly in some containers; if these are many, all in one group."""
+    if len(containers) <= _FEW:
+        return [each.values() if isinstance(each, dict) else each for each in containers]
+    records = set(map(type, containers)) == {dict}
+    return [list(chain.from_iterable(map(dict.values if records else _within, containers)))]  # pyright: ignore
+
+
+def _texts_or_containers(values: Collection[Any]) -> tuple[int, Collection[Any]] | None:
+    """How much text there is, and which values hold others; None where that is to be seen only from each of them."""
+    kinds = set(map(type, values))
+    if kinds <= SINGLE:
+        return 0, ()
+    if kinds <= _LEAVES:
+        return sum([len(each) for each in values if type(each) is str]), ()
+    return (0, values) if kinds.issubset(_CONTAINERS) else None
+
+
+def _within(container: Any) -> Collection[Any]:
+    return cast("Collection[Any]", container.values() if isinstance(container, dict) else container)
+
+
 def weighed(value: Any) -> Any:
     """The same value, refused if it is too large."""
+    if type(value) in SINGLE:
+        return value
     if isinstance(value, _CONTAINERS):
         weigh(cast("object", value))
     elif isinstance(value, str):
@@ -118,4 +172,6 @@ def flat_cost(value: object) -> int:
 
 def deep_cost(value: object) -> int:
     """What it takes to go over a value and everything in it, and to compare or show it."""
+    if type(value) in SINGLE:
+        return 2
     return len(value) // 64 if isinstance(value, str) else 2 * weigh(value)

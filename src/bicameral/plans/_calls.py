@@ -93,8 +93,8 @@ def _none(value: object) -> int:
 
 
 def _run(function: Function, ways: list[Way], codes: tuple[Code, ...], cost: Callable[[Any], int] | None) -> Code:
-    if cost is None and len(ways) == len(codes) == 1 and not ways[0][3]:
-        return _run_simple(function, ways[0], codes[0])
+    if len(ways) == len(codes) == 1 and not ways[0][3]:
+        return _run_simple(function, ways[0], codes[0], cost)
     grows = function.grows
 
     def run(env: Env) -> Any:
@@ -110,13 +110,15 @@ def _run(function: Function, ways: list[Way], codes: tuple[Code, ...], cost: Cal
     return run
 
 
-def _run_simple(function: Function, way: Way, code: Code) -> Code:
+def _run_simple(function: Function, way: Way, code: Code, cost: Callable[[Any], int] | None) -> Code:
     """The same for a single argument that can mean only one thing, as most calls are."""
     call, (classes,), _, _ = way
     grows = function.grows
 
     def run(env: Env) -> Any:
         arg = code(env)
+        if cost is not None:
+            env[WORK].spend(1 + cost(arg))
         if not isinstance(arg, classes):
             raise _refused(function, [way], [arg])
         try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bicameral.errors import Place, PlanError
 from bicameral.tools import Registry
+from bicameral.types import Type
 
 from ._cost import cost_of, effects_of
 from ._depth import bound_depth
@@ -23,8 +24,11 @@ def check(
     *,
     places: Mapping[str, Place] | None = None,
     limits: Limits | None = None,
+    scope: Mapping[str, Type] | None = None,
 ) -> Report:
     """Everything that is wrong with a plan, what it does to the world, and what it costs at worst.
+
+    `scope` are the variables that are there before the first step, with their types.
 
     Example:
         >>> report = check(plan, registry)
@@ -37,13 +41,13 @@ def check(
         told = Finding("error", error.code, error.message, where or "", expected=error.expected, fix=error.fix)
         return Report(_placed([told], places or {}))
     checker = StepChecker(registry)
-    scope = checker.block(plan.steps, Scope())
+    after = checker.block(plan.steps, Scope.of(scope or {}))
     findings = list(dict.fromkeys(checker.typer.findings))
-    findings += _missing_answer(plan, scope)
+    findings += _missing_answer(plan, after)
     cost, too_much = cost_of(plan, registry, limits or Limits())
     findings += too_much
     findings += _unused(plan, checker.typer.reads)
-    types = {name: settled(variable.type) for name, variable in scope.variables.items()}
+    types = {name: settled(variable.type) for name, variable in after.variables.items()}
     return Report(_placed(findings, places or {}), effects_of(plan, registry), cost, types)
 
 

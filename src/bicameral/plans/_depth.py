@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from bicameral.errors import Place, PlanError
 
-from ._expressions import children
+from ._expressions import Const, Ref, children
 from ._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Update, When
 
 MAX_DEPTH = 50
@@ -45,6 +45,10 @@ def _too_deep(step: Any) -> bool:
 
 
 def _parts(part: Any) -> tuple[Any, ...]:
+    if type(part) is Ref or type(part) is Const:
+        return ()
+    if found := children(part):
+        return found
     match part:
         case Call():
             return tuple(part.args.values())
@@ -65,4 +69,4 @@ def _parts(part: Any) -> tuple[Any, ...]:
         case list():
             return tuple(cast("list[Any]", part))
         case _:
-            return children(part)
+            return ()

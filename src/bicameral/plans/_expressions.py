@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from keyword import kwlist
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
+
+from ._remembered import remembered
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _KEYWORDS = frozenset(kwlist)
@@ -271,56 +274,65 @@ Expr = Annotated[
 ]
 
 
-def children(expr: Any) -> tuple[Any, ...]:
+def children(expr: object) -> tuple[Any, ...]:
     """The expressions directly inside an expression, in the order they are evaluated."""
-    match expr:
-        case Get() | Negative() | Not():
-            return (expr.value,)
-        case Index():
-            return (expr.value, expr.at)
-        case Slice():
-            return tuple(e for e in (expr.value, expr.start, expr.stop, expr.step) if e is not None)
-        case ListOf() | TupleOf() | Logic():
-            return expr.items
-        case DictOf():
-            return tuple(e for entry in expr.entries for e in entry)
-        case Arithmetic():
-            return (expr.left, expr.right)
-        case Compare():
-            return (expr.first, *(e for _, e in expr.rest))
-        case Choose():
-            return (expr.condition, expr.then, expr.otherwise)
-        case Apply():
-            return (*expr.args, *(e for _, e in expr.named))
-        case Format():
-            return tuple(part.value for part in expr.parts if isinstance(part, Shown))
-        case Comprehension():
-            inner = tuple(e for clause in expr.clauses for e in (clause.over, *clause.conditions))
-            return (*inner, *((expr.key,) if expr.key is not None else ()), expr.element)
-        case Lambda():
-            return (expr.body,)
-        case _:
-            return ()
+    inside = _INSIDE.get(type(expr))
+    return () if inside is None else inside(expr)
 
 
+def _in_slice(expr: Slice) -> tuple[Any, ...]:
+    return tuple(e for e in (expr.value, expr.start, expr.stop, expr.step) if e is not None)
+
+
+def _in_comprehension(expr: Comprehension) -> tuple[Any, ...]:
+    inner = tuple(e for clause in expr.clauses for e in (clause.over, *clause.conditions))
+    return (*inner, *((expr.key,) if expr.key is not None else ()), expr.element)
+
+
+# By type, since the walk over a plan comes here for every expression in it.
+_INSIDE: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
+    Get: lambda expr: (expr.value,),
+    Negative: lambda expr: (expr.value,),
+    Not: lambda expr: (expr.value,),
+    Index: lambda expr: (expr.value, expr.at),
+    Slice: _in_slice,
+    ListOf: lambda expr: expr.items,
+    TupleOf: lambda expr: expr.items,
+    Logic: lambda expr: expr.items,
+    DictOf: lambda expr: tuple(e for entry in expr.entries for e in entry),
+    Arithmetic: lambda expr: (expr.left, expr.right),
+    Compare: lambda expr: (expr.first, *(e for _, e in expr.rest)),
+    Choose: lambda expr: (expr.condition, expr.then, expr.otherwise),
+    Apply: lambda expr: (*expr.args, *(e for _, e in expr.named)),
+    Format: lambda expr: tuple(part.value for part in expr.parts if isinstance(part, Shown)),
+    Comprehension: _in_comprehension,
+    Lambda: lambda expr: (expr.body,),
+}
+
+
+@remembered
 def free_names(expr: Any) -> frozenset[str]:
     """The variables an expression reads that it does not itself bind."""
+    return _free_names(expr)
+
+
+def _free_names(expr: Any) -> frozenset[str]:
     match expr:
         case Ref(name=name):
             return frozenset({name})
         case Lambda(names=names, body=body):
-            return free_names(body) - set(names)
+            return _free_names(body) - set(names)
         case Comprehension():
             found: set[str] = set()
             bound: set[str] = set()
             for clause in expr.clauses:
-                found |= free_names(clause.over) - bound
+                found |= _free_names(clause.over) - bound
                 bound |= set(clause.names)
                 for condition in clause.conditions:
-                    found |= free_names(condition) - bound
+                    found |= _free_names(condition) - bound
             for inner in (expr.element, expr.key):
                 if inner is not None:
-                    found |= free_names(inner) - bound
+                    found |= _free_names(inner) - bound
             return frozenset(found)
         case _:
-            return frozenset[str]().union(*(free_names(child) for child in children(expr)))
+            return frozenset[str]().union(*(_free_names(child) for child in children(expr)))

@@ -12,7 +12,7 @@ items there are where one is taken. In `normal` mode only what is used counts, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -140,15 +140,20 @@ def _known_of_many(names: Sequence[str], code: ShadeCode) -> ShadeCode:
     return run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Compiler:
     strict: bool
     depth: int = 0
+    """How many expressions are around the one that is compiled."""
 
     def code(self, expr: Any) -> ShadeCode:
         if self.depth > MAX_DEPTH:
             return of_unknown
-        return replace(self, depth=self.depth + 1)._code(expr)
+        self.depth += 1
+        try:
+            return self._code(expr)
+        finally:
+            self.depth -= 1
 
     def _code(self, expr: Any) -> ShadeCode:
         match expr:

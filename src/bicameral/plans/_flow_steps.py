@@ -48,6 +48,7 @@ from ._expressions import Const
 from ._flow import compile_shade
 from ._flow_calls import ShadeEnv
 from ._flow_nodes import plus, unpacked_shades
+from ._flow_written import CONTENT
 from ._plan import Answer, Each, Update, When, walk
 from ._remembered import remembered
 
@@ -65,6 +66,15 @@ def static_path(path: str) -> str:
 def under(pc: Label, decided_by: Shade, mode: Mode) -> Label:
     """The control flow inside a branch with this condition, or inside a loop over this list."""
     return join(pc, decided_by.own) if mode == "strict" else pc
+
+
+def given_label(read: Label, mode: Mode) -> Label:
+    """What the arguments of a call carry because whoever wrote the plan had read it.
+
+    A number that was read may stand in the plan as if it were the writer's own. Where control flow counts the plan as a
+    whole is under what was read; where it does not, what a call is given still is.
+    """
+    return NOTHING if mode == "strict" else read
 
 
 @remembered
@@ -212,6 +222,9 @@ def call_facts(
     facts: list[ArgumentFacts] = []
     for name, shade in shades.items():
         argument = known.get(name)
+        if argument is None and name.endswith(CONTENT):
+            facts.append(ArgumentFacts(name, "carries", shade.flat))
+            continue
         if argument is None:
             # The call fails before anything happens; until then the worst is assumed.
             facts.append(ArgumentFacts(name, "directs", shade.flat))

@@ -26,6 +26,7 @@ from ._flow_steps import (
     after_update,
     branch_names,
     call_facts,
+    given_label,
     pc_after,
     turn_names,
     under,
@@ -56,9 +57,10 @@ class _Loop:
 class Walker:
     """Goes through a plan with labels in place of values."""
 
-    def __init__(self, registry: Registry, mode: Mode) -> None:
+    def __init__(self, registry: Registry, mode: Mode, read: Label = NOTHING) -> None:
         self._registry = registry
         self._mode: Mode = mode
+        self._given = given_label(read, mode)
         self.facts: dict[str, CallFacts] = {}
         self.answer: Shade | None = None
         self.ended: Env = {}
@@ -111,7 +113,7 @@ class Walker:
 
     def _call(self, step: Call, env: Env, pc: Label, path: str) -> Shade:
         # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
-        shades = {name: self._shade(value, env, NOTHING) for name, value in step.args.items()}
+        shades = {name: self._shade(value, env, self._given) for name, value in step.args.items()}
         tool, given = self._registry.get(step.tool), literals(step.args)
         if tool is None:
             self.facts[path] = unknown_call(step.tool, shades, path, pc, self._mode)

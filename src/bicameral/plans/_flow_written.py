@@ -13,13 +13,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from bicameral.labels import NOTHING, Label, Shade, join, join_all, tainted
+from bicameral.labels import NOTHING, USER, Label, Shade, Source, join, join_all, tainted
 from bicameral.tools import Argument, Tool
 from bicameral.types import AnyType, ListType, OptionalType, StrType, Type
 
 from ._flow_calls import ShadeEnv
 
 _ADDRESS = re.compile(r"[^@/\\\s]+@[^@/\\\s]+")
+CONTENT = "'s content"
+"""Behind the name of an argument: what the place holds that the argument names."""
 _ANYWHERE = ":"
 """Where everything is that was written to a name which is not known; it is there as soon as anything was written."""
 
@@ -39,27 +41,53 @@ def found_again(
         return shades, found
 
     def judged(name: str, shade: Shade) -> Shade:
-        argument = tool.argument(name)
-        carries = tool.outbound and argument is not None and argument.purpose == "carries"
-        return tainted(shade, found if carries else held[name])
+        return tainted(shade, found if tool.outbound and _carries(tool.argument(name)) else held[name])
 
-    return {name: judged(name, shade) for name, shade in shades.items()}, found
+    if not (tool.outbound and tool.declared):
+        return {name: judged(name, shade) for name, shade in shades.items()}, found
+    # To name a file is one thing, and what it holds another, which goes out with its name.
+    content = {name + CONTENT: held[name] for name in shades if held[name] is not NOTHING}
+    return dict(shades) | content, found
 
 
 def written(
-    tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], found: Label, pc: Label, env: ShadeEnv
+    tool: Tool,
+    shades: Mapping[str, Shade],
+    values: Mapping[str, Any],
+    found: Label,
+    pc: Label,
+    env: ShadeEnv,
+    result: object = None,
 ) -> dict[str, Shade]:
-    """What has changed about the names that things were written to, after a call that may have written something."""
+    """What has changed about the names that things were written to, after a call that may have written something.
+
+    Where the service itself names what is made, the `result` has the name; before a run it may be any.
+    """
     if tool.effect != "write":
         return {}
-    label = join_all((pc, found, *(shade.flat for shade in shades.values())))
+    label = join_all((pc, found, _brought(tool, values), *(shade.flat for shade in shades.values())))
     changed: dict[str, Shade] = {_ANYWHERE: env.get(_ANYWHERE, NOTHING)}
     for name in shades:
         if _may_name(tool.argument(name), tool) and not _carries(tool.argument(name)):
             for key in _keys(values, name):
                 known = changed.get(key, env.get(key, NOTHING))
                 changed[key] = join(known.flat, label)
+    if tool.names_anew:
+        named = [_ANYWHERE + _plain(text) for text in tool.new_names(result)] if result is not None else [_ANYWHERE]
+        for key in named:
+            known = changed.get(key, env.get(key, NOTHING))
+            changed[key] = join(known.flat, label)
     return changed
+
+
+def _brought(tool: Tool, values: Mapping[str, Any]) -> Label:
+    """The label of what a call itself fetches and writes down, such as an attachment, or a file that it moves.
+
+    No argument holds that, and it is a stranger's unless all that is read is the user's own.
+    """
+    if tool.fetches and not tool.reads_own(values):
+        return Label((Source("third_party", tool.name),), {USER})
+    return NOTHING
 
 
 def variables_of(env: ShadeEnv) -> dict[str, Shade]:

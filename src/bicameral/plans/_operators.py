@@ -9,18 +9,18 @@ from typing import Any, cast
 
 from bicameral.errors import nearest
 
-from ._bounds import MAX_BITS, MAX_TEXT, check_length, weighed
+from ._bounds import MAX_BITS, MAX_TEXT, NUMBERS, check_length, weighed
 from ._failure import EvaluationError, brief, kind_of, wrong
 from ._library_dates import DATE_FIELDS, DURATION_FIELDS, TIME_FIELDS
 from ._order import aligned, check_order, contains, equal, not_ordered
 
 Operator = Callable[[Any, Any], Any]
 
-_LARGEST = 1 << MAX_BITS
-_NUMBERS = frozenset({int, float, bool})
+LARGEST = 1 << MAX_BITS
 _MOST_KEYS = 200
+_TO_GO_OVER = (list, tuple, dict)
 
-_PLAIN: dict[str, Operator] = {
+PLAIN: dict[str, Operator] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -32,10 +32,10 @@ _PLAIN: dict[str, Operator] = {
 
 def arithmetic(op: str) -> Operator:
     """The operator `op` on any two values."""
-    plain = _PLAIN[op]
+    plain = PLAIN[op]
 
     def run(left: Any, right: Any) -> Any:
-        if type(left) in _NUMBERS and type(right) in _NUMBERS:
+        if type(left) in NUMBERS and type(right) in NUMBERS:
             try:
                 result = plain(left, right)
             except ZeroDivisionError:
@@ -43,12 +43,15 @@ def arithmetic(op: str) -> Operator:
             except OverflowError:
                 raise _beyond() from None
             # Infinity and "not a number" fail this comparison too.
-            if -_LARGEST < result < _LARGEST:
+            if -LARGEST < result < LARGEST:
                 return result
             raise _beyond()
         return _other(op, plain, left, right)
 
     return run
+
+
+_added = arithmetic("+")
 
 
 def _by_zero() -> EvaluationError:
@@ -120,7 +123,7 @@ def negative(value: Any) -> Any:
 
 def _ordered(plain: Operator) -> Operator:
     def run(left: Any, right: Any) -> bool:
-        if type(left) in _NUMBERS and type(right) in _NUMBERS:
+        if type(left) in NUMBERS and type(right) in NUMBERS:
             return plain(left, right)
         try:
             first, second = check_order((left, right))
@@ -227,7 +230,7 @@ def get_slice(value: Any, start: Any, stop: Any, step: Any) -> Any:
 
 def items_to_go_over(value: Any) -> Any:
     """What a `for` goes over: the items of a list or the keys of a dict."""
-    if isinstance(value, list | tuple | dict):
+    if isinstance(value, _TO_GO_OVER):
         return cast("Any", value)
     if isinstance(value, str):
         raise wrong("a text is not a list", [], fix="Use text.splitlines(), text.split() or list(text).")
@@ -263,7 +266,7 @@ def updated(op: str, current: Any, key: Any, value: Any) -> Any:
             items[key] = weighed(value)
             return weighed(items)
         case "add":
-            return arithmetic("+")(current, value)
+            return _added(current, value)
         case _:
             verb = "append to" if op == "append" else "put a value into"
             raise wrong(f"cannot {verb} {brief(current)}", [current], fix="Begin with `xs = []` or `d = {}`.")

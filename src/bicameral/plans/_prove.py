@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from bicameral.decisions import Allowed, ArgumentFacts, Ask, CallFacts, Decide, Denied, Mode
+from bicameral.decisions import Allowed, ArgumentFacts, Ask, CallFacts, Decide, Denied, Depends, Mode
 from bicameral.errors import nearest
 from bicameral.labels import NOTHING, Label, Shade
 from bicameral.tools import Registry
@@ -82,19 +82,30 @@ class Proof:
         return next((call.verdict for call in self.calls if call.step == step), None)
 
 
-def prove(plan: Plan, registry: Registry, decide: Decide, mode: Mode = "strict") -> Proof:
+def prove(
+    plan: Plan,
+    registry: Registry,
+    decide: Decide,
+    mode: Mode = "strict",
+    *,
+    env: Mapping[str, Shade] | None = None,
+    read: Label = NOTHING,
+) -> Proof:
     """What will be said of each call of a plan, before anything happens.
+
+    `env` are the labels of the variables that are there before the first step, and `read` is what whoever wrote the
+    plan had read: the plan carries that like everything else that was written after reading it.
 
     Example:
         >>> proof = prove(plan, registry, policy.decide)
         >>> proof.proved, proof.questions
     """
     bound_depth(plan)
-    walker = Walker(registry, mode)
-    env, _ = walker.block(plan.steps, {}, NOTHING, "")
+    walker = Walker(registry, mode, read)
+    after, _ = walker.block(plan.steps, dict(env or {}), read, "")
     calls = [(path, step.tool) for path, step in walk(plan.steps) if isinstance(step, Call)]
     verdicts = tuple(_judged(path, tool, walker.facts.get(path), registry, decide) for path, tool in calls)
-    return Proof(mode, verdicts, variables_of(env if env is not None else walker.ended), walker.answer)
+    return Proof(mode, verdicts, variables_of(after if after is not None else walker.ended), walker.answer)
 
 
 def _judged(path: str, tool: str, facts: CallFacts | None, registry: Registry, decide: Decide) -> CallProof:
@@ -107,6 +118,9 @@ def _judged(path: str, tool: str, facts: CallFacts | None, registry: Registry, d
     match decide(facts):
         case Allowed():
             verdict: Verdict = Proved()
+        case Depends(question=why):
+            # Nobody can say yes to this beforehand, so it is no question.
+            verdict = Conditional((), why)
         case Ask(question=question):
             verdict = Conditional((question,), question)
         case Denied(reason=reason) if isinstance(decide(_at_best(facts)), Denied):

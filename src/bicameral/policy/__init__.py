@@ -8,7 +8,7 @@ alone; a user's own `.cedar` files may forbid more, and lift a default only by i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._depends import Depends
+from bicameral.decisions import Depends
 
 if TYPE_CHECKING:
     from ._cases import Case, Outcome, read_cases, try_case

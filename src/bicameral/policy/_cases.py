@@ -78,6 +78,8 @@ class Case(_Part):
     arguments: dict[str, _Argument] = Field(default_factory=dict[str, _Argument])
     control: _Labelled = _Labelled()
     """What decided that the call is made."""
+    lures: _Texts | None = None
+    """What could be followed in a stranger's text that the call carries; left out: nobody knows."""
 
 
 class _CaseFile(_Part):
@@ -158,7 +160,8 @@ def try_case(case: Case, policy: Policy, registry: Registry) -> Outcome:
         )
     arguments = tuple(_argument(case, name, given, tool) for name, given in case.arguments.items())
     facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
-    return Outcome(case, policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode)))
+    lures = None if case.lures is None else frozenset(case.lures)
+    return Outcome(case, policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode, lures=lures)))
 
 
 def _argument(case: Case, name: str, given: _Argument, tool: Tool) -> ArgumentFacts:

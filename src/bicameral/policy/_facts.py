@@ -14,7 +14,7 @@ from bicameral.labels import NOTHING, PUBLIC, USER, Label, Source
 from bicameral.tools import Registry, Tool, principals
 from bicameral.types import ListType, OptionalType, Type
 
-from ._reads import TAGS, Reads
+from ._reads import EFFECT, PARENTS, TAGS, TOOL, TOOLBOX, Reads
 
 _EFFECTS, _PURPOSES, _MODES = frozenset(get_args(Effect)), frozenset(get_args(Purpose)), ("strict", "normal")
 _ADDRESS = re.compile(r"[^@\s,;:<>()\[\]\"\\]+@([\w.-]+)")
@@ -118,6 +118,8 @@ def situation(
     for text in (tool, toolbox, *(name for name, *_ in arguments)):
         if type(text) is not str:
             raise ValueError(f"{text!r} is no name")
+        # Half a character cannot be written down: this is an error, and so a no.
+        text.encode()
     for name, purpose, _, _ in arguments:
         if purpose not in _PURPOSES:
             raise ValueError(f"the argument {name!r} is for {purpose!r}, which is no purpose")
@@ -175,42 +177,50 @@ def _addressing(
     return addressing, frozenset(name for each in usual for name in principals(each))
 
 
-def entity(call: Situation, told: Reads) -> str:
-    """The call as Cedar's JSON, with the facts that policies read.
+_Facts = tuple[tuple[str, Any], ...]
+_Groups = tuple[tuple[str, _Facts], ...]
+Told = tuple[tuple[bool, bool, bool, bool], tuple[tuple[str, str], ...], _Groups, _Groups]
+"""What Cedar is told of a call: the tool's flags, what it is in, its facts by group, and those of each argument."""
 
-    Names only ever stand in JSON texts, so that none can be taken for anything else.
-    """
-    tags = {each.name: _together((each,), told[TAGS]) for each in call.arguments} if TAGS in told else {}
-    parents = (("Tool", call.tool), ("Toolbox", call.toolbox), ("Effect", call.effect))
+
+def told(call: Situation, read: Reads) -> Told:
+    """The facts of a call that policies read. Calls that are alike in these are one and the same to them."""
+    places = ((TOOL, call.tool), (TOOLBOX, call.toolbox), (EFFECT, call.effect))
+    return (
+        (call.acts, call.outbound, call.declared, call.strict),
+        tuple([place for place in places if place[0] in read[PARENTS]]),
+        tuple([(name, _together(tell(call), read[name])) for name, tell in _GROUPS.items() if name in read]),
+        tuple([(each.name, _together((each,), read[TAGS])) for each in call.arguments]) if TAGS in read else (),
+    )
+
+
+def entity(told: Told) -> str:
+    """The call as Cedar's JSON. Names only ever stand in JSON texts, so that none can be taken for anything else."""
+    (acts, outbound, declared, strict), parents, groups, tags = told
+    flags = {"acts": acts, "outbound": outbound, "declared": declared, "strict": strict}
     return _encode(
         [
             {
                 "uid": {"type": "Call", "id": "call"},
-                "attrs": {
-                    "acts": call.acts,
-                    "outbound": call.outbound,
-                    "declared": call.declared,
-                    "strict": call.strict,
-                    **{name: _together(_GROUPS[name](call), facts) for name, facts in told.items() if name != TAGS},
-                },
+                "attrs": flags | {name: dict(facts) for name, facts in groups},
                 "parents": [{"type": kind, "id": name} for kind, name in parents],
-                "tags": tags,
+                "tags": {name: dict(facts) for name, facts in tags},
             }
         ]
     )
 
 
-def _together(group: tuple[Known, ...], facts: Collection[str]) -> dict[str, Any]:
-    return {fact: _TELL[fact](group) for fact in facts}
+def _together(group: tuple[Known, ...], facts: Collection[str]) -> _Facts:
+    return tuple([(fact, _TELL[fact](group)) for fact in facts])
 
 
-def _readers(group: tuple[Known, ...]) -> list[str]:
+def _readers(group: tuple[Known, ...]) -> tuple[str, ...]:
     """Those who may read all of it; nobody is listed where everyone may."""
     found: frozenset[str] | None = None
     for each in group:
         if each.label.readers is not PUBLIC:
             found = each.label.readers if found is None else found & each.label.readers
-    return sorted(map(plain_name, found or ()))
+    return tuple(sorted(map(plain_name, found or ())))
 
 
 def _sources(group: tuple[Known, ...]) -> set[Source]:
@@ -220,6 +230,10 @@ def _sources(group: tuple[Known, ...]) -> set[Source]:
 def _control(call: Situation) -> tuple[Known, ...]:
     """What decided a call, as if it were an argument: it has no text of its own."""
     return (Known("", "selects", call.control, bounded=True),)
+
+
+def _of_user(known: Known) -> bool:
+    return all(source.trust == "user" for source in known.label.sources)
 
 
 _GROUPS: dict[str, Callable[[Situation], tuple[Known, ...]]] = {
@@ -233,14 +247,14 @@ _GROUPS: dict[str, Callable[[Situation], tuple[Known, ...]]] = {
 }
 _TELL: dict[str, Callable[[tuple[Known, ...]], Any]] = {
     "trusted": lambda group: all(each.label.trusted for each in group),
-    "from_user": lambda group: bool(group) and all(source.trust == "user" for source in _sources(group)),
+    "from_user": lambda group: bool(group) and all(map(_of_user, group)),
     "strangers_text": lambda group: any(each.strangers_text for each in group),
     "public": lambda group: all(each.label.readers is PUBLIC for each in group),
     "readers": _readers,
-    "sources": lambda group: sorted({source.tool for source in _sources(group)}),
-    "fields": lambda group: sorted({source.tool + _suffix(source.part) for source in _sources(group)}),
+    "sources": lambda group: tuple(sorted({source.tool for source in _sources(group)})),
+    "fields": lambda group: tuple(sorted({source.tool + _suffix(source.part) for source in _sources(group)})),
 }
-EVERYTHING: Reads = {name: tuple(_TELL) for name in (*_GROUPS, TAGS)}
+EVERYTHING: Reads = {name: tuple(_TELL) for name in (*_GROUPS, TAGS)} | {PARENTS: (TOOL, TOOLBOX, EFFECT)}
 
 
 def _suffix(part: str) -> str:
@@ -264,9 +278,10 @@ def as_readers(names: frozenset[str], me: frozenset[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def context(names: frozenset[str], me: frozenset[str] = frozenset()) -> str:
+def context(names: frozenset[str], me: frozenset[str] = frozenset(), *, lures: bool = False) -> str:
     """The context as Cedar's JSON."""
-    return _encode({"receivers": sorted(as_readers(names, me)), "domains": sorted({domain(each) for each in names})})
+    readers, domains = sorted(as_readers(names, me)), sorted({domain(each) for each in names})
+    return _encode({"receivers": readers, "domains": domains, "lures": lures})
 
 
 def plain_name(name: str) -> str:

@@ -13,7 +13,7 @@ from bicameral.errors import Place, PolicyError, nearest
 
 from ._cedar import validation_errors
 from ._reads import walk
-from ._texts import Piece
+from ._texts import Piece, is_too_deep
 
 _FORM = "permit or forbid (principal, action, resource …) when { … } unless { … }"
 _OF_A_CALL = (
@@ -21,7 +21,7 @@ _OF_A_CALL = (
     *("control", "directs", "addresses", "carries", "leaves", "all"),
 )
 _OF_ARGUMENTS = ("trusted", "from_user", "strangers_text", "public", "readers", "sources", "fields")
-_OF_THE_CONTEXT = ("receivers", "domains")
+_OF_THE_CONTEXT = ("receivers", "domains", "lures")
 _OWNERS = {"resource.directs": _OF_ARGUMENTS, "context": _OF_THE_CONTEXT, "resource": _OF_A_CALL}
 _ENTITIES = ("Person", "Tool", "Toolbox", "Effect", "Call")
 _EFFECTS = ("pure", "read", "write", "send", "irreversible")
@@ -29,6 +29,13 @@ _EFFECTS = ("pure", "read", "write", "send", "irreversible")
 
 def parsed(piece: Piece) -> pst.Template:
     """The policy as a tree."""
+    if is_too_deep(piece):
+        raise PolicyError(
+            "policy.too-large",
+            "this policy is nested too deeply, or has too many conditions",
+            place=piece.place,
+            fix="Make several policies of it.",
+        )
     try:
         nodes = policies_to_pst(piece.text)
     except ValueError as error:

@@ -11,13 +11,24 @@ from typing import Any
 
 from cedarpy import Entities, PolicySet, pst
 
-from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Mode
+from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.errors import BicameralError
 from bicameral.tools import Registry
 
 from ._cedar import entities, evaluate
-from ._depends import Depends
-from ._facts import EVERYTHING, Situation, as_readers, context, entity, outline, plain_name, receivers, situation
+from ._facts import (
+    EVERYTHING,
+    Situation,
+    Told,
+    as_readers,
+    context,
+    entity,
+    outline,
+    plain_name,
+    receivers,
+    situation,
+    told,
+)
 from ._reads import reads
 from ._rules import Rule, defaults, users_rules
 from ._steady import steady
@@ -52,8 +63,9 @@ class Policy:
         self.mode: Mode = mode
         self.me = frozenset(map(plain_name, me))
         self._registry = registry
-        self._told = reads((rule.node for rule in self.rules), EVERYTHING)
+        self._read = reads((rule.node for rule in self.rules), EVERYTHING)
         self._posed = lru_cache(maxsize=_REMEMBERED)(self._pose)
+        self._parsed = lru_cache(maxsize=_REMEMBERED)(_parsed)
 
     @classmethod
     def load(
@@ -96,7 +108,9 @@ class Policy:
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def decide(self, facts: CallFacts) -> Decision:
-        """Whether a call may be made. If it is not known yet whom the call names, this is a `preview`."""
+        """Whether a call may be made. If it is not known yet whom the call names, or what could
+        be followed in a stranger's text that it carries, this is a `preview`.
+        """
         return self._decide(facts, before=False)
 
     def preview(self, facts: CallFacts) -> Decision:
@@ -111,8 +125,10 @@ class Policy:
         try:
             call, posed = self._posed(*outline(facts))
             named = receivers(facts, call)
-            judge = self._before(named is not None) if before or named is None else self._exact
-            stopping = judge.stopping(posed, context(named if named is not None else _NOBODY, self.me))
+            # What could be followed matters only in a stranger's text.
+            unknown = named is None or (facts.lures is None and any(each.strangers_text for each in call.carrying))
+            judge = self._before(named is not None) if before or unknown else self._exact
+            stopping = judge.stopping(posed, context(named or _NOBODY, self.me, lures=bool(facts.lures)))
         except _CannotTell as error:
             return Denied(str(error), error.rules)
         except BicameralError as error:
@@ -127,7 +143,7 @@ class Policy:
     def _pose(self, *outlined: Any) -> tuple[Situation, Entities]:
         """A call as Cedar knows it. It is kept: a loop makes the same call again, and only whom it names differs."""
         call = situation(*outlined, registry=self._registry)
-        return call, entities(entity(call, self._told))
+        return call, self._parsed(told(call, self._read))
 
     @cached_property
     def _exact(self) -> _Judge:
@@ -143,6 +159,10 @@ class Policy:
     @cached_property
     def _before_unnamed(self) -> _Judge:
         return _weakened(self.rules, named=False)
+
+
+def _parsed(told: Told) -> Entities:
+    return entities(entity(told))
 
 
 class _CannotTell(Exception):
@@ -223,4 +243,4 @@ def _verdict(
         return Denied(reason(call, named, certain), ids)
     if final:
         return Depends(uncertain(call, final), ids)
-    return Ask(question(call, named, stopping), ids)
+    return Ask(question(call, named, stopping, unsure), ids)

@@ -9,15 +9,19 @@ from typing import Any
 
 from cedarpy import pst
 
-TAGS = "tags"
+TAGS, PARENTS = "tags", "parents"
+TOOL, TOOLBOX, EFFECT = "Tool", "Toolbox", "Effect"
 
 Reads = Mapping[str, Collection[str]]
-"""The facts that are read, by their group; the group of what is asked of single arguments is `tags`."""
+"""The facts that are read, by their group; the group of what is asked of single arguments is `tags`, and `parents` are
+the kinds of what a call may be in: a policy can ask for one only by its name."""
 
 
 def reads(nodes: Iterable[pst.Template], every: Reads) -> Reads:
     """What these policies read of a call; everything if that cannot be told."""
+    nodes = tuple(nodes)
     found: dict[str, set[str]] = defaultdict(set)
+    found[PARENTS] = {str(uid.type) for uid in pst.entity_uids(nodes)}
     waiting: list[Any] = [clause.expr for node in nodes for clause in node.clauses]
     while waiting:
         match waiting.pop():

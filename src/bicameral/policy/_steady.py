@@ -35,7 +35,10 @@ _FACTS = {
 
 
 def steady(clause: pst.Clause, effect: pst.Effect, *, named: bool) -> bool:
-    """Whether a clause can be judged before a run; `named` if those whom the call names are known already."""
+    """Whether a clause can be judged before a run; `named` if those whom the call names are known already.
+
+    What a text holds that could be followed is never known before.
+    """
     wanted = Turn.FALLS if effect == "forbid" else Turn.RISES
     found = _turn(clause.expr, named)
     return wanted in (found if isinstance(clause, pst.When) else _other(found))
@@ -48,6 +51,8 @@ def _other(turn: Turn) -> Turn:
 
 def _turn(expr: pst.Expr, named: bool) -> Turn:
     match expr:
+        case pst.GetAttr(base=pst.Var(name="context"), attr="lures"):
+            return Turn.NONE
         case pst.GetAttr(base=pst.Var(name="context")):
             return Turn.STILL if named else Turn.NONE
         case pst.GetAttr(base=pst.GetAttr(base=pst.Var(name="resource")), attr=fact):

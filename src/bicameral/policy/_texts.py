@@ -15,6 +15,10 @@ _HERE = Path(__file__).parent
 
 # What a semicolon can hide in, and the semicolon that ends a policy.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|;', re.DOTALL)
+_BRACKET = re.compile(r"[(\[{)\]}]")
+_OPERATOR = re.compile(r"[.!+*<>=|&\[-]|\b(?:if|in|has|like|is)\b")
+_MAX_DEPTH = 64
+_MAX_OPERATORS = 1_000
 _SILENT = re.compile(r"(?:\s+|//[^\r\n]*)*")
 
 
@@ -70,6 +74,17 @@ def pieces(text: str, file: str) -> Iterator[Piece]:
     rest = _piece(text, start, len(text), file)
     if rest.text:
         yield rest
+
+
+def is_too_deep(piece: Piece) -> bool:
+    """Whether Cedar's parser might run out of stack, which would end the whole program: it goes down by recursion."""
+    bare = _TOKEN.sub(" ", piece.text)
+    depth = 0
+    for bracket in _BRACKET.finditer(bare):
+        depth += 1 if bracket[0] in "([{" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return sum(1 for _ in _OPERATOR.finditer(bare)) > _MAX_OPERATORS
 
 
 def _piece(text: str, start: int, end: int, file: str) -> Piece:

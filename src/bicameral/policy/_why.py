@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from bicameral.labels import PUBLIC, Label, Source
 
@@ -21,15 +21,18 @@ _OWN = {
 Receivers = frozenset[str] | None
 
 
-def question(call: Situation, receivers: Receivers, rules: Sequence[Rule]) -> str:
-    """What a person is asked: everything that is wrong with a call, and the questions of the policies that stop it."""
+def question(call: Situation, receivers: Receivers, rules: Sequence[Rule], unsure: Collection[str] = ()) -> str:
+    """What a person is asked: everything that is wrong with a call, and the questions of the policies that stop it.
+
+    `unsure` are the policies of which only the call itself will tell whether they stop it.
+    """
     asked = dict.fromkeys(rule.ask or _USUAL_QUESTION for rule in rules)
-    return f"{reason(call, receivers, rules)} {' '.join(asked)}"
+    return f"{reason(call, receivers, rules, unsure)} {' '.join(asked)}"
 
 
-def reason(call: Situation, receivers: Receivers, rules: Sequence[Rule]) -> str:
+def reason(call: Situation, receivers: Receivers, rules: Sequence[Rule], unsure: Collection[str] = ()) -> str:
     """Why these policies stop a call."""
-    found = dict.fromkeys(each for rule in rules for each in _of(rule, call, receivers))
+    found = dict.fromkeys(each for rule in rules for each in _of(rule, call, receivers, rule.id in unsure))
     return f"{call.tool}: {'; '.join(found)}."
 
 
@@ -39,23 +42,23 @@ def uncertain(call: Situation, rules: Sequence[Rule]) -> str:
     return f"{call.tool}: it is known only when the call is made whether {named} stops it."
 
 
-def _of(rule: Rule, call: Situation, receivers: Receivers) -> Iterable[str]:
+def _of(rule: Rule, call: Situation, receivers: Receivers, unsure: bool) -> Iterable[str]:
     tell = _DEFAULTS.get(rule.id) if rule.default else None
-    return tell(call, receivers) if tell else _own_rule(rule, call)
+    return tell(call, receivers, unsure) if tell else _own_rule(rule, call)
 
 
-def _directed(call: Situation, _: Receivers) -> Iterable[str]:
+def _directed(call: Situation, _: Receivers, __: bool) -> Iterable[str]:
     undeclared = "" if call.declared else " (the tool declares nothing, so each argument counts as directing it)"
     for each in call.directing:
         if not each.label.trusted:
             yield f"the argument {each.name!r} comes from {_way(each.label)}{undeclared}"
 
 
-def _decided(call: Situation, _: Receivers) -> Iterable[str]:
+def _decided(call: Situation, _: Receivers, __: bool) -> Iterable[str]:
     yield f"whether it is called was decided by {_way(call.control)}"
 
 
-def _leaves(call: Situation, receivers: Receivers) -> Iterable[str]:
+def _leaves(call: Situation, receivers: Receivers, _: bool) -> Iterable[str]:
     if receivers:
         to = f"it would go to {_listed(sorted(map(repr, receivers)))}"
     elif receivers is None:
@@ -82,13 +85,17 @@ def _may_read(label: Label) -> str:
     return f"may be read by only you and {_listed(others)}" if others else "may be read by only you"
 
 
-def _in_your_name(call: Situation, _: Receivers) -> Iterable[str]:
+def _in_your_name(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
+    lures = "which matters if there is" if unsure else "and there is"
     for each in call.carrying:
         if each.strangers_text:
-            yield f"the argument {each.name!r} would carry {_way(each.label)}"
+            yield (
+                f"the argument {each.name!r} would carry {_way(each.label)}, "
+                f"{lures} a link, an address, an account or a number in it"
+            )
 
 
-_DEFAULTS: dict[str, Callable[[Situation, Receivers], Iterable[str]]] = {
+_DEFAULTS: dict[str, Callable[[Situation, Receivers, bool], Iterable[str]]] = {
     "directed-by-strangers": _directed,
     "decided-by-strangers": _decided,
     "leaves-its-readers": _leaves,

@@ -5,17 +5,21 @@ keep their order, and each effect is in the journal before it happens. A recorde
 """
 
 from ._approvals import Answers, Approver, NeedsApproval, PendingCall, Question, Untrusted
+from ._checked import Checked, check_plan
 from ._engine import Engine
 from ._hands import Asker, Hands, LiveHands
 from ._journal import Event, Journal, RunSummary
 from ._outcome import EffectDone, Failed, Finished, Observer, Progress, RunOutcome, Stopped
 from ._replay import RecordedHands, Replayed, replay
 from ._run import new_run_id, run_plan
+from ._start import Start
+from ._usage import RunAlert, RunUsage
 
 __all__ = [
     "Answers",
     "Approver",
     "Asker",
+    "Checked",
     "EffectDone",
     "Engine",
     "Event",
@@ -31,10 +35,14 @@ __all__ = [
     "Question",
     "RecordedHands",
     "Replayed",
+    "RunAlert",
     "RunOutcome",
     "RunSummary",
+    "RunUsage",
+    "Start",
     "Stopped",
     "Untrusted",
+    "check_plan",
     "new_run_id",
     "replay",
     "run_plan",

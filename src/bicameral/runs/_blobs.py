@@ -15,6 +15,9 @@ _RAW, _PACKED, _PLAIN = "$blob", "$packed", "$plain"
 _MARKS = frozenset({_RAW, _PACKED, _PLAIN})
 
 
+_FEW, _NARROW = 64, 1 << 63
+_SHORT = frozenset({bool, float, type(None)})
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -41,8 +44,11 @@ class Blobs:
             case str() if len(value) >= BLOB_FROM:
                 return {_RAW: self._store(dumps(value))}
             case list():
-                text = dumps(cast("list[Any]", value))
-                return {_RAW: self._store(text)} if len(text) >= BLOB_FROM else cast("Any", value)
+                items = cast("list[Any]", value)
+                if _left_after(items, BLOB_FROM) > 0:
+                    return items
+                text = dumps(items)
+                return {_RAW: self._store(text)} if len(text) >= BLOB_FROM else items
             case _:
                 return value
 
@@ -84,3 +90,30 @@ class Blobs:
         if hashlib.sha256(raw).hexdigest() != hash_:
             raise ValueError(f"the value {hash_[:12]} is missing or changed")
         return json.loads(raw.decode("utf-8", "surrogatepass"))
+
+
+def _left_after(value: Any, room: int) -> int:
+    """What a value surely leaves of some room when it is written as JSON; nothing if that cannot be told at a glance.
+
+    Most lists are short, and this is much quicker than writing them to see how long they get.
+    """
+    if type(value) is str:
+        # Each character takes six at the most.
+        return room - 6 * len(value) - 3
+    if type(value) in _SHORT:
+        return room - 30
+    if type(value) is int:
+        return room - 30 if -_NARROW < value < _NARROW else 0
+    if isinstance(value, list):
+        inside = cast("list[Any]", value)
+    elif isinstance(value, dict):
+        inside = [part for entry in cast("dict[str, Any]", value).items() for part in entry]
+    else:
+        return 0
+    if len(inside) > _FEW:
+        return 0
+    for item in inside:
+        room = _left_after(item, room - 1)
+        if room <= 0:
+            return 0
+    return room - 2

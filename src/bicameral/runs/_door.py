@@ -18,7 +18,9 @@ from bicameral.types import plain
 from ._approvals import PendingCall, Question, call_hash, untrusted_in
 from ._hands import Hands
 from ._judge import Endorsed, Judge, Judged, decision_json
+from ._lures import Lures
 from ._note import Note
+from ._telling import decided, deciding
 
 Given = tuple[Any, Shade]
 """What a call gave, with its labels."""
@@ -49,11 +51,12 @@ class Door:
     there is one question for it, and what was approved is done.
     """
 
-    def __init__(self, judge: Judge, hands: Hands) -> None:
+    def __init__(self, judge: Judge, hands: Hands, lures: Lures | None = None) -> None:
         self.mode: Mode = judge.mode
         self._judge = judge
         self._hands = hands
         self._endorsed = Endorsed()
+        self._lures = lures or Lures(None)
         self._approved: set[str] = set()
         self._waiting: list[_Waiting] = []
         self._lock = asyncio.Lock()
@@ -74,6 +77,8 @@ class Door:
             raise self._failure
         bound = tool.bind(arguments)
         facts = call_facts(tool, shades, arguments, step, pc, self.mode)
+        facts = replace(facts, lures=self._lures.of(facts, arguments))
+        self._lures.keep(facts, arguments, fetched=tool.fetches)
         judged = self._judged(step, tool, facts, arguments)
         note = Note(
             shades,
@@ -115,7 +120,10 @@ class Door:
     def _judged(self, step: str, tool: Tool, facts: CallFacts, values: Mapping[str, Any]) -> Judged:
         if tool.effect == "pure" and not tool.outbound and not self._judge.judges_pure:
             return _ALLOWED
-        return self._judge.judge(step, facts, values, self._endorsed)
+        with deciding(step, tool) as told:
+            judged = self._judge.judge(step, facts, values, self._endorsed)
+            decided(told, facts, judged.decision)
+        return judged
 
     async def _wait(self, waiting: _Waiting, needed: bool) -> Given | None:
         self._hands.held(waiting.step, "call-waits", waiting.tool, waiting.bound, waiting.note)
@@ -140,6 +148,7 @@ class Door:
             each.refused = each.pending is None or each.pending.hash not in said_yes
             if not each.refused:
                 self._endorsed.add(each.facts, each.bound)
+                self._lures.endorse(each.facts, each.bound)
         refused: _Waiting | None = None
         for each in waiting:
             if not each.tool.changes:

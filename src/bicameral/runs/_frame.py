@@ -11,6 +11,7 @@ from bicameral.plans import updated
 
 Op = Literal["append", "add", "put"]
 _CONTAINERS = (list, tuple, dict)
+_OWNED = (list, dict)
 _NOT_BOUND: list[Any] = []
 
 
@@ -119,26 +120,30 @@ class Frame:
     def _apply(self, name: str, op: Op, key: Any, value: Any) -> None:
         if name not in self.values:
             raise RunError("run.unbound", f"{name!r} has no value yet", fix="Assign it before.")
-        if not (name in self._own and self._in_place(self.values[name], op, key, value)):
-            self.values[name] = updated(op, self.values[name], key, value)
-            if isinstance(self.values[name], list | dict):
-                self._own.add(name)
+        current = self.values[name]
+        if name in self._own and self._in_place(current, op, key, value):
+            return
+        after = self.values[name] = updated(op, current, key, value)
+        if isinstance(after, _OWNED):
+            self._own.add(name)
 
     def _in_place(self, current: Any, op: Op, key: Any, value: Any) -> bool:
         """Extend a container that only this frame knows; False where it has to be weighed or refused as a whole."""
-        match op, current:
-            case "append", list():
-                more: list[Any] = [value]
-            case "add", list() if isinstance(value, list):
-                more = cast("list[Any]", value)
-            case "put", dict() if isinstance(key, str) and _same_size(current, key not in current):
-                cast("dict[str, Any]", current)[key] = _weighed(value)
-                return True
-            case _:
+        if op == "put":
+            if not (isinstance(current, dict) and isinstance(key, str) and _same_size(current, key not in current)):
                 return False
-        if not _same_size(current, len(more)):
+            current[key] = _weighed(value)
+            return True
+        if not isinstance(current, list):
             return False
-        cast("list[Any]", current).extend(_weighed(each) for each in more)
+        if op == "append":
+            if not _same_size(current, 1):
+                return False
+            cast("list[Any]", current).append(_weighed(value))
+            return True
+        if not isinstance(value, list) or not _same_size(current, len(cast("list[Any]", value))):
+            return False
+        cast("list[Any]", current).extend(_weighed(each) for each in cast("list[Any]", value))
         return True
 
     def _apply_to_nothing(self, name: str, op: Op, key: Any, value: Any) -> None:
@@ -167,6 +172,4 @@ def _same_size(container: Any, more: int) -> bool:
 
 def _weighed(value: Any) -> Any:
     """The same value; one with too much in it is refused, as everywhere in a plan."""
-    if isinstance(value, _CONTAINERS):
-        updated("append", [], None, value)
-    return cast("Any", value)
+    return updated("append", [], None, value)[0] if isinstance(value, _CONTAINERS) else value

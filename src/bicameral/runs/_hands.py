@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from bicameral.boundary import Executor, Filled
-from bicameral.errors import BicameralError, Place, RunError, ToolError
+from bicameral.errors import BicameralError, Place, RunError, ToolError, words_of
+from bicameral.sessions import counted
 from bicameral.tools import Tool
 from bicameral.types import Type, mismatch, plain, to_json, value_to_json
 
@@ -18,11 +20,14 @@ from ._journal import EventKind
 from ._note import Note, shade_json
 from ._outcome import EffectDone, Observer, Progress, ProgressKind
 from ._record import Record
+from ._telling import approved, approving, asking, calling, extracted, extracting
+from ._usage import Noticed
 
 ATTEMPTS = 3
 GRACE = 5.0
 CLEANUP = 1.0
 TRANSIENT = ("unreachable", "timeout")
+NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Asker(Protocol):
@@ -69,6 +74,7 @@ class LiveHands:
     ) -> None:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
+        self.noticed = Noticed()
         self._record = record
         self._extractor = extractor
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
@@ -79,16 +85,19 @@ class LiveHands:
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any:
         changing = tool if tool.changes else None
         facts = call_facts(tool, bound)
-        return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
+        with calling(step, tool):
+            return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
 
     async def approve(self, question: Question) -> Answers:
         """One question for all these calls; the answer is in the record before anything is done on its strength."""
         step, calls = question.calls[0].step, question.to_json()
-        try:
-            answers = await asked(self._approver, question)
-        except BicameralError as error:
-            self._record.now("approval", step, {"calls": calls, "approved": [], "error": error.to_json()})
-            raise
+        with approving(question) as told:
+            try:
+                answers = await asked(self._approver, question)
+            except BicameralError as error:
+                self._record.now("approval", step, {"calls": calls, "approved": [], "error": error.to_json()})
+                raise
+            approved(told, question, answers)
         self._record.now("approval", step, {"calls": calls, "approved": sorted(answers.approved)})
         return answers
 
@@ -108,12 +117,20 @@ class LiveHands:
                     fix="Give the agent a quarantined provider, or run `bicameral doctor`.",
                 )
             async with self._reading:
-                outcome = await extractor.extract(source, instruction, wanted)
+                with counted() as ledger:
+                    try:
+                        outcome = await extractor.extract(source, instruction, wanted)
+                    finally:
+                        found["spent"] = ledger.spent.to_json()
+            found.update(self.noticed.extraction(outcome, step, note.strangers("source") if note else ()))
+            extracted(told, found)
             if not isinstance(outcome, Filled):
                 raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
-            return _fitting_blank(outcome.value, wanted)
+            return self._fitting_blank(outcome.value, wanted)
 
-        return await self._step(step, "extract", facts, read, note)
+        found: dict[str, Any] = {}
+        with extracting(step) as told:
+            return await self._step(step, "extract", facts, read, note, found=found)
 
     async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any:
         asker = self._asker
@@ -127,7 +144,8 @@ class LiveHands:
                 )
             return _fitting_reply(await asker.ask(question, wanted), wanted)
 
-        return await self._step(step, "ask", ask_facts(question, wanted), reply, note)
+        with asking(step):
+            return await self._step(step, "ask", ask_facts(question, wanted), reply, note)
 
     async def _step(
         self,
@@ -137,8 +155,12 @@ class LiveHands:
         act: Act,
         note: Note | None,
         changing: Tool | None = None,
+        found: Mapping[str, Any] = NOTHING_MORE,
     ) -> Any:
-        """Do one thing to the world with a record before and after; what cannot be recorded is not begun."""
+        """Do one thing to the world with a record before and after; what cannot be recorded is not begun.
+
+        `found` is what else there is to record when it has ended.
+        """
         write = self._record.later if changing is None else self._record.now
         labels = note if self._record.kept else None
         write("step-started", step, facts if labels is None else facts | labels.started())
@@ -156,21 +178,33 @@ class LiveHands:
         except BicameralError as error:
             self.in_flight.discard(step)
             error.place = error.place or Place(step=step)
-            write("step-failed", step, {"error": error.to_json()})
+            write("step-failed", step, {"error": error.to_json(), **found})
             self._tell("failed", step, what, time.perf_counter() - started, {"error": str(error)})
             if stopped:
                 raise asyncio.CancelledError from None
             raise
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
-        found: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6)}
+        ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
         if labels is not None:
-            found["shade"] = shade_json(labels.shade(value))
-        write("step-finished", step, found)
+            ended["shade"] = shade_json(labels.shade(value))
+        write("step-finished", step, ended)
         self._tell("finished", step, what, seconds)
         if stopped:
             raise asyncio.CancelledError
         return value
+
+    def _fitting_blank(self, value: object, wanted: Type) -> Any:
+        """What was read, held against its type once more: whoever fills blanks for a run is not taken at his word."""
+        try:
+            found = plain(value)
+        except TypeError:
+            self.noticed.rejected("wrong-type")
+            raise RunError("run.extraction-rejected", "what was read is no value a plan can use") from None
+        if mismatch(found, wanted):
+            self.noticed.rejected("wrong-type")
+            raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
+        return found
 
     async def _attempts(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
         attempt = 1
@@ -234,9 +268,10 @@ async def _truthful(what: str, act: Act) -> Any:
         if task is not None and task.cancelling():
             raise
         raise ToolError("tools.failed", f"{what!r} was cancelled from inside") from None
-    except (Exception, SystemExit) as error:
-        shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ToolError("tools.failed", f"{what!r} failed: {shown}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ToolError("tools.failed", f"{what!r} failed: {words_of(error)}") from error
 
 
 async def _to_its_end(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any], bool]:
@@ -258,17 +293,6 @@ async def _to_its_end(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any],
         raise
     finally:
         task.cancel()
-
-
-def _fitting_blank(value: object, wanted: Type) -> Any:
-    """What was read, held against its type once more: whoever fills blanks for a run is not taken at his word."""
-    try:
-        found = plain(value)
-    except TypeError:
-        raise RunError("run.extraction-rejected", "what was read is no value a plan can use") from None
-    if mismatch(found, wanted):
-        raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
-    return found
 
 
 def _fitting_reply(value: object, wanted: Type) -> Any:

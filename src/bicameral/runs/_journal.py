@@ -37,8 +37,11 @@ EventKind = Literal[
     "run-finished",
     "run-failed",
     "run-stopped",
+    "reason-started",
+    "reason-round",
+    "reason-ended",
 ]
-ENDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped"})
+ENDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped", "reason-ended"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +172,16 @@ class Journal:
         return found
 
     def find(self, run: str) -> str:
-        """The full id of a run from its beginning; `last` is the newest."""
+        """The full id of a run, or of a reasoning of several, from its beginning; `last` is the newest run."""
         if run == "last":
             newest = next(self.runs(limit=1), None)
             if newest is None:
                 raise JournalError("journal.no-runs", f"{self.path} holds no run yet")
             return newest.run
-        query = "SELECT run FROM events WHERE kind = 'run-started' AND run >= ? AND run < ? LIMIT 20"
+        query = (
+            "SELECT run FROM events WHERE kind IN ('run-started', 'reason-started') AND number = 0 "
+            "AND run >= ? AND run < ? LIMIT 20"
+        )
         found = [row[0] for row in self._select(query, (run, run + "\U0010ffff"))]
         if run in found or len(found) == 1:
             return run if run in found else found[0]

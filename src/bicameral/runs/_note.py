@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from bicameral.labels import Label, Shade, shade_to_json
+from bicameral.labels import Label, Shade, Source, shade_to_json
 
 
 @lru_cache(maxsize=2048)
@@ -40,6 +40,11 @@ class Note:
             "control": shade_json(self._pc),
         }
         return facts if self._decision is None else facts | {"decision": self._decision}
+
+    def strangers(self, name: str) -> tuple[Source, ...]:
+        """The third parties' places that something which goes in came from."""
+        shade = self._shades.get(name)
+        return () if shade is None else tuple(each for each in shade.flat.sources if each.trust == "third_party")
 
     def shade(self, value: Any) -> Shade:
         """The labels of the result."""

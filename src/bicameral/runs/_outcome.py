@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bicameral.errors import BicameralError
 from bicameral.labels import Shade
 from bicameral.tools import Effect
+
+from ._usage import RunAlert, RunUsage
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,11 @@ class EffectDone:
     effect: Effect
 
 
+def _no_places() -> Any:
+    """The labels of the places that a run wrote to, for a run that goes on from it; none unless it wrote."""
+    return field(default_factory=dict[str, Shade], repr=False, compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """The run came to its answer; `shade` are the labels of the answer, unless labels were off."""
@@ -29,6 +36,9 @@ class Finished:
     seconds: float
     effects: tuple[EffectDone, ...] = ()
     shade: Shade | None = None
+    written: Mapping[str, Shade] = _no_places()
+    usage: RunUsage = field(default_factory=RunUsage)
+    alerts: tuple[RunAlert, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -44,6 +54,9 @@ class Failed:
     step: str
     seconds: float
     effects: tuple[EffectDone, ...] = ()
+    written: Mapping[str, Shade] = _no_places()
+    usage: RunUsage = field(default_factory=RunUsage)
+    alerts: tuple[RunAlert, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -61,6 +74,9 @@ class Stopped:
     in_flight: tuple[str, ...]
     seconds: float
     effects: tuple[EffectDone, ...] = ()
+    written: Mapping[str, Shade] = _no_places()
+    usage: RunUsage = field(default_factory=RunUsage)
+    alerts: tuple[RunAlert, ...] = ()
 
     @property
     def ok(self) -> bool:

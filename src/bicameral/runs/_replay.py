@@ -24,6 +24,8 @@ from ._judge import Judge, PolicyJudge, RecordedJudge
 from ._note import Note, shade_json
 from ._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
 from ._run import effects_to_json
+from ._start import Start
+from ._telling import running
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
@@ -60,6 +62,8 @@ class _Record:
     policy: str
     end: Event | None
     """How the run ended; None if it never did."""
+    start: Start | None = None
+    """What it went on from, if it did."""
 
 
 async def replay(
@@ -75,10 +79,11 @@ async def replay(
     hands = RecordedHands(record.asked, record.ended, record.held, record.approvals)
     judge = _judge(record, policy)
     hands.differences += _changed(record, registry, plan, judge)
-    engine = Engine(plan or record.plan, registry, hands, judge)
+    engine = Engine(plan or record.plan, registry, hands, judge, record.start)
     started = time.perf_counter()
     try:
-        answer = await engine.run()
+        with running(record.run, plan or record.plan, replayed=True):
+            answer = await engine.run()
     except BicameralError as error:
         outcome = _unanswered(record, error, hands, time.perf_counter() - started)
     else:
@@ -183,6 +188,10 @@ class _Approval:
 def _read(journal: Journal, run: str) -> _Record:
     events = journal.events(run)
     first = events[0]
+    if first.kind != "run-started":
+        raise JournalError(
+            "journal.unknown-run", f"{first.run!r} is a reasoning of several runs", fix="Replay its rounds one by one."
+        )
     try:
         plan = Plan.model_validate_json(first.body["plan"])
         tools = cast("dict[str, str]", first.body["tools"])
@@ -199,6 +208,7 @@ def _read(journal: Journal, run: str) -> _Record:
         first.body.get("mode"),
         str(first.body.get("policy", "")),
         events[-1] if events[-1].kind in ENDS else None,
+        Start.from_json(first.body["start"]) if "start" in first.body else None,
     )
 
 

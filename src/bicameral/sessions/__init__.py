@@ -5,7 +5,22 @@ what it answered and what that cost is always known. The two chambers are kept a
 a `Quarantined` provider and nothing else.
 """
 
+from ._allowance import Allowance, within
 from ._chambers import Chambers, Quarantined
-from ._session import Ledger, Listener, ModelCall, Planning, Role, Session
+from ._ledger import Ledger, Listener, ModelCall, Planning, Role, Spent, counted
+from ._session import Session
 
-__all__ = ["Chambers", "Ledger", "Listener", "ModelCall", "Planning", "Quarantined", "Role", "Session"]
+__all__ = [
+    "Allowance",
+    "Chambers",
+    "Ledger",
+    "Listener",
+    "ModelCall",
+    "Planning",
+    "Quarantined",
+    "Role",
+    "Session",
+    "Spent",
+    "counted",
+    "within",
+]

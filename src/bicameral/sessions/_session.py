@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 from bicameral.errors import ModelError
-from bicameral.models import Message, ModelReply, ModelRequest, Provider, Usage
+from bicameral.models import Message, ModelReply, ModelRequest, Provider
 
+from ._allowance import allowed
 from ._chambers import Quarantined, privileged_side
-
-Planning = Literal["echo", "delta"]
-"""The roles of the privileged side."""
-Role = Planning | Literal["quarantined"]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCall:
-    """One call of a model as it happened: who asked whom, what was asked, what came back."""
-
-    role: Role
-    model: str
-    request: ModelRequest
-    reply: ModelReply
-    seconds: float
-
-
-Listener = Callable[[ModelCall], None]
-
-
-@dataclass(slots=True)
-class Ledger:
-    """What the models were asked, counted by role."""
-
-    calls: dict[Role, int] = field(default_factory=dict[Role, int])
-    usage: dict[Role, Usage] = field(default_factory=dict[Role, Usage])
-
-    def __call__(self, call: ModelCall) -> None:
-        self.calls[call.role] = self.calls.get(call.role, 0) + 1
-        self.usage[call.role] = self.usage.get(call.role, Usage()) + call.reply.usage
-
-    @property
-    def tokens(self) -> int:
-        return sum(usage.prompt + usage.output for usage in self.usage.values())
+from ._ledger import Listener, ModelCall, Planning, Role, enter
+from ._telling import asking, heard
 
 
 class Session:
@@ -120,11 +87,15 @@ class Session:
             timeout=self._timeout,
             adapter=self._adapter,
         )
+        allowed(self.role)
         started = time.perf_counter()
-        reply = await self.provider.generate(request)
-        seconds = time.perf_counter() - started
+        with asking(self.role, self.provider.name, request) as told:
+            reply = await self.provider.generate(request)
+            call = ModelCall(self.role, self.provider.name, request, reply, time.perf_counter() - started)
+            heard(told, call)
+        enter(call)
         if self._listener is not None:
-            self._listener(ModelCall(self.role, self.provider.name, request, reply, seconds))
+            self._listener(call)
         return reply
 
 

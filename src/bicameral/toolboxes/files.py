@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -181,6 +181,10 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     files = Files(folders, settings)
     read = tool(effect="read", origins=_STRANGERS, owned=lambda given: folders.trusts(given["path"]))
     done = {"": _SYSTEM}
+
+    def own_source(given: Mapping[str, Any]) -> bool:
+        return folders.trusts(given["source"])
+
     return [
         read(files.read_text),
         read(files.read_lines),
@@ -201,11 +205,15 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             effect="write",
             purpose={"source": "selects"},
             origins=done,
+            owned=own_source,
             words=("copy", "back up", "backup", "duplicate"),
         )(files.copy_file),
-        tool(effect="write", origins=done, words=("move", "rename", "archive", "sort into", "organize", "put"))(
-            files.move_file
-        ),
+        tool(
+            effect="write",
+            origins=done,
+            owned=own_source,
+            words=("move", "rename", "archive", "sort into", "organize", "put"),
+        )(files.move_file),
         tool(
             effect="irreversible",
             outbound=False,

@@ -75,6 +75,7 @@ class OriginSpec(_Strict):
         default="user", description="Who may read it: everyone, the user alone, or those whom these fields name."
     )
     own_when: OwnSpec | None = Field(default=None, description="When it is the user's own after all.")
+    fresh: bool = Field(default=False, description="A name or number that the service gives to what the call makes.")
 
 
 class LimitsSpec(_Strict):

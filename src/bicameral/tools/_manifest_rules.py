@@ -77,7 +77,7 @@ def origins_of(spec: ToolSpec) -> dict[str, Origin]:
 def _origin(spec: OriginSpec) -> Origin:
     readers = Participants(tuple(spec.readers)) if isinstance(spec.readers, list) else spec.readers
     own = (spec.own_when.field, spec.own_when.is_) if spec.own_when else None
-    return Origin(spec.trust, readers, own)
+    return Origin(spec.trust, readers, own, spec.fresh)
 
 
 def template(spec: ToolSpec) -> Template:

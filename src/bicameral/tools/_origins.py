@@ -47,7 +47,8 @@ class Participants:
 
     A field may hold one, a list of them, or a dict whose keys they are (who may open a file, and how).
 
-    The same record is the part itself where it is one, and else the record that holds the part.
+    The same record is the part itself where it is one, and else the record that holds the part. Of a list of records
+    it is each of its items: how many there are may be known to those whom every item names.
     """
 
     fields: tuple[str, ...]
@@ -58,17 +59,19 @@ class Origin:
     """Who wrote a part of a result, and who may read it.
 
     `own_when` names a field of the same record that a service sets, and the value it has where the user himself wrote
-    the part: the subject of a transfer is a stranger's, unless `("direction", "outgoing")`.
+    the part: the subject of a transfer is a stranger's, unless `("direction", "outgoing")`. What is `fresh` the service
+    makes up for what the call makes (the number of a new file): no argument has a hand in it.
     """
 
     trust: Trust
     readers: Literal["public", "user"] | Participants = "user"
     own_when: tuple[str, str] | None = None
+    fresh: bool = False
 
     def to_json(self) -> dict[str, Any]:
         readers = list(self.readers.fields) if isinstance(self.readers, Participants) else self.readers
         own = {"own_when": {"field": self.own_when[0], "is": self.own_when[1]}} if self.own_when else {}
-        return {"trust": self.trust, "readers": readers, **own}
+        return {"trust": self.trust, "readers": readers, **own, **({"fresh": True} if self.fresh else {})}
 
 
 UNKNOWN = Origin("third_party")
@@ -120,13 +123,16 @@ def inner(type_: Type, step: str) -> Type | None:
 
 
 def record_around(type_: Type, path: Path) -> Path | None:
-    """The way to the record that a part is, or that holds it."""
+    """The way to the record that a part is, or that holds it; of a list of records to its items."""
     around: Path | None = None
     here: Type | None = type_
     for length in range(len(path) + 1):
         if isinstance(bare(here or ANY), RecordType):
             around = path[:length]
         here = inner(here, path[length]) if here is not None and length < len(path) else None
+    items = bare(type_at(type_, path) or ANY) if around is None else None
+    if isinstance(items, ListType) and isinstance(bare(items.item), RecordType):
+        return (*path, "[]")
     return around
 
 
@@ -218,6 +224,15 @@ def _origin_faults(part: str, origin: Origin, result: Type, origins: Origins) ->
         )
     if origin.own_when is not None:
         yield from _own_faults(part, origin.own_when, result, origins)
+    if origin.fresh and (origin.trust != "system" or not isinstance(_type_of(part, result), StrType | IntType)):
+        yield Fault((part, "fresh"), "only a name or number that the service itself gives is fresh", "trust 'system'")
+
+
+def _type_of(part: str, result: Type) -> Type:
+    try:
+        return bare(type_at(result, path_of(part)) or ANY)
+    except ValueError:
+        return ANY
 
 
 def _own_faults(part: str, own_when: tuple[str, str], result: Type, origins: Origins) -> Iterator[Fault]:

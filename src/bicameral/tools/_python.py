@@ -236,10 +236,22 @@ def _runner(
             return function(**ready)
         import asyncio
 
-        work = partial(copy_context().run, function, **ready)
+        context = copy_context()
+
+        def work() -> object:
+            return context.run(_without_stop, partial(function, **ready))
+
         return await asyncio.get_running_loop().run_in_executor(_threads(), work)
 
     return run_sync
+
+
+def _without_stop(work: Callable[[], object]) -> object:
+    """No future can hold a StopIteration: whoever waits for it would never hear of it."""
+    try:
+        return work()
+    except StopIteration as error:
+        raise RuntimeError("it ran out of items (StopIteration)") from error
 
 
 @cache

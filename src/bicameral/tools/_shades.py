@@ -214,15 +214,48 @@ def _shade(part: Part, tool: str, step: str, known: Mapping[str, tuple[Readers, 
     return RecordShade(label, inside, rest)
 
 
-def answered(own: Shade, arguments: Mapping[str, Shade], keeps: str | None) -> Shade:
+def answered(own: Shade, arguments: Mapping[str, Shade], keeps: str | None, top: Part) -> Shade:
     """The labels of what a call gave: its own, and those of all that it was given.
 
-    What a call is given decides what it gives, so every argument counts. A tool that `keeps` the items of an argument
-    gives some of them, in some order, and changes none: the others decide only how many and which.
+    What a call is given decides what it gives, so every argument counts, but for what is fresh. A tool that `keeps` the
+    items of an argument gives some of them, in some order, and changes none: the others decide only how many and which.
     """
     given = join_all(shade.flat for shade in arguments.values())
     kept = arguments.get(keeps) if keeps else None
     if kept is None or own is not NOTHING:
-        return tainted(own, given)
+        return _touched(top, own, given)
     # A list whose items are not told apart is treated the same way, or the proof would not cover the run.
     return ListShade(join(kept.own, given), kept.flat if isinstance(kept, RecordShade) else kept.item)
+
+
+def _touched(part: Part, shade: Shade, given: Label) -> Shade:
+    """A shade joined with a label in every part that is not fresh."""
+    if part.origin.fresh:
+        return shade
+    match part.kind, shade:
+        case "record", RecordShade(own=own, fields=fields, rest=rest):
+            inside = {name: _touched(each, fields[name], given) for name, each in part.inside}
+            return RecordShade(join(own, given), inside, tainted(rest, given))
+        case "list", ListShade(own=own, item=item):
+            return ListShade(join(own, given), _touched(part.inside[0][1], item, given))
+        case _:
+            return tainted(shade, given)
+
+
+def fresh_names(top: Part, value: object) -> frozenset[str]:
+    """What a service has named anew in a result: by these names it can be spoken of later."""
+    found: set[str] = set()
+    for path in _fresh_paths(top, ()):
+        for each in _records(value, path):
+            _add_names(each, found)
+    return frozenset(found)
+
+
+def _fresh_paths(part: Part, at: Path) -> Iterable[Path]:
+    if part.origin.fresh:
+        return (at,)
+    return [path for step, each in part.inside for path in _fresh_paths(each, (*at, step))]
+
+
+def has_fresh(top: Part) -> bool:
+    return bool(list(_fresh_paths(top, ())))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from bicameral.errors import BicameralError, Place, ToolError, nearest
+from bicameral.errors import BicameralError, Place, ToolError, nearest, words_of
 from bicameral.labels import NOTHING, Shade
 from bicameral.types import ListType, Type, mismatch, plain, to_json, value_to_json
 
 from ._origins import Origin, Origins, bare, faults_in
-from ._shades import Part, answered, compiled, resolved, shade_of
+from ._shades import Part, answered, compiled, fresh_names, has_fresh, resolved, shade_of
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -128,6 +129,12 @@ class Tool:
         """Whether the world is different after a call."""
         return self.effect in CHANGING
 
+    @property
+    def fetches(self) -> bool:
+        """Whether what a call writes is something that it reads itself: an attachment, a file that it copies."""
+        selects = self.owned is not None or any(each.purpose == "selects" for each in self.arguments)
+        return self.effect == "write" and selects
+
     def argument(self, name: str) -> Argument | None:
         return next((argument for argument in self.arguments if argument.name == name), None)
 
@@ -178,7 +185,7 @@ class Tool:
         except BicameralError:
             raise
         except Exception as error:
-            raise ToolError("tools.failed", f"{self.name!r} failed: {type(error).__name__}: {error}") from error
+            raise ToolError("tools.failed", f"{self.name!r} failed: {words_of(error)}") from error
         try:
             value = plain(answer)
         except TypeError as error:
@@ -242,7 +249,7 @@ class Tool:
         if self.declared and not self.origins and self.effect == "pure":
             return NOTHING
         known = () if value is None else resolved(self._parts, value)
-        return shade_of(self._parts, self.name, step, known, self._is_own(arguments))
+        return shade_of(self._parts, self.name, step, known, self.reads_own(arguments))
 
     def call_shade(
         self,
@@ -253,9 +260,19 @@ class Tool:
         arguments: Mapping[str, Any] | None = None,
     ) -> Shade:
         """The labels of what a call gave: those of its result, joined with those of all that it was given."""
-        return answered(self.result_shade(value, step, arguments=arguments), shades, self.keeps)
+        return answered(self.result_shade(value, step, arguments=arguments), shades, self.keeps, self._parts)
 
-    def _is_own(self, arguments: Mapping[str, Any] | None) -> bool:
+    @property
+    def names_anew(self) -> bool:
+        """Whether the service gives a name of its own to what a call makes."""
+        return has_fresh(self._parts)
+
+    def new_names(self, value: object) -> frozenset[str]:
+        """The names that the service gave to what a call made."""
+        return fresh_names(self._parts, value)
+
+    def reads_own(self, arguments: Mapping[str, Any] | None) -> bool:
+        """Whether a call with these arguments reads only what the user himself keeps."""
         if self.owned is None or arguments is None:
             return False
         try:
@@ -273,12 +290,36 @@ def _with_purpose(argument: Argument, usual: Purpose) -> Argument:
     return replace(argument, purpose=usual) if argument.purpose is UNSAID else argument
 
 
+def _check_words(tool: Tool) -> None:
+    """Refuse what is none of the words that policies know: of such a tool nobody could say what it does."""
+    if tool.effect not in EFFECTS:
+        raise ToolError(
+            "tools.unknown-effect", f"{tool.name!r} has the effect {tool.effect!r}", expected=", ".join(EFFECTS)
+        )
+    names = [argument.name for argument in tool.arguments]
+    if len(set(names)) < len(names):
+        raise ToolError("tools.bad-signature", f"{tool.name!r} has two arguments of one name")
+    for argument in tool.arguments:
+        if argument.purpose is not UNSAID and argument.purpose not in PURPOSES:
+            raise ToolError(
+                "tools.unknown-purpose", f"{tool.name!r}: {argument.purpose!r}", expected=", ".join(PURPOSES)
+            )
+    for said, value in (("outbound", tool.outbound), ("declared", tool.declared)):
+        if value is not UNSAID and type(value) is not bool:
+            raise ToolError("tools.bad-origins", f"{tool.name!r}: {said!r} is neither true nor false")
+    if tool.effect == "send" and tool.outbound is False:
+        raise ToolError("tools.bad-origins", f"{tool.name!r} sends something, and is said to tell nobody anything")
+    if not 0 < tool.timeout < math.inf:
+        raise ToolError("tools.bad-signature", f"{tool.name!r} has a timeout of {tool.timeout!r} seconds")
+
+
 def _check(tool: Tool) -> None:
     """Refuse facts that cannot be true of this tool: a wrong one would be worse than none."""
+    _check_words(tool)
     for fault in faults_in(tool.origins, tool.result):
         raise ToolError(
             "tools.bad-origins",
-            f"{tool.name!r}, the origin of {fault.path[0] if fault.path else ''!r}: {fault.message}",
+            f"{tool.name!r}, the origin of {str(fault.path[0] if fault.path else '')[:100]!r}: {fault.message[:500]}",
             expected=fault.expected,
             nearest=fault.nearest,
         )

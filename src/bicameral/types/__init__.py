@@ -22,6 +22,7 @@ from ._annotations import (
 )
 from ._codec import JsonType, from_json, json_schema, to_json
 from ._formats import FORMATS, Format, format_problem
+from ._plain import plain
 from ._types import (
     ANY,
     BOOL,
@@ -58,7 +59,7 @@ from ._types import (
     join,
     optional,
 )
-from ._values import mismatch, plain, value_from_json, value_to_json
+from ._values import mismatch, value_from_json, value_to_json
 
 __all__ = [
     "ANY",

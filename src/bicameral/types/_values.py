@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import math
-from collections.abc import Callable, Mapping
-from pathlib import PurePath
+from collections.abc import Callable
 from typing import Any, cast
-
-from pydantic import BaseModel
 
 from ._formats import format_problem, is_bounded_format
 from ._types import (
@@ -31,8 +27,6 @@ from ._types import (
     TupleType,
     Type,
 )
-
-MAX_DEPTH = 64
 
 
 def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
@@ -62,7 +56,7 @@ def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
             entries = cast("dict[object, object]", value)
             if not all(isinstance(key, str) for key in entries):
                 return f"{path} has a key that is not text"
-            return next(filter(None, (mismatch(v, inner, f"{path}[{k!r}]") for k, v in entries.items())), None)
+            return next(filter(None, (mismatch(v, inner, f"{path}[{_shown(k)}]") for k, v in entries.items())), None)
         case RecordType():
             return _record_mismatch(value, type_, path)
         case StrType(format=name) if isinstance(value, str) and is_bounded_format(name):
@@ -78,7 +72,7 @@ def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
     entries = cast("dict[str, object]", value)
     for name in entries:
         if type_.get(name) is None:
-            return f"{path} has the field {name!r}, which {type_} does not have"
+            return f"{path} has the field {_shown(name)}, which {type_} does not have"
     for field in type_.fields:
         if field.name not in entries:
             if isinstance(field.type, OptionalType):
@@ -117,40 +111,12 @@ def _is_simple(value: object, type_: Type) -> bool:
 
 
 def _not(value: object, type_: Type, path: str) -> str:
+    return f"{path} is {_shown(value)}, not {type_}"
+
+
+def _shown(value: object) -> str:
     shown = repr(value)
-    return f"{path} is {shown if len(shown) <= 60 else shown[:57] + '...'}, not {type_}"
-
-
-def plain(value: object, depth: int = 0) -> Any:
-    """A tool's answer as plain values: records become dicts, tuples become lists; a TypeError names the rest."""
-    if value is None or isinstance(value, str | bool | int | dt.date | dt.time | dt.timedelta):
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise TypeError(f"{value!r} is not a number a plan can use")
-        return value
-    if depth > MAX_DEPTH:
-        raise TypeError(f"the value is nested more than {MAX_DEPTH} levels deep")
-    if isinstance(value, BaseModel):
-        return {name: plain(getattr(value, name), depth + 1) for name in type(value).model_fields}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {_key(key): plain(item, depth + 1) for key, item in cast("Mapping[object, object]", value).items()}
-    if isinstance(value, set | frozenset):
-        # The order of a set differs from one process to the next; a recorded run must not.
-        return sorted((plain(item, depth + 1) for item in cast("set[object]", value)), key=repr)
-    if isinstance(value, list | tuple):
-        return [plain(item, depth + 1) for item in cast("list[object]", value)]
-    if isinstance(value, PurePath):
-        return str(value)
-    raise TypeError(f"{type(value).__name__!r} is not a value a plan can use")
-
-
-def _key(key: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError(f"the key {key!r} is not text")
-    return key
+    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def _duration(microseconds: int) -> dt.timedelta:

@@ -17,6 +17,7 @@ from .._live import display
 from .._opening import bring_weights, given_agent, opened
 from .._options import Common, common, planning
 from .._render import planned_json
+from .._stopping import until_terminated
 from .._values import answer_text, readable
 from .run import Sitting, Wishes
 
@@ -100,7 +101,7 @@ class Chat:
                 case [word, *rest] if word.startswith("/"):
                     self._command(word, rest[0] if rest else "", agent, runner)
                 case _:
-                    runner.run(self._request(line, agent))
+                    runner.run(until_terminated(self._request(line, agent)))
         except BicameralError as error:
             self._out.error(error.to_json(), str(error))
         except KeyboardInterrupt:
@@ -132,7 +133,7 @@ class Chat:
             case "/plan" if self._planned is not None:
                 self._out.say(self._planned.source)
             case "/again" if self._planned is not None:
-                runner.run(self._run(self._sitting(), agent, self._planned))
+                runner.run(until_terminated(self._run(self._sitting(), agent, self._planned)))
             case "/save" if rest and self._answered:
                 self._save(rest)
             case "/plan" | "/again" | "/save":

@@ -24,6 +24,7 @@ from .._render import (
     show_plan,
     show_report,
 )
+from .._stopping import until_terminated
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Checked, Planned
@@ -40,12 +41,18 @@ class Wishes:
     fresh: bool = False
     dry_run: bool = False
     yes: bool = False
+    rounds: int | None = None
 
 
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
 @click.argument("request", required=False)
 @click.option("--plan", "plan_file", metavar="FILE", help="Run this plan file instead of planning a request.")
 @click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 100),
+    help="Work in rounds, at most so many: a plan may look at results and be followed by another.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
 @planning
 @common
@@ -56,6 +63,7 @@ def command(
     deterministic: bool,
     fresh: bool,
     dry_run: bool,
+    rounds: int | None,
     yes: bool,
 ) -> int:
     """Do what REQUEST asks for: write a plan, check it, run it, and print the answer.
@@ -66,12 +74,14 @@ def command(
     """
     if (request is None) == (plan_file is None):
         raise click.UsageError("Give a request, or a plan file with --plan.")
-    config, wishes = chosen.config(), Wishes(deterministic, fresh, dry_run, yes)
+    if rounds is not None and (plan_file is not None or dry_run):
+        raise click.UsageError("--rounds goes with a request, and without --dry-run: later plans depend on results.")
+    config, wishes = chosen.config(), Wishes(deterministic, fresh, dry_run, yes, rounds)
     sitting = Sitting(chosen, config, wishes, given_agent())
     if plan_file is not None:
-        return asyncio.run(sitting.run_file(plan_file))
+        return asyncio.run(until_terminated(sitting.run_file(plan_file)))
     sitting.prepare()
-    return asyncio.run(sitting.run_request(request or ""))
+    return asyncio.run(until_terminated(sitting.run_request(request or "")))
 
 
 class Sitting:
@@ -86,10 +96,30 @@ class Sitting:
             bring_weights(self._out, self._config, ["privileged"])
 
     async def run_request(self, request: str) -> int:
+        from bicameral.telemetry import span
+
         async with opened(self._config, self._make) as agent:
-            with display(self._out) as shown:
-                planned = await self.plan(agent, request, shown)
-            return (await self.carry_out(agent, planned, planned_json(planned)))[0]
+            # One trace for the whole request.
+            with span("bicameral run"):
+                if self._wishes.rounds is not None:
+                    return await self._reason(agent, request, self._wishes.rounds)
+                with display(self._out) as shown:
+                    planned = await self.plan(agent, request, shown)
+                return (await self.carry_out(agent, planned, planned_json(planned)))[0]
+
+    async def _reason(self, agent: Agent, request: str, rounds: int) -> int:
+        from .._rounds import Rounds
+
+        async def may(plan: Plan, checked: Checked) -> bool:
+            if not await self._may(checked):
+                return False
+            await self._bring_quarantined(plan)
+            return True
+
+        wishes = self._wishes
+        return await Rounds(self._out, may).reason(
+            agent, request, rounds, deterministic=wishes.deterministic, fresh=wishes.fresh
+        )
 
     async def run_file(self, name: str) -> int:
         from bicameral.plans import print_plan
@@ -129,6 +159,8 @@ class Sitting:
         self, agent: Agent, what: Plan | Planned, facts: dict[str, Any], checked: Checked | None = None
     ) -> tuple[int, RunOutcome | None]:
         """Run a plan that was shown, unless it may not run, should not, or the person says no."""
+        from bicameral.plans import Plan
+
         checked = checked or _checked(agent, what)
         if not checked.ok:
             self._out.object({"ok": False, **facts})
@@ -148,7 +180,7 @@ class Sitting:
                 asker = TerminalAsker(self._out, shown.quiet)
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
-        show_outcome(self._out, outcome)
+        show_outcome(self._out, outcome, None if isinstance(what, Plan) else what.spent)
         self._out.object(outcome_json(outcome) | facts)
         return _code(outcome), outcome
 

@@ -11,6 +11,7 @@ import click
 
 from .._exits import FAILED, OK
 from .._options import Common, common
+from .._usage import recorded_json, recorded_text
 from .._values import answer_text, readable, table
 
 if TYPE_CHECKING:
@@ -77,7 +78,10 @@ def show_run(chosen: Common, run: str, full: bool) -> int:
         {"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": event.body}
         for event in events
     ]
-    out.object({"ok": True, "run": events[0].run, "events": facts})
+    usage = recorded_json(events)
+    if text := recorded_text(usage):
+        out.show(text)
+    out.object({"ok": True, "run": events[0].run, "events": facts, **usage})
     return OK
 
 
@@ -122,22 +126,34 @@ def _line(event: Event, *, full: bool) -> str:
 def _gist(event: Event) -> str:
     body: dict[str, Any] = event.body
     match event.kind:
-        case "run-started":
+        case "run-started" | "reason-started":
             text = str(body.get("request", ""))
         case "step-started" | "call-waits" | "call-denied":
             text = f"{body.get('what', '')} {json.dumps(body.get('arguments', {}), ensure_ascii=False)}"
         case "step-finished":
-            text = json.dumps(body.get("result"), ensure_ascii=False)
+            text = _noticed(body) + json.dumps(body.get("result"), ensure_ascii=False)
         case "step-failed" | "run-failed":
             error: dict[str, Any] = body.get("error", {})
-            text = f"{error.get('message', '')} [{error.get('code', '')}]"
+            text = f"{_noticed(body)}{error.get('message', '')} [{error.get('code', '')}]"
         case "run-finished":
             text = json.dumps(body.get("answer"), ensure_ascii=False)
         case "approval":
             text = f"asked about {len(body.get('calls', []))}, approved {len(body.get('approved', []))}"
+        case "reason-round":
+            told = body.get("failed") or "told: " + ("; ".join(body.get("told", [])) or "nothing")
+            text = f"round {body.get('round')} (run {body.get('run')}) {told}"
+        case "reason-ended":
+            taken: dict[str, Any] = body.get("taken", {})
+            text = f"{taken.get('rounds')} rounds, {taken.get('tokens')} tokens, {body.get('bound') or ''}"
         case "run-stopped":
             text = f"in flight: {', '.join(body.get('in_flight', [])) or 'nothing'}"
         case _:
             text = str(body.get("model", ""))
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= 100 else one_line[:99] + "…"
+
+
+def _noticed(body: dict[str, Any]) -> str:
+    """How many alerts there were at a step, in front of what it gave."""
+    alerts: list[Any] = body.get("alerts", [])
+    return f"({len(alerts)} alert{'' if len(alerts) == 1 else 's'}) " if alerts else ""

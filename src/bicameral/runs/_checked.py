@@ -10,6 +10,8 @@ from bicameral.errors import Place
 from bicameral.plans import Finding, Limits, Plan, Proof, Refused, Report, check, prove
 from bicameral.tools import Registry
 
+from ._start import Start
+
 if TYPE_CHECKING:
     from bicameral.policy import Policy
 
@@ -37,17 +39,21 @@ def check_plan(
     *,
     limits: Limits | None = None,
     places: Mapping[str, Place] | None = None,
+    start: Start | None = None,
 ) -> Checked:
     """What is wrong with a plan, what it does and costs, and what policy will say of each call; nothing is run.
+
+    `start` is what the plan goes on from, if it does.
 
     Example:
         >>> checked = check_plan(plan, registry, Policy.load((), registry))
         >>> checked.ok, checked.proof.questions
     """
-    report = check(plan, registry, places=places, limits=limits or Limits())
+    start = start or Start()
+    report = check(plan, registry, places=places, limits=limits or Limits(), scope=start.types)
     if not report.ok:
         return Checked(report)
-    proof = prove(plan, registry, policy.preview, policy.mode)
+    proof = prove(plan, registry, policy.preview, policy.mode, env=start.shades, read=start.read)
     refused = tuple(_refused(proof, places or {}))
     return Checked(replace(report, findings=(*report.findings, *refused)), proof)
 

@@ -1,0 +1,36 @@
+"""The reasoner: rounds of plan, check and run, for requests whose way is known only when the first results are.
+
+An intent comes in; out comes `Answered`, `Exhausted` (a bound was reached) or `GaveUp`, each with its rounds. A plan
+that ends with `look(name)` is followed by another, written by a planner that was told what may be told: bounded values,
+how many there are, and never a text, which stays behind as a variable. What was told has a label, and each later plan
+is under it: in a strict run whatever it does with consequences is asked about.
+"""
+
+from ._bounds import FREE, Bound, Bounds, Meter, Price, Taken
+from ._failures import Failure
+from ._history import told
+from ._outcome import Answered, Exhausted, GaveUp, Reasoned, Round, Written
+from ._reasoner import NOBODY, Company, Reasoner
+from ._view import Shown, shown
+
+__all__ = [
+    "FREE",
+    "NOBODY",
+    "Answered",
+    "Bound",
+    "Bounds",
+    "Company",
+    "Exhausted",
+    "Failure",
+    "GaveUp",
+    "Meter",
+    "Price",
+    "Reasoned",
+    "Reasoner",
+    "Round",
+    "Shown",
+    "Taken",
+    "Written",
+    "shown",
+    "told",
+]

@@ -1,0 +1,272 @@
+"""The reasoner: rounds of plan, check and run, until there is an answer or a bound is reached."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from bicameral.boundary import Executor, Held, Level
+from bicameral.delta import LOOK, Compiled, Delta, Earlier, literals, source_of
+from bicameral.errors import BicameralError, JournalError, PlanError, RunError
+from bicameral.intent import Intent
+from bicameral.labels import NOTHING, Label, Shade, join, join_all
+from bicameral.plans import Limits, Plan
+from bicameral.runs import (
+    Approver,
+    Asker,
+    Checked,
+    Failed,
+    Finished,
+    Journal,
+    Observer,
+    RunOutcome,
+    Start,
+    Stopped,
+    check_plan,
+    new_run_id,
+    run_plan,
+)
+from bicameral.sessions import counted, within
+from bicameral.telemetry import span
+from bicameral.tools import Effect, Registry
+
+from ._bounds import Bound, Bounds, Meter
+from ._carried import label_of_round, left_by, of_round
+from ._failures import failure_of, label_of
+from ._history import MOST, told
+from ._outcome import Answered, Exhausted, GaveUp, Reasoned, Round, Written
+from ._record import Record
+from ._view import shown
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
+
+_FINAL = ("run.refused", "run.needs-approval", "run.needs-answer", "run.no-quarantined-model", "run.unforeseen")
+"""Failures after which another plan would only ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """Whoever is there while it goes on: to be asked, to watch, to say whether a plan may run."""
+
+    asker: Asker | None = None
+    approver: Approver | None = None
+    observer: Observer | None = None
+    watch: Callable[[str], None] | None = None
+    written: Callable[[Written], Awaitable[bool]] | None = None
+    done: Callable[[Round], None] | None = None
+
+
+NOBODY = Company()
+
+
+class Reasoner:
+    """Works in rounds: each plan is written knowing the typed results of those before, checked, proved and run.
+
+    It reads the request, its own plans, and of results what channel rules let through; texts stay behind as variables
+    that later plans can use. Each plan carries the label of everything it was written after reading.
+
+    Example:
+        >>> reasoner = Reasoner(delta, registry, policy, executor=extractor)
+        >>> reasoned = await reasoner.reason(intent)
+    """
+
+    def __init__(
+        self,
+        delta: Delta,
+        registry: Registry,
+        policy: Policy,
+        *,
+        executor: Executor | None = None,
+        limits: Limits | None = None,
+        journal: Journal | None = None,
+        bounds: Bounds | None = None,
+        level: Level = "scalars",
+        history: int = MOST,
+    ) -> None:
+        if LOOK in registry:
+            raise PlanError(
+                "reason.tool-named-look",
+                "a tool is called 'look', which is the word with which a plan asks to see a result",
+                fix="Give the tool another name.",
+            )
+        self.delta, self.registry, self.policy = delta, registry, policy
+        self.executor, self.limits, self.journal = executor, limits, journal
+        self.bounds = bounds or Bounds()
+        self.level: Level = level
+        self.history = history
+
+    async def reason(self, intent: Intent, company: Company = NOBODY, *, fresh: bool = False) -> Reasoned:
+        """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
+        with span("reason"), counted() as ledger:
+            course = _Course(self, intent, company, Meter(self.bounds, ledger), fresh)
+            task = asyncio.create_task(course.go())
+            try:
+                done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
+            except asyncio.CancelledError:
+                done = None
+                if (current := asyncio.current_task()) is not None:
+                    current.uncancel()
+            if not done:
+                task.cancel()
+                await asyncio.wait({task})
+            ending = course.exhausted("seconds") if done is not None else course.interrupted()
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+            return course.record.ended(ending if task.cancelled() else task.result() or ending)
+
+
+@dataclass(slots=True)
+class _Course:
+    """One reasoning under way."""
+
+    of: Reasoner
+    intent: Intent
+    company: Company
+    meter: Meter
+    fresh: bool
+    id: str = field(default_factory=new_run_id)
+    rounds: list[Round] = field(default_factory=list[Round])
+    variables: dict[str, Held] = field(default_factory=dict[str, Held])
+    places: dict[str, Shade] = field(default_factory=dict[str, Shade])
+    read: Label = NOTHING
+    said: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        return Record(self.id, self.of.journal)
+
+    async def go(self) -> Reasoned | None:
+        """The rounds; None if it was stopped in the middle of one."""
+        try:
+            with within(self.meter):
+                self.record.started(self.intent, self.of.bounds, self.of.policy)
+                while self.meter.rounds < self.of.bounds.rounds:
+                    self.meter.rounds += 1
+                    ended, stopped = await self._round(self.meter.rounds)
+                    if ended is not None or stopped:
+                        return ended
+                return self.exhausted("rounds")
+        except BicameralError as error:
+            return self._without_way(error)
+
+    async def _round(self, number: int) -> tuple[Reasoned | None, bool]:
+        try:
+            compiled = await self._plan(number)
+        except PlanError as error:
+            self._failed(Round(number), error, None, None)
+            twice = len(self.rounds) > 1 and not self.rounds[-2].source
+            return (self._without_way(error) if twice or self.of.bounds.rounds == 1 else None), False
+        source, start = source_of(compiled.plan, compiled.looks, self.of.registry), self._start()
+        checked = check_plan(compiled.plan, self.of.registry, self.of.policy, limits=self.of.limits, start=start)
+        this = Round(number, source)
+        may = self.company.written
+        allowed = may is None or await may(Written(number, compiled, checked, source))
+        if not checked.ok:
+            first = checked.report.errors[0]
+            self._failed(this, PlanError(first.code, first.message), compiled.plan, checked, first.path)
+            return None, False
+        if not allowed:
+            return self._without_way(RunError("reason.declined", "the plan of a round was not wanted")), False
+        outcome = await self._run(compiled.plan, start, number)
+        self.places = {place: of_round(shade, number) for place, shade in outcome.written.items()}
+        return self._after(this, compiled, checked, outcome), isinstance(outcome, Stopped)
+
+    async def _plan(self, number: int) -> Compiled:
+        bounds, done = self.of.bounds, self._effects
+        earlier = None
+        if bounds.rounds > 1:
+            types = {name: held.type for name, held in self.variables.items()}
+            history = told(self.rounds, types, most=self.of.history)
+            earlier = Earlier(history, types, done, self.said, may_look=number < bounds.rounds)
+        with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}):
+            return await self.of.delta.compile(
+                self.intent, self.of.registry, fresh=self.fresh, watch=self.company.watch, earlier=earlier
+            )
+
+    async def _run(self, plan: Plan, start: Start, number: int) -> RunOutcome:
+        of, company = self.of, self.company
+        return await run_plan(
+            plan,
+            of.registry,
+            journal=of.journal,
+            extractor=of.executor,
+            asker=company.asker,
+            approver=company.approver,
+            observer=company.observer,
+            intent=self.intent,
+            policy=of.policy,
+            start=start,
+            link={"reason": self.id, "round": number},
+        )
+
+    def _after(self, this: Round, compiled: Compiled, checked: Checked, outcome: RunOutcome) -> Reasoned | None:
+        this = replace(this, outcome=outcome)
+        self.said += tuple(str(value) for value in literals(compiled.plan))
+        match outcome:
+            case Finished() if compiled.looks is None:
+                self._keep(this)
+                return Answered(self.id, outcome.answer, outcome.shade, tuple(self.rounds), self.meter.taken)
+            case Finished():
+                self._looked(this, compiled, checked, outcome)
+                return None
+            case Failed(error=error) if error.code == "reason.exhausted":
+                self._failed(this, error, compiled.plan, checked, outcome.step)
+                return self.exhausted(self.meter.exhausted())
+            case Failed(error=error):
+                self._failed(this, error, compiled.plan, checked, outcome.step)
+                final = error.code in _FINAL or isinstance(error, JournalError)
+                return self._without_way(error) if final else None
+            case Stopped():
+                self._keep(this)
+                return None
+
+    def _looked(self, this: Round, compiled: Compiled, checked: Checked, outcome: Finished) -> None:
+        """Keep what the plan left, and tell what may be told of what it looks at."""
+        shade = outcome.shade or NOTHING
+        left = left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
+        self.variables |= left
+        seen = {name: shown(left[name], self.of.level) for name in compiled.looks or () if name in left}
+        lines = tuple(f"{name} = {view.text}" for name, view in seen.items())
+        read = join_all(view.label for view in seen.values())
+        self._keep(replace(this, told=lines, left=tuple(left), read=read))
+
+    def _failed(
+        self, this: Round, error: BicameralError, plan: Plan | None, checked: Checked | None, step: str = ""
+    ) -> None:
+        failure = failure_of(error, plan, self.of.registry, step)
+        ran = this.outcome is not None and checked is not None
+        read = label_of(failure, checked.proof, self.of.registry) if ran and checked is not None else NOTHING
+        self._keep(replace(this, failure=failure, read=label_of_round(read, this.number)))
+
+    def _keep(self, this: Round) -> None:
+        self.rounds.append(this)
+        self.read = join(self.read, this.read)
+        self.record.round(this)
+        if self.company.done is not None:
+            # Whoever watches cannot change what happens.
+            with suppress(Exception):
+                self.company.done(this)
+
+    def _start(self) -> Start:
+        return Start(dict(self.variables), dict(self.places), self.read)
+
+    @property
+    def _effects(self) -> frozenset[Effect]:
+        return frozenset(done.effect for each in self.rounds for done in each.effects)
+
+    def exhausted(self, bound: Bound) -> Exhausted:
+        spent, limit = self.meter.spent(bound)
+        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), self.meter.taken)
+
+    def interrupted(self) -> GaveUp:
+        return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
+
+    def _without_way(self, error: BicameralError) -> Reasoned:
+        return self.exhausted(self.meter.exhausted()) if error.code == "reason.exhausted" else self._gave_up(error)
+
+    def _gave_up(self, error: BicameralError) -> GaveUp:
+        return GaveUp(self.id, error, tuple(self.rounds), self.meter.taken)

@@ -1,0 +1,180 @@
+"""Sending what is told from the command line, as the standard OTEL_* variables say."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ._meters import use_meter_provider
+from ._safe import safe
+from ._spans import current_tracer, use_provider
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
+    from opentelemetry.sdk.trace import TracerProvider
+
+PATIENCE = 3.0
+"""Seconds that the end of a command waits for a collector, for spans and for counters each; the variable
+OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
+_NOT_SENT = "not everything could be sent"
+_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_PROTOCOL = "http/protobuf"
+
+
+@dataclass(slots=True)
+class Exporting:
+    """What is being sent where; `problems` are what went wrong, each in a line for a person."""
+
+    traces: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list[str])
+
+
+@contextmanager
+def from_environment(environ: Mapping[str, str] | None = None) -> Generator[Exporting]:
+    """Send spans and counters while this lasts, if OTEL_* variables say where; otherwise do nothing at all.
+
+    `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` are `otlp`, `console` (standard error) or `none`; with
+    `OTEL_EXPORTER_OTLP_ENDPOINT` alone both are `otlp`. Someone else's provider in this process is left in charge. What
+    cannot be sent is a problem to be told, and never a failure.
+    """
+    given = os.environ if environ is None else environ
+    exporting = Exporting()
+    exporting.traces = _wanted("TRACES", given, exporting.problems)
+    exporting.metrics = _wanted("METRICS", given, exporting.problems)
+    if not (exporting.traces or exporting.metrics) or current_tracer() is not None:
+        yield exporting
+        return
+    if missing := _missing((*exporting.traces, *exporting.metrics)):
+        exporting.problems.append(f"{missing} is not installed: pip install 'bicameral[telemetry]'")
+        yield exporting
+        return
+    with _complaints(exporting.problems):
+        tracing, metering = _tracing(exporting.traces), _metering(exporting.metrics)
+        use_provider(tracing)
+        use_meter_provider(metering)
+        try:
+            yield exporting
+        finally:
+            use_provider(None)
+            use_meter_provider(None)
+            _end(tracing, metering)
+
+
+def _wanted(signal: str, environ: Mapping[str, str], problems: list[str]) -> tuple[str, ...]:
+    """The exporters for spans or counters."""
+    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return ()
+    given = environ.get(f"OTEL_{signal}_EXPORTER", "").strip()
+    reached = environ.get(_ENDPOINT) or environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+    names = [name.strip().lower() for name in given.split(",")] if given else ["otlp"] if reached else []
+    known = tuple(dict.fromkeys(name for name in names if name in ("otlp", "console")))
+    for name in names:
+        if name not in ("otlp", "console", "none", ""):
+            problems.append(f"OTEL_{signal}_EXPORTER={safe(name, 40)!r} is not known here: otlp, console or none")
+    protocol = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
+    if "otlp" in known and protocol and protocol != _PROTOCOL:
+        problems.append(f"OTLP is sent by {_PROTOCOL} only, and not by {safe(protocol, 40)!r}")
+        known = tuple(name for name in known if name != "otlp")
+    return known
+
+
+def _missing(exporters: tuple[str, ...]) -> str | None:
+    """A package that is needed and not there."""
+    needed = ["opentelemetry.sdk", *(["opentelemetry.exporter.otlp.proto.http"] if "otlp" in exporters else [])]
+    for name in needed:
+        try:
+            if find_spec(name) is None:
+                return name
+        except ModuleNotFoundError:
+            return name
+    return None
+
+
+def _tracing(names: tuple[str, ...]) -> TracerProvider | None:
+    if not names:
+        return None
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor
+
+    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    if "console" in names:
+        provider.add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(out=sys.stderr)))
+    if "otlp" in names:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_patience())))
+    return provider
+
+
+def _metering(names: tuple[str, ...]) -> SdkMeterProvider | None:
+    if not names:
+        return None
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
+
+    readers: list[Any] = []
+    if "console" in names:
+        readers.append(PeriodicExportingMetricReader(ConsoleMetricExporter(out=sys.stderr)))
+    if "otlp" in names:
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience())))
+    return MeterProvider(readers, resource=_resource(), shutdown_on_exit=False)
+
+
+def _patience() -> float:
+    with suppress(KeyError, ValueError):
+        return float(os.environ["OTEL_EXPORTER_OTLP_TIMEOUT"])
+    return PATIENCE
+
+
+def _resource() -> Any:
+    from opentelemetry.sdk.resources import Resource
+
+    own = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "bicameral"}
+    return Resource.create(own)
+
+
+def _end(tracing: TracerProvider | None, metering: MeterProvider | None) -> None:
+    for provider in (tracing, metering):
+        flush, shutdown = getattr(provider, "force_flush", None), getattr(provider, "shutdown", None)
+        with suppress(Exception):
+            if callable(flush):
+                flush(_patience() * 1_000)
+        with suppress(Exception):
+            if callable(shutdown):
+                shutdown()
+
+
+class _Complaints(logging.Handler):
+    """What OpenTelemetry logs about itself, told once instead of over and over."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._problems = problems
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(Exception):
+            if not any(each.startswith(_NOT_SENT) for each in self._problems):
+                self._problems.append(safe(f"{_NOT_SENT}: {record.getMessage()}", 200))
+
+
+@contextmanager
+def _complaints(problems: list[str]) -> Generator[None]:
+    logger, handler = logging.getLogger("opentelemetry"), _Complaints(problems)
+    propagated = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagated
