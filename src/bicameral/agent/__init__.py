@@ -8,7 +8,19 @@ run, also for those who have no agent.
 from bicameral.runs import Checked, check_plan
 
 from ._agent import Agent
+from ._follow import Endorsement, Endorser, endorsed, endorsement, to_endorse
 from ._planned import Planned
 from ._sync import SyncAgent
 
-__all__ = ["Agent", "Checked", "Planned", "SyncAgent", "check_plan"]
+__all__ = [
+    "Agent",
+    "Checked",
+    "Endorsement",
+    "Endorser",
+    "Planned",
+    "SyncAgent",
+    "check_plan",
+    "endorsed",
+    "endorsement",
+    "to_endorse",
+]

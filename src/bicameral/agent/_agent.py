@@ -18,6 +18,7 @@ from bicameral.runs import (
     Approver,
     Asker,
     Checked,
+    Finished,
     Journal,
     Observer,
     Replayed,
@@ -31,6 +32,7 @@ from bicameral.telemetry import span
 from bicameral.tools import Registry, Tool
 from bicameral.types import STR
 
+from ._follow import Endorser, endorsed, to_endorse
 from ._planned import Planned, tell_planned
 from ._sync import SyncAgent
 
@@ -235,6 +237,22 @@ class Agent:
         if not isinstance(request, Intent):
             request = await self.intent(request, deterministic=deterministic, asker=given.asker)
         return await reasoner.reason(request, given, fresh=fresh)
+
+    async def follow(
+        self,
+        what: Finished | str,
+        *,
+        endorser: Endorser | None = None,
+        asker: Asker | None = None,
+        deterministic: bool = False,
+        fresh: bool = False,
+    ) -> Planned:
+        """A plan for what a text says, such as the answer of a run that read a to-do list.
+
+        The text is shown to the endorser, whole and with where it came from; only a yes makes it a request.
+        """
+        request = await endorsed(to_endorse(what), endorser)
+        return await self.plan(request, deterministic=deterministic, asker=asker, fresh=fresh)
 
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""

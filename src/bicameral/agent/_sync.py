@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bicameral.intent import Intent
 from bicameral.plans import Plan
-from bicameral.runs import Checked, Replayed, RunOutcome
+from bicameral.runs import Checked, Finished, Replayed, RunOutcome
 
 from ._planned import Planned
 
@@ -42,6 +42,9 @@ class SyncAgent:
 
     def reason(self, request: str | Intent, **options: Any) -> Reasoned:
         return _blocking(self._agent.reason(request, **options))
+
+    def follow(self, what: Finished | str, **options: Any) -> Planned:
+        return _blocking(self._agent.follow(what, **options))
 
     def replay(self, run: str) -> Replayed:
         return _blocking(self._agent.replay(run))

@@ -25,8 +25,15 @@ INTERRUPTED = 130
 TERMINATED = 143
 """By SIGTERM, after what was under way had been stopped and recorded."""
 
-NEEDS_A_PERSON = ("intent.questions", "run.needs-answer", "run.needs-approval")
-_BAD_INPUT = ("journal.unknown-run", "journal.ambiguous-run", "journal.no-runs", "models.unknown", "plan.cannot-read")
+NEEDS_A_PERSON = ("intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
+_BAD_INPUT = (
+    "journal.unknown-run",
+    "journal.ambiguous-run",
+    "journal.no-runs",
+    "journal.no-answer",
+    "models.unknown",
+    "plan.cannot-read",
+)
 
 
 class Terminated(Exception):

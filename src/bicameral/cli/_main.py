@@ -17,6 +17,7 @@ from ._output import Output, readable_error
 
 COMMANDS = {
     "run": "Do what a request asks for: plan it, check it, run it.",
+    "follow": "Do what the answer of a run says, after you have seen it and said yes.",
     "plan": "Write the plan for a request and check it, without running it.",
     "check": "Check a plan file.",
     "explain": "Say in plain words what a plan does, step by step.",

@@ -1,0 +1,108 @@
+"""Text that a person wants followed: it becomes a request only by being shown and endorsed.
+
+A to-do page says what to do, and a stranger may have written a part of it. So it is never planned from as it is read:
+it is shown whole, with where it came from and what the shield sees in it, and only a yes makes it the person's own
+words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from bicameral.boundary.shield import screen
+from bicameral.errors import IntentError
+from bicameral.labels import NOTHING, Shade, Source
+from bicameral.runs import Finished
+
+MAX_TEXT = 4_000
+"""A longer text nobody reads to its end before saying yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endorsement:
+    """A text that is to become a request, exactly as it would be planned from.
+
+    `sources` are the strangers' places that it came from, `marks` what the shield sees in it, `hash` what a yes is
+    bound to.
+    """
+
+    text: str
+    sources: tuple[Source, ...] = ()
+    marks: tuple[str, ...] = ()
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        sources = [{"tool": each.tool, "part": each.part, "step": each.step} for each in self.sources]
+        return {"text": self.text, "hash": self.hash, "sources": sources, "marks": list(self.marks)}
+
+
+class Endorser(Protocol):
+    """Someone who may endorse a text as a request."""
+
+    async def endorse(self, shown: Endorsement) -> bool: ...
+
+
+def to_endorse(what: Finished | str) -> Endorsement:
+    """What is to be shown before a text is followed; an IntentError if it cannot be a request, or cannot be shown."""
+    return endorsement(what.answer, what.shade) if isinstance(what, Finished) else endorsement(what)
+
+
+def endorsement(value: object, shade: Shade | None = None) -> Endorsement:
+    """The same for a value with its labels."""
+    text = _text(value)
+    if not text:
+        raise IntentError("intent.no-text", "there is no text to follow", expected="an answer that is a text")
+    if len(text) > MAX_TEXT:
+        raise IntentError(
+            "intent.too-long",
+            f"the text has {len(text):,} characters, and nobody could read all of it before saying yes",
+            expected=f"at most {MAX_TEXT:,}",
+            fix="Ask for the part that is to be followed.",
+        )
+    if any(_hides(sign) for sign in text):
+        raise IntentError(
+            "intent.unseen",
+            "the text has characters that cannot be seen, and what cannot be seen cannot be endorsed",
+            fix="Write the request yourself.",
+        )
+    return Endorsement(text, _strangers(shade), screen(text).kinds)
+
+
+async def endorsed(shown: Endorsement, endorser: Endorser | None) -> str:
+    """The text as a request, if a person says yes to it; nobody there means no."""
+    if endorser is None:
+        raise IntentError(
+            "intent.needs-endorsement",
+            "a text is followed only after a person has seen it and said yes",
+            fix="Run it where somebody can be asked, or write the request yourself.",
+        )
+    if await endorser.endorse(shown) is not True:
+        raise IntentError("intent.not-endorsed", "the text was not endorsed, and nothing was planned from it")
+    return shown.text
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    lines = cast("list[object]", value) if isinstance(value, list) else []
+    return "\n".join(each for each in lines if isinstance(each, str)).strip() if _all_texts(lines) else ""
+
+
+def _all_texts(lines: list[object]) -> bool:
+    return all(isinstance(each, str) for each in lines)
+
+
+def _hides(sign: str) -> bool:
+    """Whether a character leaves no trace where it is shown: controls, turned directions, invisible ones."""
+    return sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
+
+
+def _strangers(shade: Shade | None) -> tuple[Source, ...]:
+    label = (shade or NOTHING).flat
+    return tuple(sorted(source for source in label.sources if source.trust == "third_party"))

@@ -1,0 +1,78 @@
+"""`bicameral follow`: take what a run has found as a request, after it was shown and endorsed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from .._asking import confirmed
+from .._opening import given_agent
+from .._options import Common, common, planning
+from .._output import Output
+from .._stopping import until_terminated
+from .run import Sitting, Wishes
+
+if TYPE_CHECKING:
+    from bicameral.agent import Endorsement
+    from bicameral.runs import Journal
+
+
+@click.command(short_help="Do what the answer of a run says, after you have seen it and said yes.")
+@click.argument("run", default="last")
+@click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
+@planning
+@common
+def command(chosen: Common, run: str, deterministic: bool, fresh: bool, dry_run: bool) -> int:
+    """Follow the answer of RUN (an id, or `last`) as if you had written it.
+
+    For a to-do list, a page or a mail that says what to do: let a run read it, then follow its answer. It is shown
+    whole, with where it came from, and planned from only if you say yes. Its plan is checked, and its calls are
+    judged, like those of any other request.
+    """
+    from bicameral.agent import endorsed
+    from bicameral.config import open_journal
+
+    config = chosen.config()
+    with open_journal(config) as journal:
+        found = journal.find(run)
+        shown = _answer(journal, found)
+    chosen.out.say(_shown(shown, found))
+    endorser = Person(chosen.out) if chosen.out.interactive else None
+    request = asyncio.run(endorsed(shown, endorser))
+    sitting = Sitting(chosen, config, Wishes(deterministic, fresh, dry_run), given_agent())
+    sitting.prepare()
+    return asyncio.run(until_terminated(sitting.run_request(request)))
+
+
+def _answer(journal: Journal, run: str) -> Endorsement:
+    from bicameral.agent import endorsement
+    from bicameral.errors import JournalError
+    from bicameral.labels import shade_from_json
+    from bicameral.types import value_from_json
+
+    last = journal.events(run)[-1]
+    if last.kind != "run-finished":
+        raise JournalError("journal.no-answer", f"run {run} has no answer", fix="`bicameral runs list` shows which do.")
+    shade = shade_from_json(last.body["shade"]) if "shade" in last.body else None
+    return endorsement(value_from_json(last.body["answer"]), shade)
+
+
+class Person:
+    """The person at the terminal."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    async def endorse(self, shown: Endorsement) -> bool:
+        return await confirmed(self._out, "Follow this as your own request?")
+
+
+def _shown(shown: Endorsement, run: str) -> str:
+    lines = [f"The answer of run {run}:", *(f"  │ {line}" for line in shown.text.splitlines())]
+    if shown.sources:
+        lines.append(f"  strangers had a hand in it: {', '.join(map(str, shown.sources))}")
+    if shown.marks:
+        lines.append(f"  ! the shield sees in it: {', '.join(shown.marks)}")
+    return "\n".join(lines)
