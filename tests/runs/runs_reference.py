@@ -19,6 +19,7 @@ from bicameral.plans import (
     Update,
     When,
     evaluate,
+    updated,
 )
 from bicameral.tools import Registry
 
@@ -99,7 +100,8 @@ class _Sequential:
             case "put", "dict":
                 current[key] = value
             case "add", _ if type(current) is type(value):
-                self._values[step.name] = current + value
+                # What doubles a list in every turn of a loop must be refused when it is too large, and not later.
+                self._values[step.name] = updated("add", current, None, value)
             case _:
                 raise EvaluationError("run.type", "no such addition")
 
