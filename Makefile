@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo models demo test lint types check schemas lock clean
+.PHONY: help install agentdojo routing models demo test lint types check schemas lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,6 +21,9 @@ install: $(READY) ## the locked dependencies and the package, into .venv
 
 agentdojo: $(READY) ## what benchmarks/agentdojo needs (46 packages, 131 MB), into .venv
 	$(PIP) install --quiet --require-hashes -r requirements-agentdojo.lock
+
+routing: $(READY) ## what benchmarks/routing compares with (LiteLLM; 16 packages, 92 MB), into .venv
+	$(PIP) install --quiet --require-hashes -r requirements-routing.lock
 
 models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
 	$(BIN)/bicameral models pull 0.5b 1.5b
@@ -49,6 +52,8 @@ lock: ## resolve the dependencies again (needs uv)
 		--group dev --extra standard --extra telemetry pyproject.toml -o requirements.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group routing --constraints requirements.lock -o requirements-routing.lock --quiet
 
 clean: ## remove what make made
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bicameral.config import config_schema
+from bicameral.config import config_schema, llm_config_schema, profile_schema
 from bicameral.intent import intent_schema
 from bicameral.plans import plan_schema
 from bicameral.tools import manifest_schema
@@ -27,6 +27,8 @@ def schemas() -> dict[str, dict[str, Any]]:
         "plan.v1.json": plan_schema(),
         "intent.v1.json": intent_schema(),
         "config.v1.json": config_schema(),
+        "profile.v1.json": profile_schema(),
+        "llm-config.v1.json": llm_config_schema(),
         "tool-manifest.v1.json": manifest_schema(),
     }
 

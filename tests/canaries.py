@@ -1,8 +1,9 @@
 """Canaries: words that are planted where strangers write, and must never be seen in a privileged prompt.
 
-Every test of the suite is watched: each request of a privileged session, on its way through `Session.ask`, is searched
-for two things. First for planted canaries, whatever was done to their spelling. Second for every longer text that came
-out of a tool or a model during the test and was not trusted: those are canaries that the test's own world has planted.
+Every test of the suite is watched: each request of a privileged session, on its way through `Session.ask` or
+`Session.converse`, is searched for two things. First for planted canaries, whatever was done to their spelling. Second
+for every longer text that came out of a tool or a model during the test and was not trusted: those are canaries that
+the test's own world has planted.
 
 One crossing is declared: the names of a table's columns, where they look like names (few, short, at most four words).
 Such a name is planted as a `crossing`, and may be seen; a column that is named by a sentence is a canary like any
@@ -19,6 +20,7 @@ from typing import Any, cast
 
 from bicameral.boundary import Extractor, Filled
 from bicameral.errors import BicameralError
+from bicameral.models import Message
 from bicameral.sessions import Session
 from bicameral.tools import Tool
 
@@ -123,12 +125,18 @@ def _install() -> None:
     if _installed:
         return
     _installed = True
-    asks, calls, extracts = Session.ask, Tool.call, Extractor.extract
+    asks, converses, calls, extracts = Session.ask, Session.converse, Tool.call, Extractor.extract
 
     async def ask(self: Session, text: str, **options: Any) -> Any:
         if self.role != "quarantined":
             _told(lambda watch: watch.prompt(self.role, _whole(self, text, options)))
         return await asks(self, text, **options)
+
+    async def converse(self: Session, messages: tuple[Message, ...], **options: Any) -> Any:
+        if self.role != "quarantined":
+            said = "\n".join(_words(message) for message in messages)
+            _told(lambda watch: watch.prompt(self.role, _whole(self, said, options)))
+        return await converses(self, messages, **options)
 
     async def call(self: Tool, arguments: dict[str, Any]) -> Any:
         try:
@@ -147,7 +155,8 @@ def _install() -> None:
             _told(lambda watch: watch.heard(outcome.value))
         return outcome
 
-    Session.ask, Tool.call, Extractor.extract = ask, call, extract  # pyright: ignore[reportAttributeAccessIssue]
+    Session.ask, Session.converse = ask, converse  # pyright: ignore[reportAttributeAccessIssue]
+    Tool.call, Extractor.extract = call, extract  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _told(tell: Callable[[Watch], None]) -> None:
@@ -158,8 +167,14 @@ def _told(tell: Callable[[Watch], None]) -> None:
 def _whole(session: Session, text: str, options: Mapping[str, Any]) -> str:
     """Everything that a model reads or is held to: the setup, the text, the beginning of its reply, its grammar."""
     parts = [*(message.text for message in session.setup), text]
-    parts += [str(options[name]) for name in ("prefill", "grammar", "json_schema", "stop") if options.get(name)]
+    read = ("prefill", "grammar", "json_schema", "stop", "tools")
+    parts += [str(options[name]) for name in read if options.get(name)]
     return "\n".join(parts)
+
+
+def _words(message: Message) -> str:
+    """A message with the calls that it asks for."""
+    return "\n".join([message.text, *(f"{call.name} {call.arguments}" for call in message.calls)])
 
 
 def _untrusted(tool: Tool) -> bool:

@@ -18,7 +18,7 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
@@ -68,12 +68,23 @@ class Requester:
         return Answers.yes(question.calls)
 
 
-async def solve(request: Request, privileged: Provider, quarantined: Provider, deterministic: bool) -> Result:
+async def solve(
+    request: Request,
+    privileged: Provider,
+    quarantined: Provider,
+    deterministic: bool,
+    cascade: Mapping[str, Provider] | None = None,
+) -> Result:
     """Plan and run one request in a fresh world, and judge what came of it."""
     started = time.perf_counter()
     with World() as world:
         agent = Agent(
-            registry_for(world), privileged=privileged, quarantined=quarantined, cache={}, now=lambda: world.now
+            registry_for(world),
+            privileged=privileged,
+            quarantined=quarantined,
+            cascade=cascade,
+            cache={},
+            now=lambda: world.now,
         )
         requester = Requester()
         plan, repairs, valid, answer, error = "", 0, True, None, None

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
 from bicameral.cli import main
 from bicameral.config import ConfigFile
@@ -31,18 +32,38 @@ def command_tables() -> str:
     return "\n\n".join(parts)
 
 
-_SHARED = ("`--json`", "`--folder DIRECTORY`", "`--config FILE`", "`--profile default\\|small`")
+_SHARED = ("`--json`", "`--folder DIRECTORY`", "`--config FILE`", "`--profile default\\|small\\|FILE.yaml`")
 
 
 def setting_tables() -> str:
     """Every setting with its default."""
     parts = [_table("setting", "what it is", dict(_settings(ConfigFile)))]
-    for name, field in ConfigFile.model_fields.items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            told = _table("setting", "what it is", dict(_settings(inner)))
-            parts.append(f"### `[{name}]`\n\n{inner.__doc__}\n\n{told}")
+    for path, model in _tables(ConfigFile, ""):
+        told = _table("setting", "what it is", dict(_settings(model)))
+        parts.append(f"### `{path}`\n\n{' '.join((model.__doc__ or '').split())}\n\n{told}")
     return "\n\n".join(parts)
+
+
+def _tables(model: type[BaseModel], before: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Every table with its header: `[limits]`, `[llm.models.NAME]`, `[[llm.routing.rules]]`."""
+    for name, field in model.model_fields.items():
+        inner: Any = field.annotation
+        several = [each for each in getattr(inner, "__args__", ()) if _is_table(each)]
+        path = f"{before}{name}"
+        if _is_table(inner):
+            yield f"[{path}]", inner
+            yield from _tables(inner, f"{path}.")
+        elif several and getattr(inner, "__origin__", None) is dict:
+            yield f"[{path}.NAME]", several[0]
+            yield from _tables(several[0], f"{path}.NAME.")
+        elif several and getattr(inner, "__origin__", None) is tuple:
+            yield f"[[{path}]]", several[0]
+        elif several:
+            yield f"[{path}]", several[0]
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def filled(page: str) -> str:
@@ -83,7 +104,11 @@ def _flags(option: click.Option) -> str:
     if option.is_flag:
         return f"`{flags}`"
     kind = "\\|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else ""
-    value = kind or option.metavar or option.type.name.upper().replace("INTEGER RANGE", "NUMBER")
+    value = (
+        kind
+        or (option.metavar or "").replace("|", "\\|")
+        or option.type.name.upper().replace("INTEGER RANGE", "NUMBER")
+    )
     return f"`{flags} {value}`"
 
 
@@ -94,14 +119,14 @@ def _help(option: click.Option) -> str:
 
 def _settings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+        if _is_table(field.annotation):
             continue
         yield f"`{name}`", f"{' '.join((field.description or '').split())} {_default(field)}".strip()
 
 
 def _default(field: FieldInfo) -> str:
     value: Any = field.get_default(call_default_factory=True)
-    return "" if value is None else f"Default: `{json.dumps(value)}`."
+    return "" if value is None or value is PydanticUndefined else f"Default: `{json.dumps(value)}`."
 
 
 def _table(first: str, second: str, rows: dict[str, str]) -> str:

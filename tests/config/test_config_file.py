@@ -60,6 +60,8 @@ def test_every_setting_that_init_leaves_out_is_written_as_an_example_that_is_val
     ConfigFile.model_validate(everything)
     base = written(home, init_text().replace("#:", ""))
     (base / "Maildir").mkdir()
+    (base / "profile.yaml").write_text("agent:\n  planning_strategy: spar\n")
+    (base / "llm_config.yaml").write_text("models:\n  powerful: openai/gpt-4.1\n")
     from bicameral.config import open_registry
 
     assert "send_mail" in open_registry(load_config(base=base))

@@ -6,6 +6,7 @@
 | `console` | lines `$ …` are run by a real shell, and the lines after them are printed; `[...]` is any lines |
 | `sh` | not run, since it installs or needs weights: every command, make target and extra in it must exist |
 | `toml` | a configuration, a manifest or a part of a `pyproject.toml`, which must be valid |
+| `yaml` | a profile or a file of aliases, which must be valid |
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name != "language.md"),
 ]
-KINDS = ("python", "console", "sh", "toml", "mermaid", "text")
+KINDS = ("python", "console", "sh", "toml", "yaml", "mermaid", "text")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HERE = re.compile(r"<<'(\w+)'")

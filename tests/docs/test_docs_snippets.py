@@ -30,6 +30,8 @@ from docs_snippets import (
 
 from bicameral.cli import main
 from bicameral.config import ConfigFile
+from bicameral.config._llm import LlmConfigFile, ProfileFile
+from bicameral.config._yaml import parse_yaml
 from bicameral.tools import parse_manifest
 
 EVERY = [pytest.param(page, id=page.name) for page in PAGES]
@@ -127,6 +129,14 @@ def test_every_toml_snippet_is_valid(page: Path) -> None:
                 parse_manifest(content)
             elif "project" not in content:
                 ConfigFile.model_validate(content)
+
+
+@pytest.mark.parametrize("page", EVERY)
+def test_every_yaml_snippet_is_valid(page: Path) -> None:
+    for block in blocks(page):
+        if block.kind == "yaml":
+            content = parse_yaml(block.text, page).settings
+            (LlmConfigFile if "models" in content else ProfileFile).model_validate(content)
 
 
 @pytest.mark.parametrize("page", EVERY)

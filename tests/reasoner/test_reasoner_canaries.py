@@ -246,7 +246,7 @@ def test_every_request_to_a_model_goes_through_a_session() -> None:
         for file in source.rglob("*.py")
         if any(f".{name}(request" in file.read_text(encoding="utf-8") for name in ("generate", "stream"))
     }
-    assert {name for name in asking if not name.startswith("models/")} == {
+    assert {name for name in asking if not name.startswith(("models/", "routing/"))} == {
         "config/_models.py",
         "sessions/_chambers.py",
         "sessions/_session.py",
@@ -256,5 +256,5 @@ def test_every_request_to_a_model_goes_through_a_session() -> None:
 def test_a_request_is_what_the_watch_takes_it_for() -> None:
     """Every part of a request that a model reads is one that the watch searches."""
     parts = set(ModelRequest.__dataclass_fields__)
-    harmless = {"max_tokens", "temperature", "seed", "adapter", "timeout"}
-    assert parts == {"messages", "prefill", "json_schema", "grammar", "stop"} | harmless
+    harmless = {"max_tokens", "temperature", "seed", "adapter", "timeout", "model", "confidence"}
+    assert parts == {"messages", "prefill", "json_schema", "grammar", "stop", "tools"} | harmless

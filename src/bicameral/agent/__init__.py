@@ -10,6 +10,7 @@ from bicameral.runs import Checked, check_plan
 from ._agent import Agent
 from ._follow import Endorsement, Endorser, endorsed, endorsement, to_endorse
 from ._planned import Planned
+from ._spending import Worst
 from ._sync import SyncAgent
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Endorser",
     "Planned",
     "SyncAgent",
+    "Worst",
     "check_plan",
     "endorsed",
     "endorsement",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, Extractor
-from bicameral.delta import Compiled, Delta, against_intent
+from bicameral.delta import Compiled, against_intent
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.intent import Echo, Intent
 from bicameral.models import Provider
-from bicameral.plans import Finding, Limits, Plan, print_plan
+from bicameral.plans import Finding, Limits, Plan, Report, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
@@ -32,14 +34,20 @@ from bicameral.telemetry import span
 from bicameral.tools import Registry, Tool
 from bicameral.types import STR
 
+from ._again import Again
 from ._follow import Endorser, endorsed, to_endorse
 from ._planned import Planned, tell_planned
+from ._planners import planner, understanding
+from ._spending import Worst, held, purse_of, worst_case
 from ._sync import SyncAgent
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.policy import Policy
     from bicameral.reasoner import Bounds, Company, Reasoned
+    from bicameral.routing import Budgets, Prices, Purse
+    from bicameral.strategies import Audience, Params, Worked
+    from bicameral.strategies import Bounds as WorkBounds
 
 
 class Agent:
@@ -47,7 +55,8 @@ class Agent:
 
     Every plan is held to the policies before it runs and every call while it runs: `policy`, or what the configuration
     names, over the defaults. The two models are kept apart: one object cannot be both. `executor` fills blanks instead
-    of the quarantined model alone: a `ReadOnly` or a `Triple` around one.
+    of the quarantined model alone: a `ReadOnly` or a `Triple` around one. With a `cascade` (alias and provider, the
+    smallest first, all of the privileged side) the first model plans, and a larger one where there is reason to doubt.
 
     Example:
         >>> agent = Agent(tools=[grep, read_lines])
@@ -63,6 +72,7 @@ class Agent:
         config: Config | None = None,
         privileged: Provider | None = None,
         quarantined: Provider | Quarantined | None = None,
+        cascade: Mapping[str, Provider] | None = None,
         executor: Executor | None = None,
         policy: Policy | None = None,
         journal: Journal | None = None,
@@ -70,8 +80,18 @@ class Agent:
         limits: Limits | None = None,
         now: Callable[[], datetime] = datetime.now,
         listener: Listener | None = None,
+        budgets: Budgets | None = None,
+        prices: Prices | None = None,
     ) -> None:
-        from bicameral.config import Config, open_cache, open_models, open_policy, open_registry
+        from bicameral.config import (
+            Config,
+            budgets_of,
+            open_cache,
+            open_models,
+            open_policy,
+            open_prices,
+            open_registry,
+        )
 
         self.config = config or Config.defaults()
         if tools is None:
@@ -80,19 +100,29 @@ class Agent:
             self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         if privileged is None or quarantined is None:
             own = open_models(self.config)
+            if cascade is None and privileged is None:
+                cascade = own.cascade
             privileged, quarantined = privileged or own.privileged, quarantined or own.quarantined
+        cascade = cascade or {}
         self._models = Chambers(privileged, Quarantined(quarantined))
+        self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
         self.policy = open_policy(self.config, self.registry) if policy is None else policy
         self._journal = journal
+        self.budgets = budgets_of(self.config) if budgets is None else budgets
+        self.prices = open_prices(self.config) if prices is None else prices
         self._now = now
         self.ledger = Ledger()
         self._listener = listener
         self._limits = limits or self.config.plan_limits
         timeout = self.config.limits.model_timeout
         cache = open_cache(self.config) if cache is None else cache
-        self._echo = Echo(privileged, cache=cache, listener=self._heard, timeout=timeout)
-        self._delta = Delta(
+        # A model that the configuration names for this is asked, cascade or not.
+        first = [] if "echo" in self.config.llm.model_roles else self._stages
+        understander = understanding(privileged, first)
+        self._echo = Echo(understander, cache=cache, listener=self._heard, timeout=timeout)
+        self._delta = planner(
             privileged,
+            cascade,
             limits=self._limits,
             cache=cache,
             listener=self._heard,
@@ -109,11 +139,27 @@ class Agent:
         config = config or Config.load()
         return cls(config=config, journal=open_journal(config), **options)
 
+    def spending(self) -> AbstractContextManager[Purse]:
+        """What the agent may spend on what is done inside: without this, each call of a method has a budget of its own.
+
+        Example:
+            >>> with agent.spending() as purse:
+            ...     planned = await agent.plan(request)
+            ...     outcome = await agent.run(planned)
+            >>> purse.spent.money
+        """
+        return purse_of(self.budgets, self.prices)
+
+    def worst(self, report: Report) -> Worst:
+        """The most that the models can take in a run of a plan, from what the check found out about it."""
+        return worst_case(report, self._models.quarantined.models, self.prices)
+
     @property
     def sync(self) -> SyncAgent:
         """The same agent for code that does not await."""
         return SyncAgent(self)
 
+    @held
     async def intent(self, request: str, *, deterministic: bool = False, asker: Asker | None = None) -> Intent:
         """What a request means. Open questions go to the asker, once and together; without one they are an error."""
         today = self._now().date()
@@ -131,6 +177,7 @@ class Agent:
         answered = await self._echo.intent(fuller, self.registry, today, deterministic=deterministic)
         return answered.model_copy(update={"questions": ()})
 
+    @held
     async def plan(
         self,
         request: str | Intent,
@@ -161,6 +208,7 @@ class Agent:
         found = (Finding("error" if each.severe else "warning", each.code, each.message) for each in apart)
         return replace(checked, report=replace(checked.report, findings=(*checked.report.findings, *found)))
 
+    @held
     async def run(
         self,
         what: Plan | Planned | str,
@@ -173,7 +221,8 @@ class Agent:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
         Calls that policy does not allow on its own are put to the approver, exactly as they would be made; without one
-        the answer is no.
+        the answer is no. In a cascade, a plan that fails before it has changed anything is replaced by the plan of
+        the next larger model, once, and what that does carries the label of the failure.
         """
         if isinstance(what, str):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
@@ -182,19 +231,24 @@ class Agent:
         if not checked.ok:
             first = checked.report.errors[0]
             raise PlanError(first.code, f"the plan does not pass the check: {first}")
-        return await run_plan(
-            plan,
-            self.registry,
+        run = partial(
+            run_plan,
+            registry=self.registry,
             journal=self._journal,
             extractor=self._executor,
             asker=asker,
-            observer=observer,
             intent=intent,
             policy=self.policy,
             approver=approver,
-            planning=what.spent if isinstance(what, Planned) else None,
         )
+        if not isinstance(what, Planned):
+            return await run(plan, observer=observer)
+        if not self._stages:
+            return await run(plan, observer=observer, **_written_by(what))
+        again = Again(self._delta, what, checked, self.registry, self.policy, self._limits)
+        return await again.run(run, observer, _written_by(what))
 
+    @held
     async def reason(
         self,
         request: str | Intent,
@@ -254,15 +308,65 @@ class Agent:
         request = await endorsed(to_endorse(what), endorser)
         return await self.plan(request, deterministic=deterministic, asker=asker, fresh=fresh)
 
+    @held
+    async def work(
+        self,
+        request: str,
+        *,
+        strategy: str | None = None,
+        params: Params | None = None,
+        bounds: WorkBounds | None = None,
+        approver: Approver | None = None,
+        asker: Asker | None = None,
+        observer: Observer | None = None,
+        audience: Audience | None = None,
+        careful: bool = False,
+        deterministic: bool = False,
+    ) -> Worked:
+        """Do what a request asks for with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
+
+        Without a name it is the configured one. The first three are conversations in which models ask for tools as they
+        go; once one has read what a stranger wrote, each call with consequences is put to the approver or refused. If
+        `careful`, so is every other call that cannot be taken back. `compiled` is what `run` does, and alone takes an
+        `asker` and `deterministic`. How it ends is a value: nothing that was done gets lost.
+        """
+        from bicameral.strategies import Audience, Bounds, Desk, Voices, strategy_named, work
+
+        from ._working import compiled, configured
+
+        chosen, own = configured(self.config)
+        name = strategy_named(strategy or chosen)
+        if name == "compiled":
+            options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
+            return await compiled(self, request, deterministic=deterministic, **options)
+        voices = Voices(self._models, params or own, self._heard, self.config.limits.model_timeout)
+        desk = Desk(
+            voices,
+            self.registry,
+            self.policy,
+            bounds or Bounds(),
+            self._journal,
+            approver,
+            observer,
+            audience or Audience(),
+            careful,
+        )
+        return await work(request, name, desk)
+
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""
         if self._journal is None:
             raise PlanError("journal.none", "this agent has no journal", fix="Give it one, or use Agent.from_config().")
+        from bicameral.strategies import is_conversation, replay_conversation
+
+        if is_conversation(self._journal, run):
+            return await replay_conversation(self._journal, run, self.registry, self.policy)
         return await replay(self._journal, run, self.registry)
 
     async def aclose(self) -> None:
         """Free the models' memory and close the journal."""
-        await self._models.privileged.aclose()
+        for model in dict.fromkeys([self._models.privileged, *self._stages]):
+            await model.aclose()
         await self._models.quarantined.aclose()
         if self._journal is not None:
             self._journal.close()
@@ -287,9 +391,18 @@ class Agent:
             seconds,
             dict(ledger.usage),
             ledger.spent,
+            compiled.route,
+            sum(ledger.money.values()),
+            tuple(ledger.degraded),
+            (*(ledger.records or ()), *ledger.lost),
         )
 
     def _heard(self, call: ModelCall) -> None:
         self.ledger(call)
         if self._listener is not None:
             self._listener(call)
+
+
+def _written_by(planned: Planned) -> dict[str, Any]:
+    """Who wrote a plan and what that cost, for the record of its run."""
+    return {"planning": planned.spent, "planned_by": planned.calls}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from bicameral.delta import Mismatch
 from bicameral.intent import Intent
-from bicameral.models import Usage
+from bicameral.models import Route, Usage
 from bicameral.plans import Plan, Proof, Report
 from bicameral.sessions import Role, Spent
 from bicameral.telemetry import Fact, Span
@@ -32,6 +33,14 @@ class Planned:
     usage: Mapping[Role, Usage]
     spent: Spent = field(default_factory=Spent)
     """What planning cost, by chamber; the plan's runs count for themselves."""
+    route: Route | None = None
+    """Which model of a cascade wrote it, and why those before did not."""
+    money: float = 0.0
+    """What is known of the cost of planning, in the currency of the price table."""
+    degraded: tuple[str, ...] = ()
+    """The ways in which replies were less than what was wanted, such as those of another model."""
+    calls: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
+    """The calls that planning took, for the journal."""
 
 
 def tell_planned(told: Span, planned: Planned) -> None:
@@ -46,4 +55,7 @@ def tell_planned(told: Span, planned: Planned) -> None:
         "bicameral.plan.cached": planned.cached,
         "bicameral.plan.repairs": planned.repairs,
     }
+    if planned.route is not None:
+        facts["bicameral.plan.alias"] = planned.route.alias
+        facts["bicameral.plan.escalations"] = len(planned.route.attempts)
     told.tell(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})

@@ -16,6 +16,7 @@ from ._planned import Planned
 
 if TYPE_CHECKING:
     from bicameral.reasoner import Reasoned
+    from bicameral.strategies import Worked
 
     from ._agent import Agent
 
@@ -45,6 +46,9 @@ class SyncAgent:
 
     def follow(self, what: Finished | str, **options: Any) -> Planned:
         return _blocking(self._agent.follow(what, **options))
+
+    def work(self, request: str, **options: Any) -> Worked:
+        return _blocking(self._agent.work(request, **options))
 
     def replay(self, run: str) -> Replayed:
         return _blocking(self._agent.replay(run))

@@ -7,17 +7,20 @@ anything else, and nothing it writes is coerced. `Extractor` is the small model 
 """
 
 from ._copies import COPIED
-from ._extract import Executor, Extractor
+from ._extract import MAX_SOURCE, Executor, Extractor
 from ._handles import BoundaryError, Handle, Handles, Held
 from ._outcome import Absence, Alert, AlertKind, Filled, NotFound, Outcome, Rejected, RejectionKind
 from ._read_only import ReadOnly
 from ._reply import typed
+from ._room import MAX_OUTPUT
 from ._seen import Level, as_seen_by_privileged
 from ._triple import Doubt, ModelValidator, RuleValidator, Triple, Validator
 from .shield import Mark, Screening, screen
 
 __all__ = [
     "COPIED",
+    "MAX_OUTPUT",
+    "MAX_SOURCE",
     "Absence",
     "Alert",
     "AlertKind",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _TURN = re.compile(r"\[\d+\]")
 _MAX_LABEL = 70
 _ROWS = 15
+_TAIL = 2_000
+"""So many characters of what is being written are kept to be drawn."""
 
 
 class Display(Protocol):
@@ -31,6 +33,10 @@ class Display(Protocol):
 
     def statement(self, text: str) -> None:
         """The planner wrote a statement."""
+        ...
+
+    def text(self, piece: str) -> None:
+        """A model wrote a piece of its reply."""
         ...
 
     def step(self, progress: Progress) -> None:
@@ -131,6 +137,8 @@ class Silent:
 
     def statement(self, text: str) -> None: ...
 
+    def text(self, piece: str) -> None: ...
+
     def step(self, progress: Progress) -> None: ...
 
     @contextmanager
@@ -153,6 +161,8 @@ class Lines:
         self._out.say(f"{text} …")
 
     def statement(self, text: str) -> None: ...
+
+    def text(self, piece: str) -> None: ...
 
     def step(self, progress: Progress) -> None:
         row = self._rows(progress)
@@ -188,6 +198,7 @@ class Redrawn:
         self._out = out
         self._phase = ""
         self._statements: list[str] = []
+        self._written = ""
         self._rows = Rows()
         self._live: Live | None = None
 
@@ -195,10 +206,15 @@ class Redrawn:
         self._leave_steps()
         self._phase = text
         self._statements.clear()
+        self._written = ""
         self._draw()
 
     def statement(self, text: str) -> None:
         self._statements.append(visible(text).rstrip("\n"))
+        self._draw()
+
+    def text(self, piece: str) -> None:
+        self._written = (self._written + piece)[-_TAIL:]
         self._draw()
 
     def step(self, progress: Progress) -> None:
@@ -234,6 +250,7 @@ class Redrawn:
         for row in rows[-_ROWS:]:
             drawn.append(Spinner("dots", Text(visible(row.text))) if row.running else self._settled(row))
         drawn += [Text(f"  {line}", style="dim") for line in self._statements[-_ROWS:]]
+        drawn += [Text(f"  {line}", style="dim") for line in visible(self._written).splitlines()[-_ROWS:]]
         if not any(row.running for row in rows):
             drawn.append(Spinner("dots", Text(f"{self._phase} …", style="dim")))
         return Group(*drawn)

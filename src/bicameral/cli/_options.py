@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,13 +24,21 @@ class Common:
 
     config_file: Path | None
     folder: Path | None
-    profile: Profile | None
+    profile: Profile | Path | None
     out: Output
 
     def config(self) -> Config:
         from bicameral.config import load_config
 
         return load_config(self.config_file, base=self.folder, profile=self.profile)
+
+
+def _profile(context: click.Context, parameter: click.Parameter, value: str | None) -> Profile | Path | None:
+    if value is None or value == "default" or value == "small":
+        return value
+    if Path(value).suffix.lower() in (".yaml", ".yml"):
+        return Path(value)
+    raise click.BadParameter(f"{value!r} is not 'default', 'small' or a YAML file.", context, parameter)
 
 
 def common(function: Function) -> Function:
@@ -47,14 +55,15 @@ def common(function: Function) -> Function:
     )
     @click.option(
         "--profile",
-        type=click.Choice(["default", "small"]),
-        help="Use this profile; 'small' needs only the small model.",
+        metavar="default|small|FILE.yaml",
+        callback=_profile,
+        help="Use this profile: 'small' needs only the small model, a YAML file says which model answers which call.",
     )
     @wraps(function)
     def with_common(
-        *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: str | None, **rest: Any
+        *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: Any, **rest: Any
     ) -> Any:
-        chosen = Common(config_file, folder, cast("Profile | None", profile), Output(as_json=as_json))
+        chosen = Common(config_file, folder, profile, Output(as_json=as_json))
         return function(chosen, *args, **rest)
 
     return with_common

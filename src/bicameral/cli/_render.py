@@ -142,6 +142,8 @@ def planned_json(planned: Planned) -> dict[str, Any]:
             for role, used in planned.usage.items()
         },
         "planning": planned.spent.to_json(),
+        **({"money": round(planned.money, 9)} if planned.money else {}),
+        **({"degraded": list(planned.degraded)} if planned.degraded else {}),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._costs import say_degraded
 from ._output import Output
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _WORTH_TELLING = 0.2
 def say_usage(out: Output, outcome: RunOutcome, planning: Spent | None = None) -> None:
     """Alerts first, then what was not filled, then what the models read and wrote."""
     _say_alerts(out, outcome.alerts)
+    say_degraded(out, outcome.usage.degraded)
     if outcome.usage.rejected or outcome.usage.not_found:
         out.say(_unfilled_text(outcome.usage.rejected, outcome.usage.not_found), style="dim")
     spent = outcome.usage.spent if planning is None else planning + outcome.usage.spent
@@ -56,6 +58,7 @@ def recorded_text(facts: Mapping[str, Any]) -> str:
     usage: Mapping[str, Any] = facts["usage"] or {}
     alerts: list[dict[str, Any]] = facts["alerts"]
     lines = [f"{_many(len(alerts), 'alert')}: {_recorded_alerts(alerts)}"] if alerts else []
+    lines += [f"degraded: {said}" for said in usage.get("degraded", [])]
     if usage.get("rejected") or usage.get("not_found"):
         lines.append(_unfilled_text(usage.get("rejected", {}), usage.get("not_found", 0)))
     if text := tokens_text(usage):

@@ -6,11 +6,13 @@ journal and cache. `doctor` looks at all of it and at the machine, and says what
 
 from ._check import Check, Health
 from ._config import STANDARD, Config, ConfigFile, Profile, Role, config_schema, user_folder
+from ._costs import budgets_of, open_prices
 from ._doctor import doctor
 from ._environment import SHORT as SHORT_VARIABLES
 from ._init_text import init_text
+from ._llm import AgentSettings, LlmSettings, llm_config_schema, profile_schema
 from ._load import find_file, load_config
-from ._models import EmbeddedProvider, Models, open_models
+from ._models import EmbeddedProvider, Models, open_models, open_router, routing_notes
 from ._policy import open_policy
 from ._reason import bounds_of
 from ._registry import open_registry, surroundings_of
@@ -20,20 +22,24 @@ from ._weights import fetch_weights, missing_weights, model_store, needed_weight
 __all__ = [
     "SHORT_VARIABLES",
     "STANDARD",
+    "AgentSettings",
     "Check",
     "Config",
     "ConfigFile",
     "EmbeddedProvider",
     "Health",
+    "LlmSettings",
     "Models",
     "Profile",
     "Role",
     "bounds_of",
+    "budgets_of",
     "config_schema",
     "doctor",
     "fetch_weights",
     "find_file",
     "init_text",
+    "llm_config_schema",
     "load_config",
     "missing_weights",
     "model_store",
@@ -42,7 +48,11 @@ __all__ = [
     "open_journal",
     "open_models",
     "open_policy",
+    "open_prices",
     "open_registry",
+    "open_router",
+    "profile_schema",
+    "routing_notes",
     "size_text",
     "surroundings_of",
     "user_folder",

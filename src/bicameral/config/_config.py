@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bicameral.decisions import Mode
 
+from ._llm import AgentSettings, LlmSettings
+
 if TYPE_CHECKING:
     from bicameral.plans import Limits
 
@@ -69,6 +71,10 @@ class ModelSettings(Section):
     """The model that understands requests and writes plans."""
     quarantined: str = "0.5b"
     """The model that reads untrusted text and fills typed blanks."""
+    profile: str | None = None
+    """A profile: a YAML file with `llm` and `agent`, found next to this file."""
+    cascade: bool = False
+    """Plan with the small weights first, and with the privileged model where there is a reason to doubt the plan."""
     folder: str | None = None
     """Where weights are kept; without it, the user's cache folder."""
     threads: Count | None = None
@@ -150,6 +156,8 @@ class ConfigFile(Section):
     cache: CacheSettings = CacheSettings()
     limits: LimitSettings = LimitSettings()
     reason: ReasonSettings = ReasonSettings()
+    llm: LlmSettings = LlmSettings()
+    agent: AgentSettings = AgentSettings()
 
 
 class Config(ConfigFile):
@@ -171,7 +179,9 @@ class Config(ConfigFile):
         return cls(base=(base or Path.cwd()).absolute())
 
     @classmethod
-    def load(cls, file: Path | None = None, *, base: Path | None = None, profile: Profile | None = None) -> Config:
+    def load(
+        cls, file: Path | None = None, *, base: Path | None = None, profile: Profile | Path | None = None
+    ) -> Config:
         """What `bicameral.toml` and the environment say; see `load_config`."""
         from ._load import load_config
 

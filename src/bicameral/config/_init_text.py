@@ -44,6 +44,10 @@ mode = "strict"
 # `bicameral models list` shows the names.
 privileged = "1.5b"
 quarantined = "0.5b"
+# A profile: a YAML file with `llm` and `agent` as below, found next to this file.
+#:profile = "profile.yaml"
+# Whether the small weights plan first, and the privileged model where there is a reason to doubt their plan.
+cascade = false
 # Where weights are kept. Not set: the user's cache folder.
 #:folder = "~/models"
 # Threads that a model may use. Not set: one for each core, at most eight.
@@ -87,6 +91,57 @@ privileged_read = 0.0
 privileged_written = 0.0
 quarantined_read = 0.0
 quarantined_written = 0.0
+
+[llm]
+# Which model answers which call. Without any of this, the two models above do.
+# A file with aliases, in YAML: the tables `models`, `model_params` and `default_params` below.
+#:config_path = "llm_config.yaml"
+# The alias of calls for which nothing else applies.
+#:default_model = "main"
+# A table of prices of your own, over the one that comes with Bicameral.
+#:prices = "prices.toml"
+
+# Aliases: names for models. Keys come from the environment or the keyring, one for each chamber.
+#:[llm.models]
+#:main = { model = "openai/gpt-4.1", api_key_env = "OPENAI_API_KEY", fallback = ["fast"] }
+#:fast = "ollama/llama3"
+
+# How all models are asked, and single ones by alias or name.
+#:[llm.default_params]
+#:temperature = 0.0
+#:[llm.model_params.fast]
+#:top_p = 0.9
+
+# An alias for each role.
+#:[llm.model_roles]
+#:planning = "main"
+#:summarizing = "fast"
+
+# Rules over both: the first whose condition holds for a call counts.
+#:[llm.routing]
+#:enabled = true
+#:[[llm.routing.rules]]
+#:condition = "message_count > 10 and not label: untrusted"
+#:model = "main"
+
+# The most that one run may take, and one role in it.
+#:[llm.budget]
+#:money = 1.0
+#:[llm.role_budgets.planning]
+#:calls = 20
+
+[agent]
+# "compiled" writes a whole plan and proves it before it runs; "native_react", "plan_and_execute" and "spar" call tools
+# as they go. Not set: "compiled".
+#:planning_strategy = "spar"
+
+[agent.planning_strategy_params]
+# How many rounds one step may take, how many steps a plan may have, and whether SPAR looks back after each step.
+max_step_iterations = 3
+max_steps = 8
+reflect_every_step = true
+# An alias for each phase.
+#:phase_models = { plan = "main", act = "fast" }
 
 # Toolboxes have settings of their own, each in a table named after the toolbox.
 

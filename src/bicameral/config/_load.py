@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,8 +15,11 @@ from bicameral.errors import ConfigError, Place
 
 from ._config import Config, ConfigFile, Profile, user_folder
 from ._environment import FILE, overrides
-from ._mistakes import dotted, mistake
+from ._mistakes import Keys, dotted, mistake
 from ._places import line_of
+from ._profile import over, read_aliases, read_profile
+from ._routing import check_routing, is_routed
+from ._yaml import Document
 
 NAME = "bicameral.toml"
 _MAX_BYTES = 1_000_000
@@ -30,10 +33,16 @@ class Origin:
     text: str = ""
     variables: Mapping[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
 
-    def locate(self, path: tuple[str, ...]) -> Place | None:
+    documents: tuple[Document, ...] = ()
+    """The profile and what it names, each with its own keys under those of the configuration."""
+
+    def locate(self, path: Keys) -> Place | None:
         for length in range(len(path), 0, -1):
-            if variable := self.variables.get(path[:length]):
+            if variable := self.variables.get(tuple(str(key) for key in path[:length])):
                 return Place(file=f"the environment variable {variable}")
+        deepest = max(self.documents, key=lambda document: document.depth(path), default=None)
+        if deepest is not None and deepest.depth(path) > 1:
+            return deepest.locate(path)
         if self.file is None:
             return None
         return Place(file=str(self.file), line=line_of(self.text, path))
@@ -54,10 +63,12 @@ def load_config(
     file: Path | None = None,
     *,
     base: Path | None = None,
-    profile: Profile | None = None,
+    profile: Profile | Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Config:
-    """The configuration for a working folder: a file, the environment over it, and the arguments over both.
+    """The configuration for a working folder: a file, a profile over it, the environment, and the arguments over all.
+
+    `profile` is the name of a profile, or a YAML file with `llm` and `agent`.
 
     Example:
         >>> load_config(profile="small").weights("privileged")
@@ -69,14 +80,52 @@ def load_config(
         raise ConfigError("config.no-folder", f"there is no folder {str(folder)!r}", fix="Name one that exists.")
     chosen = file.absolute() if file else find_file(folder, variables)
     text = _read(chosen) if chosen else ""
-    settings, set_by = _with_environment(_parse(text, chosen), variables)
-    origin = Origin(chosen, text, set_by)
+    settings = _parse(text, chosen)
+    documents = _documents(settings, profile if isinstance(profile, Path) else None, chosen, folder, variables)
+    for document in documents:
+        settings = over(document.settings, settings)
+    settings, set_by = _with_environment(settings, variables)
+    origin = Origin(chosen, text, set_by, documents)
     try:
         content = ConfigFile.model_validate(settings)
     except ValidationError as error:
         raise mistake(error, ConfigFile, origin.locate) from None
     config = Config(**{name: getattr(content, name) for name in ConfigFile.model_fields}, base=folder, source=chosen)
-    return config.model_copy(update={"profile": profile}) if profile else config
+    if is_routed(config):
+        check_routing(config, origin.locate)
+    return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
+
+
+def _documents(
+    settings: dict[str, Any], given: Path | None, source: Path | None, base: Path, environment: Mapping[str, str]
+) -> tuple[Document, ...]:
+    """The profile that counts and the file of aliases that it or the configuration names, weakest first."""
+    start = source.parent if source else base
+    file = given.absolute() if given else _named_profile(settings, start, environment)
+    profile = None if file is None else read_profile(file)
+    if profile is not None and isinstance(name := _alias_file(profile.settings), str):
+        place = profile.locate(("llm", "config_path"))
+        return read_aliases(name, (profile.file.parent, base), place), profile
+    if isinstance(name := _alias_file(settings), str):
+        place = None if source is None else Place(file=str(source))
+        aliases = read_aliases(name, (start, base), place)
+        # What names a file is stronger than the file.
+        aliases = replace(aliases, settings=over({"llm": settings["llm"]}, aliases.settings))
+        return (aliases,) if profile is None else (aliases, profile)
+    return () if profile is None else (profile,)
+
+
+def _alias_file(settings: Mapping[str, Any]) -> object:
+    llm: Any = settings.get("llm")
+    return cast("dict[str, Any]", llm).get("config_path") if isinstance(llm, dict) else None
+
+
+def _named_profile(settings: dict[str, Any], start: Path, environment: Mapping[str, str]) -> Path | None:
+    models: Any = settings.get("models")
+    named: Any = cast("dict[str, Any]", models).get("profile") if isinstance(models, dict) else None
+    for _, path, value in overrides(environment):
+        named = value if path == ("models", "profile") else named
+    return start / os.path.expanduser(named) if isinstance(named, str) and named else None
 
 
 def origin_of(config: Config, environment: Mapping[str, str] | None = None) -> Origin:

@@ -9,20 +9,27 @@ from pydantic import BaseModel, ValidationError
 
 from bicameral.errors import ConfigError, Place, nearest
 
-Locate = Callable[[tuple[str, ...]], Place | None]
+Keys = tuple[str | int, ...]
+Locate = Callable[[Keys], Place | None]
 
 
 def mistake(error: ValidationError, model: type[BaseModel], locate: Locate, at: tuple[str, ...] = ()) -> ConfigError:
     """The first mistake that pydantic found; `at` is the table that the model describes."""
-    found = error.errors(include_url=False, include_context=False)[0]
+    every = error.errors(include_url=False, include_context=False)
+    # A misspelt key leaves the right one missing; the slip is what helps.
+    found = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
     inner = tuple(str(part) for part in found["loc"] if isinstance(part, str))
     path = (*at, *inner)
     if found["type"] == "extra_forbidden":
-        return unknown_key(path, _fields(model, inner[:-1]), locate)
+        return unknown_key(path, _fields(model, inner[:-1]), lambda _: locate((*at, *found["loc"])))
+    if found["type"] == "missing":
+        return ConfigError(
+            "config.missing-setting", f"the setting {dotted(path)} is missing", place=locate((*at, *found["loc"]))
+        )
     return ConfigError(
         "config.wrong-type" if not found["type"].startswith("value_error") else "config.wrong-value",
         f"{dotted(path)} is {_shown(found['input'])}" if path else "the settings do not fit together",
-        place=locate(path),
+        place=locate((*at, *found["loc"])),
         expected=_expected(found["msg"]),
     )
 
@@ -45,9 +52,13 @@ def dotted(path: tuple[str, ...]) -> str:
 
 def _fields(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The names that may stand in a table."""
-    for key in path:
+    keys = iter(path)
+    for key in keys:
         field = model.model_fields.get(key)
         inner = field.annotation if field else None
+        if getattr(inner, "__origin__", None) is dict:
+            next(keys, None)
+        # The table itself, an optional one, a list of them, or one of several under names that nobody can foresee.
         candidates = (inner, *getattr(inner, "__args__", ()))
         models = [one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)]
         if not models:

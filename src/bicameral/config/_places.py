@@ -8,7 +8,7 @@ from typing import Any, cast
 _MAX_LINES = 2_000
 
 
-def line_of(text: str, path: tuple[str, ...]) -> int | None:
+def line_of(text: str, path: tuple[str | int, ...]) -> int | None:
     """The line on which a key (or the nearest table around it) is first written; None if it is not.
 
     Python's TOML reader keeps no positions. But a document cut off after a whole statement is a document too, so the
@@ -31,11 +31,14 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
     return found.get(depth)
 
 
-def _depth(parsed: dict[str, Any], path: tuple[str, ...]) -> int:
+def _depth(parsed: dict[str, Any], path: tuple[str | int, ...]) -> int:
     """How far along a path a document goes."""
     inner: Any = parsed
     for depth, key in enumerate(path):
-        if not isinstance(inner, dict) or key not in inner:
+        if isinstance(inner, dict) and key in inner:
+            inner = cast("dict[str | int, Any]", inner)[key]
+        elif isinstance(inner, list) and isinstance(key, int) and key < len(cast("list[Any]", inner)):
+            inner = cast("list[Any]", inner)[key]
+        else:
             return depth
-        inner = cast("dict[str, Any]", inner)[key]
     return len(path)

@@ -26,9 +26,23 @@ def needed_weights(config: Config, roles: Iterable[Role] = BOTH) -> list[Weights
     """The weights that these roles use, each once."""
     from bicameral.models import find_weights
 
-    return list(
-        {weights.sha256: weights for weights in (find_weights(config.weights(role)) for role in roles)}.values()
-    )
+    found = [find_weights(name) for role in roles for name in _names(config, role)]
+    return list({weights.sha256: weights for weights in found}.values())
+
+
+def _names(config: Config, role: Role) -> list[str]:
+    """The weights that a chamber can be led to: its own, unless the configuration never leads there."""
+    if not config.llm.model_fields_set and not config.agent.planning_strategy_params.phase_models:
+        return [config.weights(role)]
+    from ._routing import EMBEDDED, LOCAL, family_of, reachable
+
+    models = {name: alias.model for name, alias in config.llm.models.items()}
+    wanted = [config.weights(role) if name == EMBEDDED else models[name] or "" for name in reachable(config, role)]
+    return [
+        family_of(name)[1] if name.startswith(f"{LOCAL}/") else name
+        for name in wanted
+        if name.startswith(f"{LOCAL}/") or name == config.weights(role)
+    ]
 
 
 def missing_weights(config: Config, roles: Iterable[Role] = BOTH) -> list[Weights]:

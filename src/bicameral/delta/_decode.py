@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bicameral.errors import PlanError
+from bicameral.models import Token
 from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
 from bicameral.sessions import Session
 from bicameral.tools import Registry
@@ -28,10 +29,11 @@ _PLACEHOLDER = "_ = 0\n"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Code as a model wrote it, and what made it unusable, if anything."""
+    """Code as a model wrote it, what made it unusable, if anything, and how sure the model was, if it was asked."""
 
     code: str
     problem: str | None = None
+    confidence: tuple[Token, ...] = ()
 
 
 async def decode_typed(
@@ -44,12 +46,13 @@ async def decode_typed(
     after: str = "",
     avoid: frozenset[str] = frozenset(),
     earlier: Earlier | None = None,
+    confidence: bool = False,
 ) -> Draft:
     """A plan that type-checks by construction, statement by statement.
 
     To mend a plan, decoding takes up `after` what was right of it and `avoid`s, in the next statement, what was wrong.
     """
-    code, ending = after, False
+    code, ending, tokens = after, False, list[Token]()
     for number in range(MAX_STATEMENTS):
         try:
             openings = openings_after(code, registry, earlier)
@@ -58,12 +61,13 @@ async def decode_typed(
         except PlanError as error:
             return Draft(code, str(error))
         if not openings:
-            return Draft(code)
+            return Draft(code, confidence=tuple(tokens))
         reply = await session.ask(
             request,
             prefill=PREFILL + code,
             grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named),
             max_tokens=STATEMENT_TOKENS,
+            confidence=confidence,
         )
         statement = reply.text
         if reply.finish == "length" or not statement.endswith("\n"):
@@ -73,6 +77,7 @@ async def decode_typed(
             ending = True
             continue
         code += statement
+        tokens += reply.confidence
         if watch is not None:
             watch(statement.rstrip("\n"))
     return Draft(code, f"the plan has more than {MAX_STATEMENTS} statements")
@@ -88,14 +93,16 @@ def _repeats(statement: str, code: str) -> bool:
     return said in lines or (bool(value) and any(line.endswith(f" = {value}") for line in lines))
 
 
-async def decode_freely(session: Session, request: str, watch: Callable[[str], None] | None = None) -> Draft:
+async def decode_freely(
+    session: Session, request: str, watch: Callable[[str], None] | None = None, *, confidence: bool = False
+) -> Draft:
     """A plan from a model whose provider knows no grammars: whatever it writes before the closing fence."""
-    reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,))
+    reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,), confidence=confidence)
     code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
     if watch is not None:
         for line in code.splitlines():
             watch(line)
-    return Draft(code, "the plan was cut off" if reply.finish == "length" else None)
+    return Draft(code, "the plan was cut off" if reply.finish == "length" else None, reply.confidence)
 
 
 def openings_after(code: str, registry: Registry, earlier: Earlier | None = None) -> list[Opening]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from bicameral.errors import BicameralError, PlanError
 from bicameral.intent import Intent
-from bicameral.models import Provider
+from bicameral.models import Provider, Route, Token
 from bicameral.plans import Call, Limits, Plan, Report, check, parse, walk
-from bicameral.sessions import Listener, Session
+from bicameral.sessions import Listener, Session, counted
 from bicameral.tools import Registry
 from bicameral.types import to_json
 
@@ -43,6 +43,10 @@ class Compiled:
     seconds: float
     looks: tuple[str, ...] | None = None
     """The variables that the plan wants to see before it goes on; None if it answers."""
+    confidence: tuple[Token, ...] = ()
+    """How sure the model was, token by token, if it was asked and could say."""
+    route: Route | None = None
+    """Which model wrote it and why that one, where there was a choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class _Attempt:
     problems: tuple[str, ...]
     wrong_line: int | None = None
     looks: tuple[str, ...] | None = None
+    confidence: tuple[Token, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -70,6 +75,7 @@ class _Writing:
     registry: Registry
     watch: Callable[[str], None] | None
     earlier: Earlier | None
+    confidence: bool = False
 
     async def typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> Draft:
         return await decode_typed(
@@ -81,11 +87,17 @@ class _Writing:
             after=after,
             avoid=avoid,
             earlier=self.earlier,
+            confidence=self.confidence,
         )
+
+    async def freely(self) -> Draft:
+        return await decode_freely(self.session, self.request, self.watch, confidence=self.confidence)
 
 
 class Delta:
     """Writes plans at temperature 0: the same intent, registry and model give the same bytes.
+
+    With `confidence` a plan that is written (not one from the cache) says how sure the model was of it.
 
     Example:
         >>> compiled = await Delta(provider).compile(intent, registry)
@@ -101,6 +113,7 @@ class Delta:
         listener: Listener | None = None,
         timeout: float | None = 900.0,
         repairs: int = REPAIRS,
+        confidence: bool = False,
     ) -> None:
         self._provider = provider
         self._limits = limits or Limits()
@@ -108,6 +121,7 @@ class Delta:
         self._listener = listener
         self._timeout = timeout
         self._repairs = repairs
+        self._confidence = confidence
 
     async def compile(
         self,
@@ -123,19 +137,30 @@ class Delta:
         With `earlier` it is a plan in rounds: it goes on from what earlier ones left, and may ask to see a result.
         """
         started = time.perf_counter()
-        key = self._key(intent, registry, earlier)
+        key = self.key(intent, registry, earlier)
         known = None if fresh else self._remembered(key)
         if known is not None and (report := self._checked(known[0], registry, earlier)).ok:
             plan, looks = known
             apart = against_intent(plan, intent, registry, earlier=earlier, looks=looks is not None)
             return Compiled(plan, report, tuple(apart), 0, True, time.perf_counter() - started, looks)
-        attempt, repairs = await self._attempts(intent, registry, watch, earlier)
+        with counted() as ledger:
+            attempt, repairs = await self._attempts(intent, registry, watch, earlier)
         if attempt.plan is None or attempt.report is None or not attempt.usable:
             raise self._none(intent, registry, attempt)
-        if self._cache is not None:
+        # What another model wrote instead is not kept: the next time it could not say so.
+        if self._cache is not None and not ledger.degraded:
             self._cache[key] = _kept(attempt.plan, attempt.looks)
         seconds = time.perf_counter() - started
-        return Compiled(attempt.plan, attempt.report, attempt.mismatches, repairs, False, seconds, attempt.looks)
+        return Compiled(
+            attempt.plan,
+            attempt.report,
+            attempt.mismatches,
+            repairs,
+            False,
+            seconds,
+            attempt.looks,
+            attempt.confidence,
+        )
 
     def _checked(self, plan: Plan, registry: Registry, earlier: Earlier | None, **more: Any) -> Report:
         scope = earlier.variables if earlier is not None else None
@@ -175,7 +200,7 @@ class Delta:
         request = ask(intent, chosen, account=not trained)
         if earlier is not None:
             request = earlier.asked(request)
-        writing = _Writing(session, request, intent, chosen, watch, earlier)
+        writing = _Writing(session, request, intent, chosen, watch, earlier, self._confidence)
         best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
             if not best.problems:
@@ -204,7 +229,7 @@ class Delta:
         if self._provider.grammars:
             draft = await writing.typed()
         else:
-            draft = await decode_freely(writing.session, writing.request, writing.watch)
+            draft = await writing.freely()
         return self._judged(draft, writing)
 
     def _judged(self, draft: Draft, writing: _Writing) -> _Attempt:
@@ -232,7 +257,7 @@ class Delta:
         wrong = next((each.path for each in mismatches if each.path is not None), None)
         place = parsed.places.get(wrong) if wrong is not None and same else None
         line = place.line if place else None
-        return _Attempt(draft.code, plan, report, mismatches, tuple(problems), line, code.looks)
+        return _Attempt(draft.code, plan, report, mismatches, tuple(problems), line, code.looks, draft.confidence)
 
     def _none(self, intent: Intent, registry: Registry, attempt: _Attempt) -> BicameralError:
         near = ", ".join(nearest_tools(intent.request, registry)) or "none comes near"
@@ -243,7 +268,7 @@ class Delta:
             fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
         )
 
-    def _key(self, intent: Intent, registry: Registry, earlier: Earlier | None) -> str:
+    def key(self, intent: Intent, registry: Registry, earlier: Earlier | None = None) -> str:
         """What a plan depends on: the intent, the tools, the model and the prompt with its examples."""
         shown = self._provider.adapters.get(ADAPTER) or hashlib.sha256(repr(examples()).encode()).hexdigest()
         parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, shown]

@@ -140,7 +140,8 @@ class Echo:
                 "the model's account of the request was cut off",
                 fix="Say it in fewer words, or use --deterministic.",
             )
-        if self._cache is not None:
+        # What another model wrote instead is not kept: the next time it could not say so.
+        if self._cache is not None and reply.degraded is None:
             self._cache[key] = json.dumps(understood, ensure_ascii=False)
         return understood
 

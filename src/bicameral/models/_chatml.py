@@ -7,18 +7,24 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from bicameral.models._gguf import Vocabulary
-from bicameral.models._protocol import Message
+from bicameral.models._protocol import Message, ToolSchema
+from bicameral.models._tools import CALL, CALLED, told
 
 
-def render(messages: Iterable[Message], prefill: str, vocabulary: Vocabulary) -> list[int | str]:
+def render(
+    messages: Iterable[Message], prefill: str, vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
+) -> list[int | str]:
     """A prompt as llama.cpp takes it: token numbers for the markers, texts for everything that was said.
 
     The engine tokenizes each text by itself and would read `<|im_end|>` inside one as the end of the turn, so a
     text is cut inside every control token that it spells: the characters stay, the control token is gone.
     """
     prompt: list[int | str] = []
-    for message in messages:
-        prompt += [vocabulary.start, *_cut(f"{message.speaker}\n{message.text}", vocabulary.control)]
+    for speaker, texts in told(tuple(messages), tools):
+        prompt += [vocabulary.start, *_cut(f"{speaker}\n{texts[0]}", vocabulary.control)]
+        for text in texts[1:]:
+            mark = vocabulary.call if text == CALL else vocabulary.called if text == CALLED else None
+            prompt += [mark] if mark is not None else _cut(text, vocabulary.control)
         prompt += [vocabulary.end, "\n"]
     return [*prompt, vocabulary.start, *_cut(f"assistant\n{prefill}", vocabulary.control)]
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from bicameral.errors import ModelError
 from bicameral.models._chatml import render
+from bicameral.models._confidence import ALTERNATIVES, tokens_of
 from bicameral.models._gguf import Vocabulary
 from bicameral.models._grammar import LLGUIDANCE, gbnf_error, llguidance_error
-from bicameral.models._protocol import ModelReply, ModelRequest, Usage
+from bicameral.models._protocol import ModelReply, ModelRequest, Token, Usage
 
 _TRIPWIRE = "<|im_start|>"
 _TRIPWIRE_PULL = 1e5
@@ -22,7 +23,7 @@ _ON_ONE_LINE = {"x-guidance": {"whitespace_flexible": False, "item_separator": "
 def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, Any]:
     """The body of one streamed completion."""
     body: dict[str, Any] = {
-        "prompt": render(request.messages, request.prefill, vocabulary),
+        "prompt": render(request.messages, request.prefill, vocabulary, request.tools),
         "n_predict": request.max_tokens,
         "temperature": request.temperature,
         # The highest 32-bit number would ask llama.cpp for a random seed.
@@ -37,6 +38,8 @@ def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, 
         "min_p": 0.05,
         "repeat_penalty": 1.0,
     }
+    if request.confidence:
+        body["n_probs"] = ALTERNATIVES
     if request.grammar is not None:
         body["grammar"] = request.grammar
         if not uses_llguidance(request) and (message := gbnf_error(request.grammar)):
@@ -68,6 +71,7 @@ class Completion:
         self._guarded = uses_llguidance(request)
         self._tripped = False
         self._texts: list[str] = []
+        self._confidence: list[Token] = []
         self._error: dict[str, Any] | None = None
         self._last: dict[str, Any] | None = None
 
@@ -82,6 +86,8 @@ class Completion:
         if self._guarded and _TRIPWIRE in text:
             self._tripped = True
             return True
+        if self._request.confidence and (told := chunk["choices"][0].get("logprobs")):
+            self._confidence += tokens_of(told["content"], self._request)
         if text:
             self._texts.append(text)
             if self._on_text is not None:
@@ -111,6 +117,7 @@ class Completion:
                 output=counts["completion_tokens"],
             ),
             seconds=seconds,
+            confidence=tuple(self._confidence),
         )
 
 

@@ -23,12 +23,14 @@ _KINDS = "tokenizer.ggml.token_type"
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Which texts a tokenizer turns into control tokens, and where ChatML's two markers are."""
+    """Which texts a tokenizer turns into control tokens, where ChatML's two markers are, and those of a call if any."""
 
     start: int
     end: int
     control: frozenset[str]
     trained_context: int
+    call: int | None = None
+    called: int | None = None
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -78,7 +80,8 @@ def _vocabulary(facts: dict[str, Any], path: Path) -> Vocabulary:
             place=Place(file=str(path)),
             fix="Use an instruct model of the Qwen2.5 or SmolLM2 family.",
         ) from None
-    return Vocabulary(start, end, control, _trained_context(facts))
+    call, called = (tokens.index(mark) if mark in control else None for mark in ("<tool_call>", "</tool_call>"))
+    return Vocabulary(start, end, control, _trained_context(facts), call, called)
 
 
 def _trained_context(facts: dict[str, Any]) -> int:

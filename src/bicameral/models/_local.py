@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bicameral.errors import ModelError, nearest
 from bicameral.models._adapters import Adapter
+from bicameral.models._chunks import Chunk, TextChunk, texts_of, whole
 from bicameral.models._protocol import Chamber, ModelReply, ModelRequest
 from bicameral.models._request import check_request
+from bicameral.models._tools import constrained, may_be_call, with_calls
 
 if TYPE_CHECKING:
     from bicameral.models._engine import Engine, Job
@@ -69,16 +72,20 @@ class LocalProvider:
         from bicameral.models._engine import Job
 
         check_request(request)
-        return await self._finished(Job(request, self._context, self._adapter(request)))
+        return await self._finished(Job(constrained(request), self._context, self._adapter(request)))
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The reply's text as it is written; leaving the loop early stops the engine."""
+        return texts_of(self.chunks(request))
+
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """The same with the call, what it cost, and the end. A call comes whole and not as text."""
         from bicameral.models._engine import Job
 
         check_request(request)
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        job = Job(request, self._context, self._adapter(request))
+        job = Job(constrained(request), self._context, self._adapter(request))
 
         def on_text(text: str) -> None:
             try:
@@ -89,10 +96,15 @@ class LocalProvider:
         job.on_text = on_text
         answer = asyncio.ensure_future(self._finished(job))
         answer.add_done_callback(lambda _: pieces.put_nowait(None))
+        begun = ""
         try:
             while (piece := await pieces.get()) is not None:
-                yield piece
-            await answer
+                begun += piece
+                if not request.tools or not may_be_call(begun):
+                    yield TextChunk(begun)
+                    begun = ""
+            for chunk in whole(await answer, told=True):
+                yield chunk
         finally:
             answer.cancel()
             await asyncio.gather(answer, return_exceptions=True)
@@ -108,7 +120,8 @@ class LocalProvider:
     async def _finished(self, job: Job) -> ModelReply:
         try:
             async with asyncio.timeout(job.request.timeout):
-                return await asyncio.wrap_future(self._leased().submit(job))
+                reply = await asyncio.wrap_future(self._leased().submit(job))
+                return replace(with_calls(job.request, reply, self._name), model=self._name)
         except TimeoutError:
             raise ModelError(
                 "models.timeout",

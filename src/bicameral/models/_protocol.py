@@ -6,18 +6,43 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-Speaker = Literal["system", "user", "assistant"]
+Speaker = Literal["system", "user", "assistant", "tool"]
 Chamber = Literal["privileged", "quarantined"]
 """Which of the two sides a model serves: the one that plans, or the one that reads what strangers wrote."""
-Finish = Literal["stop", "length"]
+Finish = Literal["stop", "length", "calls"]
+"""Why a reply ended: by itself, since it was long enough, or since the model wants tools to be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as a model is told of it; `parameters` is a JSON Schema of an object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that a model asks for. Nothing is called because of it until policy has decided."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
+    """One turn of a conversation.
+
+    An assistant's turn may ask for `calls`; a turn of the speaker `tool` answers one of them, the one with the id
+    `answers`.
+    """
 
     speaker: Speaker
     text: str
+    calls: tuple[ToolCall, ...] = ()
+    answers: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +51,8 @@ class ModelRequest:
 
     `prefill` is the beginning of the assistant's own reply: the model continues it, and the reply's text does
     not repeat it. At most one of `json_schema` and `grammar` constrains the reply. `adapter` is one of the provider's.
+    `model` is an alias, or a hint for whoever chooses among models; `tools` are those that the model may ask for.
+    `confidence` asks how sure the model was of each token; a provider that cannot say leaves it out of the reply.
     """
 
     messages: tuple[Message, ...]
@@ -38,6 +65,21 @@ class ModelRequest:
     seed: int = 0
     adapter: str | None = None
     timeout: float | None = None
+    model: str | None = None
+    tools: tuple[ToolSchema, ...] = ()
+    confidence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a reply, and how likely the model held it to be among what it was allowed to write there.
+
+    `overruled` is how likely it held the pieces that it would rather have written and that its constraint forbade.
+    """
+
+    text: str
+    probability: float
+    overruled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +95,47 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """How a model was chosen for a call: its alias, what chose it (`call`, `rule`, `phase`, `role`, `default`), why.
+
+    `rule` is the number of the rule that matched, from 0. `attempts` are those that were asked before and did not
+    serve, each with the reason.
+    """
+
+    alias: str
+    by: str
+    why: str
+    rule: int | None = None
+    attempts: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "alias": self.alias,
+            "by": self.by,
+            "why": self.why,
+            **({"rule": self.rule} if self.rule is not None else {}),
+            **({"attempts": [list(each) for each in self.attempts]} if self.attempts else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model wrote, why it stopped, and what it cost."""
+    """What a model wrote or wants called, why it stopped, and what it cost.
+
+    `model` is the name of the provider that answered, `route` how it was chosen, and `degraded` says in what way this
+    is less than what was asked for. `confidence` has the reply's tokens, if the request asked for them and the provider
+    can say how sure it was.
+    """
 
     text: str
     finish: Finish = "stop"
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
+    calls: tuple[ToolCall, ...] = ()
+    model: str = ""
+    route: Route | None = None
+    degraded: str | None = None
+    confidence: tuple[Token, ...] = ()
 
 
 @runtime_checkable

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from bicameral.errors import ModelError
-from bicameral.models._protocol import Chamber, ModelReply, ModelRequest, Usage
+from bicameral.models._chunks import Chunk, TextChunk, whole
+from bicameral.models._failures import ModelFailure
+from bicameral.models._protocol import Chamber, ModelReply, ModelRequest, ToolCall, Usage
 from bicameral.models._request import check_request
 
-Reply: TypeAlias = str | Callable[[ModelRequest], str]
+Written: TypeAlias = str | ToolCall | ModelReply | ModelError
+"""A text, a call that the model asks for, a whole reply, or the error that is raised instead of one."""
+Reply: TypeAlias = Written | Callable[[ModelRequest], Written]
 Rule: TypeAlias = tuple[str | Callable[[ModelRequest], bool], Reply]
-Script: TypeAlias = Sequence[str] | Sequence[Rule] | Callable[[ModelRequest], str]
+Script: TypeAlias = Sequence[Written] | Sequence[Rule] | Callable[[ModelRequest], Written]
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -19,9 +24,10 @@ _CHARACTERS_PER_TOKEN = 4
 class ScriptedProvider:
     """Replies from a list (each once, in order), from rules (the first that fits), or from a function.
 
-    A rule is a text to look for in the prompt, or a predicate, and the reply. A reply that begins with the
-    request's prefill loses it, a reply ends before the first stop string and at `max_tokens`. Tokens are counted
-    as a quarter of the characters, rounded down; none are ever cached. `requests` is what was asked.
+    A rule is a text to look for in the prompt, or a predicate, and the reply: a text, a call of a tool, a whole
+    `ModelReply`, or an error. A text that begins with the request's prefill loses it, and ends before the first stop
+    string and at `max_tokens`. Tokens are counted as a quarter of the characters, rounded down; none are ever cached.
+    `requests` is what was asked.
 
     Example:
         >>> model = ScriptedProvider([("weather", "Sunny."), ("", "I do not know.")])
@@ -30,14 +36,21 @@ class ScriptedProvider:
     """
 
     def __init__(
-        self, script: Script, *, name: str = "scripted", grammars: bool = True, chamber: Chamber | None = None
+        self,
+        script: Script,
+        *,
+        name: str = "scripted",
+        grammars: bool = True,
+        chamber: Chamber | None = None,
+        credential: str | None = None,
     ) -> None:
-        self._script: Callable[[ModelRequest], str] | tuple[str | Rule, ...] = (
+        self._script: Callable[[ModelRequest], Written] | tuple[Written | Rule, ...] = (
             script if callable(script) else tuple(script)
         )
         self._name = name
         self._grammars = grammars
         self._chamber: Chamber | None = chamber
+        self.credential = credential
         self._used = 0
         self.requests: list[ModelRequest] = []
 
@@ -61,26 +74,34 @@ class ScriptedProvider:
         """The scripted reply, or `models.script-exhausted` if there is none for this request."""
         check_request(request)
         self.requests.append(request)
-        return _reply(request, self._written(request))
+        return _reply(request, self._written(request), self._name)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The scripted reply, a line at a time."""
         for line in (await self.generate(request)).text.splitlines(keepends=True):
             yield line
 
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """The same with the calls, what it cost, and the end."""
+        reply = await self.generate(request)
+        for line in reply.text.splitlines(keepends=True):
+            yield TextChunk(line)
+        for chunk in whole(reply, told=True):
+            yield chunk
+
     async def aclose(self) -> None:
         """Nothing to free; what was asked stays readable."""
 
-    def _written(self, request: ModelRequest) -> str:
+    def _written(self, request: ModelRequest) -> Written:
         if callable(self._script):
             return self._script(request)
         for entry in self._script[self._used :]:
             match entry:
-                case str():
+                case str() | ToolCall() | ModelReply() | ModelError():
                     self._used += 1
                     return entry
                 case (wanted, reply) if _fits(wanted, request):
-                    return reply if isinstance(reply, str) else reply(request)
+                    return reply(request) if callable(reply) else reply
                 case _:
                     continue
         raise _exhausted(self._name, request, len(self.requests))
@@ -94,7 +115,27 @@ def _prompt(request: ModelRequest) -> str:
     return "\n".join([message.text for message in request.messages] + [request.prefill])
 
 
-def _reply(request: ModelRequest, written: str) -> ModelReply:
+def _reply(request: ModelRequest, written: Written, name: str) -> ModelReply:
+    match written:
+        case ModelError():
+            raise written
+        case ModelReply():
+            reply = replace(written, model=written.model or name)
+        case ToolCall():
+            output = len(str(written.arguments)) // _CHARACTERS_PER_TOKEN
+            reply = ModelReply("", "calls", Usage(_prompt_tokens(request), 0, output), calls=(written,), model=name)
+        case str():
+            reply = _text_reply(request, written, name)
+    if not {call.name for call in reply.calls} <= {tool.name for tool in request.tools}:
+        raise ModelFailure("models.bad-reply", name, "it asks for a tool that there is not", usage=reply.usage)
+    return reply
+
+
+def _prompt_tokens(request: ModelRequest) -> int:
+    return len(_prompt(request)) // _CHARACTERS_PER_TOKEN
+
+
+def _text_reply(request: ModelRequest, written: str, name: str) -> ModelReply:
     text = written.removeprefix(request.prefill)
     ends = [at for stop in request.stop if (at := text.find(stop)) >= 0]
     text = text[: min(ends, default=len(text))]
@@ -103,9 +144,10 @@ def _reply(request: ModelRequest, written: str) -> ModelReply:
         text=text[:most],
         finish="length" if len(text) > most else "stop",
         usage=Usage(
-            prompt=len(_prompt(request)) // _CHARACTERS_PER_TOKEN,
+            prompt=_prompt_tokens(request),
             output=len(text[:most]) // _CHARACTERS_PER_TOKEN,
         ),
+        model=name,
     )
 
 

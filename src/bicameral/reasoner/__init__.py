@@ -6,8 +6,11 @@ how many there are, and never a text, which stays behind as a variable. What was
 is under it: in a strict run whatever it does with consequences is asked about.
 """
 
-from ._bounds import FREE, Bound, Bounds, Meter, Price, Taken
-from ._failures import Failure
+from bicameral.routing import FREE, Price
+
+from ._bounds import Bound, Bounds, Meter, Taken
+from ._failures import Failure, failure_of, said_of
+from ._failures import label_of as label_of_failure
 from ._history import told
 from ._outcome import Answered, Exhausted, GaveUp, Reasoned, Round, Written
 from ._reasoner import NOBODY, Company, Reasoner
@@ -31,6 +34,9 @@ __all__ = [
     "Shown",
     "Taken",
     "Written",
+    "failure_of",
+    "label_of_failure",
+    "said_of",
     "shown",
     "told",
 ]

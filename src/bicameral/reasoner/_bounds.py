@@ -7,35 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bicameral.errors import RunError
-from bicameral.models import Usage
+from bicameral.routing import FREE, Price
 from bicameral.sessions import Ledger, Role, Spent
 
 Bound = Literal["rounds", "calls", "tokens", "money", "seconds"]
 """What a reasoning can run out of."""
-
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """What a million tokens cost that a model reads, and that it writes."""
-
-    read: float = 0.0
-    written: float = 0.0
-
-    def of(self, usage: Usage) -> float:
-        return (usage.prompt * self.read + usage.output * self.written) / _MILLION
-
-
-FREE = Price()
-"""What a model on one's own machine costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """How much a reasoning may take of each, both models together; no call is begun beyond that.
 
-    `privileged` and `quarantined` say what the tokens of the two models cost.
+    `privileged` and `quarantined` say what the tokens of the two models cost; where they do not, the price table does.
     """
 
     rounds: int = 6
@@ -95,11 +78,10 @@ class Meter:
 
     @property
     def taken(self) -> Taken:
-        usage = self._ledger.usage
-        money = sum(
-            (self._bounds.quarantined if role == "quarantined" else self._bounds.privileged).of(used)
-            for role, used in usage.items()
-        )
+        money = 0.0
+        for role, used in self._ledger.usage.items():
+            price = self._bounds.quarantined if role == "quarantined" else self._bounds.privileged
+            money += self._ledger.money.get(role, 0.0) if price == FREE else price.of(used)
         return Taken(self.rounds, self._ledger.spent, money, time.monotonic() - self._started)
 
     def __call__(self, role: Role) -> None:

@@ -38,6 +38,11 @@ _OTHER = "it failed"
 _PATH = re.compile(r"[0-9a-z/]{1,40}")
 
 
+def said_of(code: str) -> str:
+    """Our own words for a failure: what may be told of it where a stranger may have had a hand in its message."""
+    return f"{_SAID[code]} [{code}]" if code in _SAID else _OTHER
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed round as the reasoner may hear of it."""
@@ -50,8 +55,7 @@ class Failure:
     def __str__(self) -> str:
         where = f"step {self.step}" if self.step else "the plan"
         what = f" ({self.tool}{f', {self.argument}' if self.argument else ''})" if self.tool else ""
-        said = f"{_SAID[self.code]} [{self.code}]" if self.code else _OTHER
-        return f"failed at {where}{what}: {said}"
+        return f"failed at {where}{what}: {said_of(self.code or '')}"
 
 
 def failure_of(error: BicameralError, plan: Plan | None, registry: Registry, step: str = "") -> Failure:

@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, Held, Level
-from bicameral.delta import LOOK, Compiled, Delta, Earlier, literals, source_of
+from bicameral.delta import LOOK, Compiled, Earlier, Planner, literals, source_of
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
 from bicameral.intent import Intent
 from bicameral.labels import NOTHING, Label, Shade, join, join_all
 from bicameral.plans import Limits, Plan
+from bicameral.routing import BudgetSpent
 from bicameral.runs import (
     Approver,
     Asker,
@@ -76,7 +77,7 @@ class Reasoner:
 
     def __init__(
         self,
-        delta: Delta,
+        delta: Planner,
         registry: Registry,
         policy: Policy,
         *,
@@ -134,6 +135,8 @@ class _Course:
     places: dict[str, Shade] = field(default_factory=dict[str, Shade])
     read: Label = NOTHING
     said: tuple[str, ...] = ()
+    calls: tuple[dict[str, Any], ...] = ()
+    """The model calls that wrote the plan of this round."""
 
     @property
     def record(self) -> Record:
@@ -182,10 +185,13 @@ class _Course:
             types = {name: held.type for name, held in self.variables.items()}
             history = told(self.rounds, types, most=self.of.history)
             earlier = Earlier(history, types, done, self.said, may_look=number < bounds.rounds)
-        with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}):
-            return await self.of.delta.compile(
-                self.intent, self.of.registry, fresh=self.fresh, watch=self.company.watch, earlier=earlier
-            )
+        with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), counted() as ledger:
+            try:
+                return await self.of.delta.compile(
+                    self.intent, self.of.registry, fresh=self.fresh, watch=self.company.watch, earlier=earlier
+                )
+            finally:
+                self.calls = (*(ledger.records or ()), *ledger.lost)
 
     async def _run(self, plan: Plan, start: Start, number: int) -> RunOutcome:
         of, company = self.of, self.company
@@ -213,9 +219,9 @@ class _Course:
             case Finished():
                 self._looked(this, compiled, checked, outcome)
                 return None
-            case Failed(error=error) if error.code == "reason.exhausted":
+            case Failed(error=error) if isinstance(error, BudgetSpent) or error.code == "reason.exhausted":
                 self._failed(this, error, compiled.plan, checked, outcome.step)
-                return self.exhausted(self.meter.exhausted())
+                return self._without_way(error)
             case Failed(error=error):
                 self._failed(this, error, compiled.plan, checked, outcome.step)
                 final = error.code in _FINAL or isinstance(error, JournalError)
@@ -245,7 +251,8 @@ class _Course:
     def _keep(self, this: Round) -> None:
         self.rounds.append(this)
         self.read = join(self.read, this.read)
-        self.record.round(this)
+        self.record.round(this, self.calls)
+        self.calls = ()
         if self.company.done is not None:
             # Whoever watches cannot change what happens.
             with suppress(Exception):
@@ -266,6 +273,8 @@ class _Course:
         return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
 
     def _without_way(self, error: BicameralError) -> Reasoned:
+        if isinstance(error, BudgetSpent):
+            return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.taken)
         return self.exhausted(self.meter.exhausted()) if error.code == "reason.exhausted" else self._gave_up(error)
 
     def _gave_up(self, error: BicameralError) -> GaveUp:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ class Record:
         facts = {"request": intent.request, "bounds": limits, "policy": policy.fingerprint, "mode": policy.mode}
         self._write("reason-started", facts)
 
-    def round(self, this: Round) -> None:
+    def round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
         """What the reasoner was told is written to the letter, with its label: that is all that has crossed."""
         facts: dict[str, Any] = {
             "round": this.number,
@@ -38,6 +39,7 @@ class Record:
             "left": list(this.left),
             "read": shade_to_json(this.read),
         }
+        facts |= {"planning_calls": [dict(call) for call in calls]} if calls else {}
         self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
 
     def ended(self, reasoned: Reasoned) -> Reasoned:

@@ -6,12 +6,15 @@ keep their order, and each effect is in the journal before it happens. A recorde
 
 from ._approvals import Answers, Approver, NeedsApproval, PendingCall, Question, Untrusted
 from ._checked import Checked, check_plan
+from ._door import Door
 from ._engine import Engine
 from ._hands import Asker, Hands, LiveHands
 from ._journal import Event, Journal, RunSummary
+from ._judge import Endorsed, Judge, Judged, PolicyJudge
+from ._note import shade_json
 from ._outcome import EffectDone, Failed, Finished, Observer, Progress, RunOutcome, Stopped
-from ._replay import RecordedHands, Replayed, replay
-from ._run import new_run_id, run_plan
+from ._replay import RecordedHands, Replayed, recorded_error, replay, replay_work
+from ._run import Work, new_run_id, run_plan, run_work
 from ._start import Start
 from ._usage import RunAlert, RunUsage
 
@@ -20,17 +23,22 @@ __all__ = [
     "Approver",
     "Asker",
     "Checked",
+    "Door",
     "EffectDone",
+    "Endorsed",
     "Engine",
     "Event",
     "Failed",
     "Finished",
     "Hands",
     "Journal",
+    "Judge",
+    "Judged",
     "LiveHands",
     "NeedsApproval",
     "Observer",
     "PendingCall",
+    "PolicyJudge",
     "Progress",
     "Question",
     "RecordedHands",
@@ -42,8 +50,13 @@ __all__ = [
     "Start",
     "Stopped",
     "Untrusted",
+    "Work",
     "check_plan",
     "new_run_id",
+    "recorded_error",
     "replay",
+    "replay_work",
     "run_plan",
+    "run_work",
+    "shade_json",
 ]

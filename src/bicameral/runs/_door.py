@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from bicameral.decisions import Allowed, Ask, CallFacts, Denied, Mode
 from bicameral.errors import BicameralError, Place, RunError
-from bicameral.labels import Label, Shade
-from bicameral.plans import after_call, call_facts
+from bicameral.labels import NOTHING, Label, Shade, tainted
+from bicameral.plans import after_call, call_facts, found_again, written
 from bicameral.tools import Tool
 from bicameral.types import plain
 
@@ -49,9 +49,12 @@ class Door:
     A call that a person must approve waits as long as the run can go on without it, and so does every change after
     it. What reads the world, needs what such a call gives, asks, or ends the run comes after all that waits: then
     there is one question for it, and what was approved is done.
+
+    In a plan the same call twice is what somebody read and checked, so that a yes holds for it again. With `once` a yes
+    is used up by the call it was given for: who writes the calls may be under a stranger's influence.
     """
 
-    def __init__(self, judge: Judge, hands: Hands, lures: Lures | None = None) -> None:
+    def __init__(self, judge: Judge, hands: Hands, lures: Lures | None = None, *, once: bool = False) -> None:
         self.mode: Mode = judge.mode
         self._judge = judge
         self._hands = hands
@@ -61,6 +64,12 @@ class Door:
         self._waiting: list[_Waiting] = []
         self._lock = asyncio.Lock()
         self._failure: BicameralError | None = None
+        self._once = once
+
+    @property
+    def closed(self) -> BicameralError | None:
+        """Why no call is let through any more, if none is."""
+        return self._failure
 
     async def call(
         self,
@@ -101,6 +110,31 @@ class Door:
                 if tool.effect != "pure" or tool.outbound:
                     await self.flush()
                 return await self._made(step, tool, bound, note)
+
+    async def pass_on(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        shades: Mapping[str, Shade],
+        pc: Label,
+        places: dict[str, Shade],
+        note: Callable[[dict[str, Shade]], None],
+        *,
+        needed: bool,
+    ) -> Given | None:
+        """`call`, with what earlier calls wrote: `places` are the labels of the names that things were written to.
+
+        They are brought up to date, and `note` hears of each before the call and after it: one that fails may have
+        written all the same.
+        """
+        judged, found = found_again(tool, shades, arguments, places)
+        note(written(tool, shades, arguments, found, pc, places))
+        given = await self.call(step, tool, arguments, judged, pc, needed=needed)
+        changed = written(tool, shades, arguments, found, pc, places, None if given is None else given[0])
+        places |= changed
+        note(changed)
+        return given if given is None or found is NOTHING else (given[0], tainted(given[1], found))
 
     async def flush(self) -> None:
         """Ask about all that waits, and do what was approved; afterwards nothing waits."""
@@ -146,7 +180,7 @@ class Door:
         said_yes = await self._ask(asked)
         for each in asked:
             each.refused = each.pending is None or each.pending.hash not in said_yes
-            if not each.refused:
+            if not each.refused and not self._once:
                 self._endorsed.add(each.facts, each.bound)
                 self._lures.endorse(each.facts, each.bound)
         refused: _Waiting | None = None
@@ -182,6 +216,8 @@ class Door:
                 f"{waiting.tool.name!r}: this is not the call that was approved",
                 place=Place(step=waiting.step),
             )
+        if self._once and waiting.pending is not None:
+            self._approved.discard(waiting.pending.hash)
         return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
 
     async def _made(self, step: str, tool: Tool, bound: dict[str, Any], note: Note) -> Given:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, RunError
-from bicameral.labels import NOTHING, Label, Shade, join_shades, tainted
+from bicameral.labels import Label, Shade, join_shades
 from bicameral.plans import (
     Ask,
     Call,
@@ -20,10 +20,8 @@ from bicameral.plans import (
     When,
     after_ask,
     after_extract,
-    found_again,
     given_label,
     under,
-    written,
 )
 from bicameral.tools import Registry
 
@@ -157,17 +155,12 @@ class Engine:
             return await self._hands.call(at, tool, tool.bind(arguments)), None
         # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
         shades = {name: self._pure.shade(argument, frame, self._given) for name, argument in step.args.items()}
-        judged, found = found_again(tool, shades, arguments, frame.shades)
-        self._note_written(written(tool, shades, arguments, found, pc, frame.shades))
-        given = await self._door.call(at, tool, arguments, judged, pc, needed=step.name in self._read)
-        result = None if given is None else given[0]
-        places = written(tool, shades, arguments, found, pc, frame.shades, result)
-        frame.shades |= places
-        self._note_written(places)
-        return given if given is None or found is NOTHING else (given[0], tainted(given[1], found))
+        return await self._door.pass_on(
+            at, tool, arguments, shades, pc, frame.shades, self._note_written, needed=step.name in self._read
+        )
 
     def _note_written(self, places: dict[str, Shade]) -> None:
-        """Before a call, for whoever comes after the run: one that fails may have written all the same."""
+        """For whoever comes after the run."""
         for place, shade in places.items():
             self.written[place] = join_shades(self.written[place], shade) if place in self.written else shade
 

@@ -105,6 +105,10 @@ class LiveHands:
         if self._record.kept:
             self._record.later(kind, step, call_facts(tool, bound) | note.started())
 
+    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+        """A model was asked in a conversation: what it wrote, and under which label."""
+        self._record.later("model-called", step, facts)
+
     async def extract(self, step: str, source: Any, instruction: str, wanted: Type, note: Note | None = None) -> Any:
         extractor = self._extractor
         facts = extract_facts(source, instruction, wanted) | {"model": extractor.model if extractor else None}
@@ -122,6 +126,8 @@ class LiveHands:
                         outcome = await extractor.extract(source, instruction, wanted)
                     finally:
                         found["spent"] = ledger.spent.to_json()
+                        for call in ledger.records or ():
+                            self._record.later("model-called", step, call)
             found.update(self.noticed.extraction(outcome, step, note.strangers("source") if note else ()))
             extracted(told, found)
             if not isinstance(outcome, Filled):

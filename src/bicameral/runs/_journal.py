@@ -44,6 +44,17 @@ EventKind = Literal[
 ENDS: frozenset[EventKind] = frozenset({"run-finished", "run-failed", "run-stopped", "reason-ended"})
 
 
+_TELLING_COSTS: tuple[EventKind, ...] = (
+    "model-called",
+    "run-started",
+    "run-finished",
+    "run-failed",
+    "run-stopped",
+    "reason-round",
+)
+_COST_FACTS = ("role", "charges", "degraded", "planning_calls", "lost_calls")
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened in a run, at a step (its path with the turns of its loops), with the facts."""
@@ -208,6 +219,14 @@ class Journal:
             else:
                 yield RunSummary(run, at, request, "unfinished", None)
 
+    def costs(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
+        """What the events of all runs since then tell of calls of models: run, time, kind, step and facts."""
+        names = ", ".join(f"'{kind}'" for kind in _TELLING_COSTS)
+        # Every name is one of ours.
+        query = f"SELECT run, at, kind, step, body FROM events WHERE kind IN ({names}) AND at >= ? ORDER BY at, number"  # noqa: S608
+        for run, at, kind, step, body in self._select(query, (since,)):
+            yield run, at, kind, step, self._read(body, *_COST_FACTS)
+
     def _last(self, run: str) -> tuple[int, str]:
         """The number and the seal of the last event of a run."""
         query = "SELECT number, seal FROM events WHERE run = ? ORDER BY number DESC LIMIT 1"
@@ -220,12 +239,12 @@ class Journal:
         except sqlite3.Error as error:
             raise failure(self.path, error) from None
 
-    def _read(self, text: str, only: str | None = None) -> dict[str, Any]:
-        """The body of an event, or one entry of it."""
+    def _read(self, text: str, *only: str) -> dict[str, Any]:
+        """The body of an event, or some entries of it."""
         try:
             body = cast("dict[str, Any]", json.loads(text))
             with self._lock:
-                return {key: self._blobs.unpack(value) for key, value in body.items() if only in (None, key)}
+                return {key: self._blobs.unpack(value) for key, value in body.items() if not only or key in only}
         except sqlite3.Error as error:
             raise failure(self.path, error) from None
         except (ValueError, AttributeError, TypeError) as error:

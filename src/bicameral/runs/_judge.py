@@ -37,10 +37,10 @@ class Judge(Protocol):
 
 
 class PolicyJudge:
-    """Policy decides, with what a person has endorsed in this run."""
+    """Policy decides, with what a person has endorsed in this run; `mode` is the policy's own unless it is given."""
 
-    def __init__(self, policy: Policy) -> None:
-        self.mode: Mode = policy.mode
+    def __init__(self, policy: Policy, mode: Mode | None = None) -> None:
+        self.mode: Mode = mode or policy.mode
         self.fingerprint = policy.fingerprint
         # The defaults never stop such a call; a user's own policy may.
         self.judges_pure = not all(rule.default for rule in policy.rules)

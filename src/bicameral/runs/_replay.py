@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.plans import Plan
+from bicameral.telemetry import Fact
 from bicameral.tools import Registry, Tool
 from bicameral.types import Type, value_from_json, value_to_json
 
@@ -23,7 +24,7 @@ from ._journal import ENDS, Event, EventKind, Journal
 from ._judge import Judge, PolicyJudge, RecordedJudge
 from ._note import Note, shade_json
 from ._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
-from ._run import effects_to_json
+from ._run import Work, effects_to_json, steps_of
 from ._start import Start
 from ._telling import running
 
@@ -50,7 +51,8 @@ class _Record:
     """What the journal holds of a run, in the shape in which a replay needs it."""
 
     run: str
-    plan: Plan
+    plan: Plan | None
+    """None for a conversation."""
     tools: Mapping[str, str]
     asked: Mapping[str, dict[str, Any]]
     ended: Mapping[str, Event]
@@ -64,6 +66,8 @@ class _Record:
     """How the run ended; None if it never did."""
     start: Start | None = None
     """What it went on from, if it did."""
+    replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """What models wrote in a conversation, by turn."""
 
 
 async def replay(
@@ -75,22 +79,52 @@ async def replay(
     that one decides again, and otherwise everything is decided as it was. Of a run that was stopped or whose process
     died, only what it came to is run again. A run that was recorded without labels is replayed without.
     """
-    record = _read(journal, run)
-    hands = RecordedHands(record.asked, record.ended, record.held, record.approvals)
-    judge = _judge(record, policy)
+    record = _read(journal.events(run), journal)
+    what = plan or record.plan
+    if what is None:
+        raise JournalError(
+            "journal.no-plan",
+            f"run {record.run} is a conversation and has no plan",
+            fix="Replay it with `Agent.replay` or `bicameral runs replay`.",
+        )
+    judge, hands = _judge(record, policy), _hands(record)
     hands.differences += _changed(record, registry, plan, judge)
-    engine = Engine(plan or record.plan, registry, hands, judge, record.start)
+    engine = Engine(what, registry, hands, judge, record.start)
+    return await _again(record, engine, hands, steps_of(what))
+
+
+async def replay_work(
+    events: Sequence[Event],
+    journal: Journal,
+    registry: Registry,
+    make: Callable[[RecordedHands, Judge], Work],
+    policy: Policy | None = None,
+) -> Replayed:
+    """The same for a run that has no plan: `make` gives what is to be done again with the recorded hands."""
+    record = _read(events, journal)
+    judge, hands = _judge(record, policy), _hands(record)
+    if judge is None:
+        raise JournalError("journal.damaged", f"{journal.path}: run {record.run} has no labels")
+    hands.differences += _changed(record, registry, None, judge)
+    return await _again(record, make(hands, judge), hands, {})
+
+
+async def _again(record: _Record, work: Work, hands: RecordedHands, told: Mapping[str, Fact]) -> Replayed:
     started = time.perf_counter()
     try:
-        with running(record.run, plan or record.plan, replayed=True):
-            answer = await engine.run()
+        with running(record.run, told, replayed=True):
+            answer = await work.run()
     except BicameralError as error:
         outcome = _unanswered(record, error, hands, time.perf_counter() - started)
     else:
         seconds = time.perf_counter() - started
-        outcome = Finished(record.run, answer, seconds, tuple(hands.effects), engine.answer_shade)
+        outcome = Finished(record.run, answer, seconds, tuple(hands.effects), work.answer_shade)
     hands.differences += _compared(record, outcome, hands)
     return Replayed(record.run, not hands.differences, tuple(hands.differences), outcome)
+
+
+def _hands(record: _Record) -> RecordedHands:
+    return RecordedHands(record.asked, record.ended, record.held, record.approvals, record.replies)
 
 
 class RecordedHands:
@@ -102,6 +136,7 @@ class RecordedHands:
         ended: Mapping[str, Event],
         held: Mapping[str, Event] | None = None,
         approvals: Iterable[Event] = (),
+        replies: Mapping[str, dict[str, Any]] | None = None,
     ) -> None:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
@@ -110,7 +145,9 @@ class RecordedHands:
         self._ended = ended
         self._held = held or {}
         self._approvals = [_Approval.of(event) for event in approvals]
+        self._replies = replies or {}
         self._used: set[str] = set()
+        self._answered: set[tuple[int, str]] = set()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any:
         value = self._recorded(step, call_facts(tool, bound), note)
@@ -128,14 +165,30 @@ class RecordedHands:
         """The recorded answers; how calls were put together into questions depends on the time and does not count."""
         approved: set[str] = set()
         for call in question.calls:
-            found = next((each for each in self._approvals if call.hash in each.hashes), None)
+            found = self._approval(call.hash)
             if found is None:
                 self.in_flight.add(call.step)
                 raise JournalError("journal.not-recorded", f"the record holds no approval for step {call.step!r}")
             if found.error is not None:
-                raise _recorded_error(found.error)
+                raise recorded_error(found.error)
             approved |= found.approved & {call.hash}
         return Answers(frozenset(approved))
+
+    def _approval(self, hash_: str) -> _Approval | None:
+        """The next answer about a call; in a conversation the same call may be asked about several times."""
+        last: _Approval | None = None
+        for number, each in enumerate(self._approvals):
+            if hash_ in each.hashes:
+                last = each
+                if (number, hash_) not in self._answered:
+                    self._answered.add((number, hash_))
+                    return each
+        return last
+
+    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+        """A model was asked; what it said and under which label must be as it was. What it cost was paid then."""
+        said = {name: fact for name, fact in facts.items() if name != "charges"}
+        self._compare(step, self._replies.get(step, {}), said)
 
     def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
         found = self._held.get(step)
@@ -157,7 +210,7 @@ class RecordedHands:
             raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
         self._used.add(step)
         if ended.kind == "step-failed":
-            raise _recorded_error(ended.body["error"])
+            raise recorded_error(ended.body["error"])
         value = value_from_json(ended.body["result"])
         if note is not None and not _same(ended.body.get("shade"), shade_json(note.shade(value))):
             self.differences.append(f"step {step}: 'shade' is not as recorded")
@@ -185,15 +238,14 @@ class _Approval:
         return cls(hashes, frozenset(event.body["approved"]), event.body.get("error"))
 
 
-def _read(journal: Journal, run: str) -> _Record:
-    events = journal.events(run)
+def _read(events: Sequence[Event], journal: Journal) -> _Record:
     first = events[0]
     if first.kind != "run-started":
         raise JournalError(
             "journal.unknown-run", f"{first.run!r} is a reasoning of several runs", fix="Replay its rounds one by one."
         )
     try:
-        plan = Plan.model_validate_json(first.body["plan"])
+        plan = None if "strategy" in first.body else Plan.model_validate_json(first.body["plan"])
         tools = cast("dict[str, str]", first.body["tools"])
     except (KeyError, ValidationError):
         raise JournalError("journal.damaged", f"{journal.path}: the plan of run {first.run} cannot be read") from None
@@ -209,6 +261,7 @@ def _read(journal: Journal, run: str) -> _Record:
         str(first.body.get("policy", "")),
         events[-1] if events[-1].kind in ENDS else None,
         Start.from_json(first.body["start"]) if "start" in first.body else None,
+        {event.step: event.body for event in events if event.kind == "model-called"},
     )
 
 
@@ -285,7 +338,7 @@ def _same(recorded: Any, now: Any) -> bool:
     return dumps(recorded) == dumps(now)
 
 
-def _recorded_error(facts: dict[str, Any]) -> BicameralError:
+def recorded_error(facts: dict[str, Any]) -> BicameralError:
     place = Place(**facts["place"]) if "place" in facts else None
     texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
     return RunError(facts["code"], facts["message"], place=place, **texts)

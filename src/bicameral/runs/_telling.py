@@ -8,7 +8,7 @@ from typing import Any
 from bicameral.decisions import Allowed, Ask, CallFacts, Decision
 from bicameral.labels import Shade, join_all
 from bicameral.plans import Ask as AskStep
-from bicameral.plans import Call, Extract, Plan, walk
+from bicameral.plans import Call, Extract
 from bicameral.telemetry import Fact, Span, count, span, summary
 from bicameral.tools import Tool
 
@@ -16,17 +16,10 @@ from ._approvals import Answers, Question
 from ._outcome import Failed, Finished, RunOutcome
 
 
-def running(run: str, plan: Plan, *, replayed: bool = False) -> Span:
-    """The span of a run."""
-    return span(
-        "replay" if replayed else "run",
-        "",
-        {
-            "gen_ai.operation.name": "invoke_workflow",
-            "bicameral.run": run,
-            "bicameral.plan.steps": sum(1 for _ in walk(plan.steps)),
-        },
-    )
+def running(run: str, facts: Mapping[str, Fact], *, replayed: bool = False) -> Span:
+    """The span of a run; `facts` say what it runs."""
+    known: dict[str, Fact] = {"gen_ai.operation.name": "invoke_workflow", "bicameral.run": run}
+    return span("replay" if replayed else "run", "", known | dict(facts))
 
 
 def ran(told: Span, outcome: RunOutcome) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bicameral.boundary import Alert, AlertKind, NotFound, Outcome, Rejected, RejectionKind
 from bicameral.labels import Source
-from bicameral.sessions import Spent
+from bicameral.sessions import Ledger, Spent
 from bicameral.telemetry import count, safe
 
 MAX_ALERTS = 200
@@ -29,6 +29,10 @@ class RunUsage:
     rejected: Mapping[RejectionKind, int] = field(default_factory=dict[RejectionKind, int])
     not_found: int = 0
     alerts: int = 0
+    money: float = 0.0
+    """What is known of the models' cost, in the currency of the price table."""
+    degraded: tuple[str, ...] = ()
+    """The ways in which replies were less than what was wanted, such as those of another model."""
 
     @property
     def reasoner_tokens(self) -> int:
@@ -39,7 +43,13 @@ class RunUsage:
         return self.spent.executor_tokens
 
     def to_json(self) -> dict[str, Any]:
-        more = {"rejected": dict(self.rejected), "not_found": self.not_found, "alerts": self.alerts}
+        more: dict[str, Any] = {
+            "rejected": dict(self.rejected),
+            "not_found": self.not_found,
+            "alerts": self.alerts,
+            **({"money": round(self.money, 9)} if self.money else {}),
+            **({"degraded": list(self.degraded)} if self.degraded else {}),
+        }
         return {**self.spent.to_json(), **more}
 
 
@@ -122,8 +132,9 @@ class Noticed:
             facts["alerts"] = [alert.to_json() for alert in alerts]
         return facts
 
-    def usage(self, spent: Spent) -> RunUsage:
-        return RunUsage(spent, dict(self._rejected), self._not_found, self._alerts)
+    def usage(self, ledger: Ledger) -> RunUsage:
+        money, degraded = sum(ledger.money.values()), tuple(ledger.degraded)
+        return RunUsage(ledger.spent, dict(self._rejected), self._not_found, self._alerts, money, degraded)
 
     def _noted(self, alerts: Iterable[Alert], step: str, sources: tuple[Source, ...]) -> list[RunAlert]:
         found = [RunAlert.of(alert, step, sources) for alert in alerts]

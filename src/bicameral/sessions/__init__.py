@@ -6,7 +6,7 @@ a `Quarantined` provider and nothing else.
 """
 
 from ._allowance import Allowance, within
-from ._chambers import Chambers, Quarantined
+from ._chambers import Chambers, Quarantined, privileged_side
 from ._ledger import Ledger, Listener, ModelCall, Planning, Role, Spent, counted
 from ._session import Session
 
@@ -22,5 +22,6 @@ __all__ = [
     "Session",
     "Spent",
     "counted",
+    "privileged_side",
     "within",
 ]

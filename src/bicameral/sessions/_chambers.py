@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 from bicameral.errors import ModelError
-from bicameral.models import Chamber, ModelReply, ModelRequest, Provider
+from bicameral.models import Chamber, Chunk, ModelReply, ModelRequest, Provider, chunks_of
+from bicameral.routing import credentials_of, metered, models_of
 
 
 @final
@@ -22,10 +23,14 @@ class Quarantined:
         >>> Session("quarantined", Quarantined(LocalProvider(path, name="local:0.5b")), setup)
     """
 
-    __slots__ = ("_provider",)
+    __slots__ = ("_asked", "_provider")
+
+    counts = True
+    """Its calls are counted one by one, whatever is behind it."""
 
     def __init__(self, provider: Provider | Quarantined) -> None:
         self._provider: Provider = provider._provider if isinstance(provider, Quarantined) else _harmless(provider)
+        self._asked = metered(self._provider)
 
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("a class of somebody's own could hold anything; Quarantined has no subclasses")
@@ -46,11 +51,24 @@ class Quarantined:
     def adapters(self) -> Mapping[str, str]:
         return self._provider.adapters
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models behind it, so that one can say beforehand what it may cost."""
+        return models_of(self._provider)
+
+    @property
+    def credentials(self) -> frozenset[str]:
+        """The fingerprints of the keys behind it, so that nobody can hide the other side's in here."""
+        return credentials_of(self._provider)
+
     async def generate(self, request: ModelRequest) -> ModelReply:
-        return await self._provider.generate(request)
+        return await self._asked.generate(request)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
-        return self._provider.stream(request)
+        return self._asked.stream(request)
+
+    def chunks(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        return chunks_of(self._asked, request)
 
     async def aclose(self) -> None:
         await self._provider.aclose()
@@ -69,8 +87,7 @@ class Chambers:
         if given is inner or given is self.quarantined:
             raise _shared("one provider serves both chambers", "Make two; the same weights may be behind both.")
         privileged_side(self.privileged)
-        key = getattr(self.privileged, "credential", None)
-        if key is not None and key == getattr(inner, "credential", None):
+        if credentials_of(self.privileged) & credentials_of(inner):
             raise _shared("both chambers use the same key", "Give each chamber a key of its own.")
 
 
@@ -87,7 +104,7 @@ def _harmless(provider: Provider) -> Provider:
         raise _wrong(f"{provider.name!r} is of the privileged side and cannot read untrusted text")
     if getattr(provider, "tools", None):
         raise _wrong(f"{provider.name!r} holds tools and cannot read untrusted text")
-    if chamber is None and getattr(provider, "credential", None) is not None:
+    if chamber is None and credentials_of(provider):
         raise _wrong(f"{provider.name!r} holds a key and does not say of which chamber it is")
     return provider
 

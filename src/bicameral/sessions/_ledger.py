@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from bicameral.models import ModelReply, ModelRequest, Usage
+from bicameral.routing import Charge
 
-Planning = Literal["echo", "delta"]
-"""The roles of the privileged side."""
+Planning = Literal["echo", "delta", "planning", "reasoning", "acting", "reflecting", "summarizing"]
+"""The roles of the privileged side: those of a compiled plan, and those of the phases of a strategy."""
 Role = Planning | Literal["quarantined"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model as it happened: who asked whom, what was asked, what came back."""
+    """One call of a model as it happened: who asked whom, what was asked, what came back.
+
+    `charges` are all models that were asked for this reply: further tries, other models, a second request beside.
+    """
 
     role: Role
     model: str
     request: ModelRequest
     reply: ModelReply
     seconds: float
+    charges: tuple[Charge, ...] = ()
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of everything that was asked for this reply."""
+        return sum((charge.usage for charge in self.charges), Usage()) if self.charges else self.reply.usage
+
+    def to_json(self) -> dict[str, Any]:
+        """For the journal: which model, by which route, at what cost; not a word of what was said."""
+        route, degraded = self.reply.route, self.reply.degraded
+        return {
+            "role": self.role,
+            "model": self.model,
+            "seconds": round(self.seconds, 6),
+            "charges": [charge.to_json() for charge in self.charges],
+            **({} if route is None else {"route": route.to_json()}),
+            **({} if degraded is None else {"degraded": degraded}),
+        }
 
 
 Listener = Callable[[ModelCall], None]
@@ -58,16 +80,42 @@ class Spent:
         }
 
 
+_MOST_SAID = 50
+
+
 @dataclass(slots=True)
 class Ledger:
-    """What the models were asked, counted by role."""
+    """What the models were asked, counted by role; `money` is what is known of its cost.
+
+    `degraded` are the ways in which replies were less than what was wanted, each once. `records` are the calls one by
+    one and `lost` those that came to nothing, for the journal; a ledger that does not end with something keeps none.
+    """
 
     calls: dict[Role, int] = field(default_factory=dict[Role, int])
     usage: dict[Role, Usage] = field(default_factory=dict[Role, Usage])
+    money: dict[Role, float] = field(default_factory=dict[Role, float])
+    degraded: list[str] = field(default_factory=list[str])
+    records: list[dict[str, Any]] | None = None
+    lost: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def __call__(self, call: ModelCall) -> None:
         self.calls[call.role] = self.calls.get(call.role, 0) + 1
-        self.usage[call.role] = self.usage.get(call.role, Usage()) + call.reply.usage
+        self._add(call.role, call.usage, call.charges)
+        said = call.reply.degraded
+        if said is not None and said not in self.degraded and len(self.degraded) < _MOST_SAID:
+            self.degraded.append(said)
+        if self.records is not None:
+            self.records.append(call.to_json())
+
+    def lose(self, role: Role, charges: Sequence[Charge]) -> None:
+        """A call that came to nothing, and what it cost."""
+        self._add(role, sum((charge.usage for charge in charges), Usage()), charges)
+        if self.records is not None:
+            self.lost.append({"role": role, "charges": [charge.to_json() for charge in charges], "failed": True})
+
+    def _add(self, role: Role, usage: Usage, charges: Sequence[Charge]) -> None:
+        self.usage[role] = self.usage.get(role, Usage()) + usage
+        self.money[role] = self.money.get(role, 0.0) + sum(charge.money or 0.0 for charge in charges)
 
     @property
     def tokens(self) -> int:
@@ -93,12 +141,19 @@ def counted() -> Generator[Ledger]:
         ...     planned = await agent.plan(request)
         >>> ledger.spent.reasoner_tokens
     """
-    ledger = Ledger()
+    ledger = Ledger(records=[])
     before = _COUNTING.set((*_COUNTING.get(), ledger))
     try:
         yield ledger
     finally:
         _COUNTING.reset(before)
+
+
+def lost(role: Role, charges: Sequence[Charge]) -> None:
+    """Write what a failed call cost into every ledger that is open around it."""
+    if charges:
+        for ledger in _COUNTING.get():
+            ledger.lose(role, charges)
 
 
 def enter(call: ModelCall) -> None:

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
 from typing import Any, Literal, overload
 
 from bicameral.errors import ModelError
-from bicameral.models import Message, ModelReply, ModelRequest, Provider
+from bicameral.models import (
+    Chamber,
+    EndChunk,
+    Message,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    TextChunk,
+    ToolSchema,
+    chunks_of,
+)
+from bicameral.routing import charged, left_for, metered, situated
 
 from ._allowance import allowed
 from ._chambers import Quarantined, privileged_side
-from ._ledger import Listener, ModelCall, Planning, Role, enter
+from ._ledger import Listener, ModelCall, Planning, Role, enter, lost
 from ._telling import asking, heard
 
 
@@ -60,6 +73,8 @@ class Session:
     ) -> None:
         self.role: Role = role
         self.provider = _of_its_chamber(role, provider)
+        # A quarantined model counts its own calls: nobody else can reach it.
+        self._asked = provider if type(provider) is Quarantined else metered(provider)
         self.setup = setup
         self._max_tokens = max_tokens
         self._timeout = timeout
@@ -75,8 +90,9 @@ class Session:
         grammar: str | None = None,
         stop: tuple[str, ...] = (),
         max_tokens: int | None = None,
+        confidence: bool = False,
     ) -> ModelReply:
-        """Ask once and wait for the whole reply."""
+        """Ask once and wait for the whole reply; with `confidence` the reply says how sure the model was."""
         request = ModelRequest(
             messages=(*self.setup, Message("user", text)),
             prefill=prefill,
@@ -86,17 +102,81 @@ class Session:
             max_tokens=self._max_tokens if max_tokens is None else max_tokens,
             timeout=self._timeout,
             adapter=self._adapter,
+            confidence=confidence,
         )
+        return await self._sent(request)
+
+    async def converse(
+        self,
+        messages: tuple[Message, ...],
+        *,
+        job: str | None = None,
+        tools: tuple[ToolSchema, ...] = (),
+        json_schema: dict[str, Any] | None = None,
+        model: str | None = None,
+        hear: Callable[[str], None] | None = None,
+    ) -> ModelReply:
+        """Ask with a whole conversation after the setup; the reply may ask for tools instead of saying something.
+
+        `job` is what the call is for, where a model is chosen by that, and `model` an alias or a hint. `hear` gets the
+        text while it is written, if the provider can tell it so early. Nothing is called because of a reply: whoever
+        asks for it sees to it that policy decides first.
+        """
+        request = ModelRequest(
+            messages=(*self.setup, *messages),
+            json_schema=json_schema,
+            max_tokens=self._max_tokens,
+            timeout=self._timeout,
+            model=model,
+            tools=tools,
+        )
+        return await self._sent(request, job, hear)
+
+    async def _sent(
+        self, request: ModelRequest, job: str | None = None, hear: Callable[[str], None] | None = None
+    ) -> ModelReply:
         allowed(self.role)
         started = time.perf_counter()
-        with asking(self.role, self.provider.name, request) as told:
-            reply = await self.provider.generate(request)
-            call = ModelCall(self.role, self.provider.name, request, reply, time.perf_counter() - started)
+        side: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
+        with (
+            situated(role=job or self.role, chamber=side, trusted=side == "privileged", **left_for(job or self.role)),
+            asking(self.role, self.provider.name, request) as told,
+            charged() as charges,
+        ):
+            try:
+                if hear is None:
+                    reply = await self._asked.generate(request)
+                else:
+                    reply = await _heard(self._asked, request, hear)
+            except BaseException:
+                # What was paid for nothing was paid all the same.
+                lost(self.role, charges)
+                raise
+            seconds = time.perf_counter() - started
+            call = ModelCall(self.role, reply.model or self.provider.name, request, reply, seconds, tuple(charges))
             heard(told, call)
         enter(call)
         if self._listener is not None:
             self._listener(call)
         return reply
+
+
+async def _heard(provider: Provider, request: ModelRequest, hear: Callable[[str], None]) -> ModelReply:
+    """The whole reply; whoever listens hears its text as it comes, and cannot change what happens."""
+    reply: ModelReply | None = None
+    async with aclosing(chunks_of(provider, request)) as chunks:
+        async for chunk in chunks:
+            match chunk:
+                case TextChunk(text=text):
+                    with suppress(Exception):
+                        hear(text)
+                case EndChunk(reply=reply):
+                    pass
+                case _:
+                    pass
+    if reply is None:
+        raise ModelError("models.bad-reply", f"{provider.name!r} broke off in the middle of its reply")
+    return reply
 
 
 def _of_its_chamber(role: Role, provider: Provider) -> Provider:

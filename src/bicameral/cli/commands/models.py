@@ -1,9 +1,9 @@
-"""`bicameral models`: the weights on this machine."""
+"""`bicameral models`: the weights on this machine, and the names that models go by."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bicameral.models import Progress, Weights
 
 
-@click.group(short_help="The models on this machine.", invoke_without_command=True)
+@click.group(short_help="The models on this machine, and the names they go by.", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> int | None:
     """The models on this machine. Without a subcommand: the list."""
@@ -31,6 +31,14 @@ def _complete(context: click.Context, parameter: click.Parameter, begun: str) ->
 
     names = [name for weights in known_weights() for name in (weights.alias, weights.id)]
     return [CompletionItem(name) for name in names if name.startswith(begun)]
+
+
+def _complete_role(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from bicameral.routing import ROLES
+
+    return [CompletionItem(role) for role in ROLES if role.startswith(begun)]
 
 
 def _wanted(chosen: Common, names: tuple[str, ...]) -> list[Weights]:
@@ -153,3 +161,45 @@ def path(chosen: Common, name: str) -> int:
         chosen.out.say(f"{weights.alias} is not here; `bicameral models pull {weights.alias}` fetches it")
     chosen.out.object({"ok": found is not None, "id": weights.id, "path": str(found) if found else None})
     return OK if found is not None else FAILED
+
+
+@command.command("aliases")
+@common
+def aliases(chosen: Common) -> int:
+    """The names that models have in the configuration, and which chambers may use each."""
+    from .._routes import alias_rows, notes
+
+    config = chosen.config()
+    rows = alias_rows(config)
+    chosen.out.show(table([row.shown() for row in rows], chosen.out.width))
+    said = notes(config)
+    for note in said:
+        chosen.out.say(f"note: {note}")
+    facts = {"aliases": [row.to_json() for row in rows], "notes": [each.to_json() for each in said]}
+    chosen.out.object({"ok": True, **facts})
+    return OK
+
+
+@command.command("explain")
+@click.argument("role", shell_complete=_complete_role)
+@click.option("--phase", help="The phase of a strategy: sense, plan, act, reflect or final_answer.")
+@click.option("--model", "--hint", "hint", help="What the call itself names: an alias or a hint.")
+@click.option("--tools", is_flag=True, help="The call offers tools.")
+@click.option("--schema", is_flag=True, help="The reply must fit a JSON Schema.")
+@click.option("--messages", type=click.IntRange(0, 100_000), default=1, show_default=True, help="Messages it has.")
+@click.option("--prompt-tokens", type=click.IntRange(0, 100_000_000), default=0, help="About how long it is.")
+@click.option("--untrusted", is_flag=True, help="The conversation holds what a stranger wrote.")
+@click.option("--failures", type=click.IntRange(0), default=0, help="Calls for the same job that failed before.")
+@click.option("--tokens-left", type=click.IntRange(0), help="Tokens that are left in the budget.")
+@click.option("--money-left", type=float, help="Money that is left in the budget.")
+@click.option("--seconds-left", type=float, help="Seconds that are left.")
+@click.option("--cost-cap", type=float, help="The most that the call may cost.")
+@common
+def explain(chosen: Common, role: str, **facts: Any) -> int:
+    """Which model a call of this ROLE would get, by what, and why those before it did not apply."""
+    from .._routes import explained
+
+    found = explained(chosen.config(), role, **facts)
+    chosen.out.show(found.text)
+    chosen.out.object({"ok": True, **found.facts})
+    return OK

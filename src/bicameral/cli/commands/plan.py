@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._asking import TerminalAsker
+from .._costs import say_budget, say_degraded
 from .._exits import NO_PLAN, OK
 from .._live import display
 from .._opening import MakeAgent, bring_weights, given_agent, opened
@@ -43,7 +44,7 @@ def command(
     if make is None:
         bring_weights(chosen.out, config, ["privileged"])
     form = form or ("json" if target is not None and target.suffix == ".json" else "python")
-    planned, text = asyncio.run(_plan(chosen.out, config, make, request, form, deterministic, fresh))
+    planned, text, agent = asyncio.run(_plan(chosen.out, config, make, request, form, deterministic, fresh))
     out = chosen.out
     show_intent(out, planned.intent)
     if target is not None:
@@ -52,14 +53,17 @@ def command(
     else:
         out.show(text)
     show_report(out, planned.report, planned.proof)
-    out.object({"ok": planned.report.ok, **planned_json(planned)})
+    say_degraded(out, planned.degraded)
+    say_budget(out, agent, planned.report)
+    worst = {"worst": agent.worst(planned.report).to_json()} if planned.report.ok else {}
+    out.object({"ok": planned.report.ok, **planned_json(planned), **worst})
     return OK if planned.report.ok else NO_PLAN
 
 
 async def _plan(
     out: Output, config: Config, make: MakeAgent | None, request: str, form: str, deterministic: bool, fresh: bool
-) -> tuple[Planned, str]:
-    """The plan, and how it is written in the wanted form."""
+) -> tuple[Planned, str, Agent]:
+    """The plan, how it is written in the wanted form, and the agent that would run it."""
     async with opened(config, make) as agent:
         with display(out) as shown:
             asker = TerminalAsker(out, shown.quiet) if out.interactive else None
@@ -67,7 +71,7 @@ async def _plan(
             planned = await agent.plan(
                 request, deterministic=deterministic, fresh=fresh, asker=asker, watch=shown.statement
             )
-        return planned, _written(planned, agent, form)
+        return planned, _written(planned, agent, form), agent
 
 
 def _written(planned: Planned, agent: Agent, form: str) -> str:

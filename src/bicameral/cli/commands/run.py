@@ -10,6 +10,7 @@ import click
 
 from .._approving import TerminalApprover
 from .._asking import TerminalAsker, confirmed
+from .._costs import say_budget, say_degraded
 from .._exits import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
 from .._live import Display, display
 from .._opening import MakeAgent, bring_weights, given_agent, opened
@@ -42,6 +43,8 @@ class Wishes:
     dry_run: bool = False
     yes: bool = False
     rounds: int | None = None
+    strategy: str | None = None
+    """None: as configured."""
 
 
 @click.command(short_help="Do what a request asks for: plan it, check it, run it.")
@@ -52,6 +55,11 @@ class Wishes:
     "--rounds",
     type=click.IntRange(1, 100),
     help="Work in rounds, at most so many: a plan may look at results and be followed by another.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(["compiled", "native_react", "plan_and_execute", "spar"]),
+    help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
 @planning
@@ -64,6 +72,7 @@ def command(
     fresh: bool,
     dry_run: bool,
     rounds: int | None,
+    strategy: str | None,
     yes: bool,
 ) -> int:
     """Do what REQUEST asks for: write a plan, check it, run it, and print the answer.
@@ -76,7 +85,9 @@ def command(
         raise click.UsageError("Give a request, or a plan file with --plan.")
     if rounds is not None and (plan_file is not None or dry_run):
         raise click.UsageError("--rounds goes with a request, and without --dry-run: later plans depend on results.")
-    config, wishes = chosen.config(), Wishes(deterministic, fresh, dry_run, yes, rounds)
+    if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
+        raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
+    config, wishes = chosen.config(), Wishes(deterministic, fresh, dry_run, yes, rounds, strategy)
     sitting = Sitting(chosen, config, wishes, given_agent())
     if plan_file is not None:
         return asyncio.run(until_terminated(sitting.run_file(plan_file)))
@@ -93,14 +104,28 @@ class Sitting:
     def prepare(self) -> None:
         """Fetch what planning needs, before anything else is shown."""
         if self._make is None:
-            bring_weights(self._out, self._config, ["privileged"])
+            bring_weights(
+                self._out, self._config, ["privileged"] if self._strategy is None else ["privileged", "quarantined"]
+            )
+
+    @property
+    def _strategy(self) -> str | None:
+        """The conversation that was asked for or is configured; None for a compiled plan."""
+        wishes = self._wishes
+        compiled = wishes.dry_run or wishes.rounds is not None
+        name = wishes.strategy or (None if compiled else self._config.agent.planning_strategy)
+        return None if name == "compiled" else name
 
     async def run_request(self, request: str) -> int:
         from bicameral.telemetry import span
 
         async with opened(self._config, self._make) as agent:
-            # One trace for the whole request.
-            with span("bicameral run"):
+            # One trace for the whole request, and one budget for planning and running.
+            with span("bicameral run"), agent.spending():
+                if self._strategy is not None:
+                    from .._working import Working
+
+                    return await Working(self._out, careful=not self._wishes.yes).work(agent, request, self._strategy)
                 if self._wishes.rounds is not None:
                     return await self._reason(agent, request, self._wishes.rounds)
                 with display(self._out) as shown:
@@ -131,6 +156,7 @@ class Sitting:
             checked = agent.check(file.plan, places=file.places)
             show_plan(self._out, print_plan(file.plan, agent.registry))
             show_report(self._out, checked.report, checked.proof, briefly=True)
+            say_budget(self._out, agent, checked.report)
             facts = {
                 "plan": file.plan.model_dump(mode="json"),
                 "report": checked.report.to_json(),
@@ -153,6 +179,8 @@ class Sitting:
         show_intent(self._out, planned.intent)
         show_plan(self._out, planned.source)
         show_report(self._out, planned.report, planned.proof, briefly=True)
+        say_degraded(self._out, planned.degraded)
+        say_budget(self._out, agent, planned.report)
         return planned
 
     async def carry_out(

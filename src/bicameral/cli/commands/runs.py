@@ -90,13 +90,18 @@ def show_run(chosen: Common, run: str, full: bool) -> int:
 @common
 def replay_run(chosen: Common, run: str) -> int:
     """Run RUN again with its recorded answers of models and tools; nothing is touched."""
-    from bicameral.config import open_journal, open_registry
+    from bicameral.config import open_journal, open_policy, open_registry
     from bicameral.runs import replay
+    from bicameral.strategies import is_conversation, replay_conversation
 
     config = chosen.config()
     registry, out = open_registry(config), chosen.out
     with open_journal(config) as journal:
-        replayed = asyncio.run(replay(journal, journal.find(run), registry))
+        run = journal.find(run)
+        if is_conversation(journal, run):
+            replayed = asyncio.run(replay_conversation(journal, run, registry, open_policy(config, registry)))
+        else:
+            replayed = asyncio.run(replay(journal, run, registry))
     if replayed.identical:
         out.say(f"run {replayed.run}: identical")
         out.show(answer_text(replayed.answer, out.width))

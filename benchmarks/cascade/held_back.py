@@ -1,0 +1,84 @@
+"""The requests of the training corpus that were held back from training, each with the plan that serves it.
+
+A plan counts as right if it is the corpus's own, but for the names of variables and the wording of sentences. That is
+stricter than the world's judges, and good enough to see whether a model doubts where it is wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+
+from bicameral.errors import BicameralError
+from bicameral.models import Provider
+from bicameral.plans import parse, print_plan
+from bicameral.sessions import counted
+from training.delta.blocks import Block
+from training.delta.build import HELD_BACK, all_blocks
+from training.delta.sample import sampled
+
+from .attempts import Attempt, choices_of, doubts_about, planned, spent
+
+
+def held_back() -> Iterator[tuple[str, Block, str]]:
+    """Id, block and phrasing, those of one toolbox one after the other, so that a prompt is read once."""
+    blocks = [block for block in all_blocks() if random.Random(f"held/{block.place}").random() < HELD_BACK]
+    for block in sorted(blocks, key=lambda block: (block.toolbox or "", block.place)):
+        for number, phrasing in enumerate(block.phrasings):
+            yield f"{block.place}/{number}", block, phrasing
+
+
+async def plan_held_back(block: Block, phrasing: str, model: Provider) -> Attempt:
+    """The plan that a model writes for a phrasing, held against the corpus's."""
+    with sampled(block, phrasing, 0) as made, counted() as ledger:
+        wanted = print_plan(parse(made.plan, made.registry).plan, made.registry)
+        try:
+            compiled = await planned(model, made.intent, made.registry)
+        except BicameralError as error:
+            return Attempt(False, str(error), error=error.code)
+        code = print_plan(compiled.plan.model_copy(update={"goal": ""}), made.registry)
+        doubts = doubts_about(compiled, made.intent, made.registry)
+        solved, choices = shape(code) == shape(wanted), choices_of(compiled)
+        why = "" if solved else f"the corpus has: {wanted}"
+        tokens, fresh = spent(ledger)
+        return Attempt(solved, why, code, compiled.repairs, tokens=tokens, fresh=fresh, doubts=doubts, choices=choices)
+
+
+def shape(code: str) -> str:
+    """A plan without what is a matter of taste: the names of its variables, and sentences."""
+    tree = ast.parse(code)
+    if tree.body and ast.get_docstring(tree) is not None:
+        del tree.body[0]
+    return ast.dump(_Tasteless().visit(tree))
+
+
+class _Tasteless(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        # What is assigned is named after it was used: `x = f(x)` is about two variables.
+        node.value = self.visit(node.value)
+        node.targets = [self.visit(target) for target in node.targets]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Store):
+            self._names[node.id] = f"v{len(self._names)}"
+        return ast.Name(self._names.get(node.id, node.id), node.ctx)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        self._names[node.arg] = f"v{len(self._names)}"
+        return ast.arg(self._names[node.arg])
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        node.generators = [self.visit(generator) for generator in node.generators]
+        node.elt = self.visit(node.elt)
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("…") if isinstance(node.value, str) and " " in node.value else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        return ast.Constant("…")

@@ -1,0 +1,99 @@
+"""`bicameral costs`: what the models took, by role, phase, step, model, run or day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from .._costs import money_text, say_degraded
+from .._exits import OK
+from .._options import Common, common
+from .._values import table
+
+if TYPE_CHECKING:
+    from bicameral.routing import By, Cost, Costs, Spending
+    from bicameral.runs import Journal
+
+_BY = ("role", "phase", "step", "model", "run", "day")
+
+
+@click.command(short_help="What the models took: calls, tokens and money.")
+@click.argument("run", required=False)
+@click.option("--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="Only what was asked since then.")
+@click.option("--by", type=click.Choice(_BY), default="role", show_default=True, help="What to tell apart.")
+@common
+def command(chosen: Common, run: str | None, since: datetime | None, by: str) -> int:
+    """What the models took in RUN (its id, the beginning of it, or `last`), or in all runs.
+
+    Planning counts for the run that it led to. A plan that never ran is in no run and not counted. The cost of a model
+    whose price nobody knows is not 0: it is left out of the sum, and said.
+    """
+    from bicameral.config import open_journal, open_prices
+    from bicameral.routing import Costs
+
+    config = chosen.config()
+    currency = open_prices(config).currency
+    with open_journal(config) as journal:
+        costs = Costs.of(_in_run(journal, run) if run is not None else _in_all(journal, since))
+    if run is not None and since is not None:
+        costs = Costs.of(each for each in costs.spendings if each.at >= since.timestamp())
+    _show(chosen, costs, cast("By", by), currency)
+    return OK
+
+
+def _in_all(journal: Journal, since: datetime | None) -> Iterator[Spending]:
+    from bicameral.routing import spendings_in
+
+    for event in journal.costs(since.timestamp() if since is not None else 0.0):
+        yield from spendings_in(*event)
+
+
+def _in_run(journal: Journal, run: str) -> Iterator[Spending]:
+    """Those of a run; of a request that was worked on in rounds, those of every round."""
+    from bicameral.routing import spendings_in
+
+    for event in journal.events(run):
+        yield from spendings_in(event.run, event.at, event.kind, event.step, event.body)
+        part: object = event.body.get("run") if event.kind == "reason-round" else None
+        if isinstance(part, str):
+            yield from _in_run(journal, part)
+
+
+def _show(chosen: Common, costs: Costs, by: By, currency: str) -> None:
+    out, sums = chosen.out, costs.by(by)
+    if not sums:
+        out.show("no model was asked")
+    else:
+        rows = [_row(by, key, cost, currency) for key, cost in sums.items()]
+        out.show(table([*rows, _row(by, "total", costs.total, currency)] if len(rows) > 1 else rows, out.width))
+    if costs.unpriced:
+        out.say(f"price not known, and not in the sum: {', '.join(costs.unpriced)}", style="yellow")
+    if costs.total.estimated:
+        out.say(f"tokens are estimated for {costs.total.estimated:,} of the calls", style="dim")
+    say_degraded(out, costs.degraded)
+    facts: dict[str, Any] = {
+        "ok": True,
+        "by": by,
+        "currency": currency,
+        "costs": {key: cost.to_json() for key, cost in sums.items()},
+        "total": costs.total.to_json(),
+        "unpriced": list(costs.unpriced),
+        "degraded": list(costs.degraded),
+    }
+    out.object(facts)
+
+
+def _row(by: str, key: str, cost: Cost, currency: str) -> dict[str, object]:
+    unknown = cost.unpriced == cost.calls
+    money = money_text(None if unknown else cost.money, currency)
+    return {
+        by: key,
+        "calls": cost.calls,
+        "read": cost.prompt,
+        "cached": cost.cached,
+        "written": cost.output,
+        "cost": money if unknown or not cost.unpriced else f"{money} and more",
+    }

@@ -1,0 +1,149 @@
+"""Aliases: names for models with parameters, each made only when it is first asked, and only for its own chamber."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from bicameral.errors import ModelError, nearest
+from bicameral.models import Chamber, ModelRequest, Provider
+
+from ._part import metered
+from ._sides import side_of
+
+Make: TypeAlias = Callable[[], Provider]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What an alias says about every call: `max_tokens` and `timeout` bound what is asked for, the rest replaces it."""
+
+    temperature: float | None = None
+    max_tokens: int | None = None
+    timeout: float | None = None
+    seed: int | None = None
+
+    def applied(self, request: ModelRequest) -> ModelRequest:
+        changes: dict[str, Any] = {}
+        if self.temperature is not None:
+            changes["temperature"] = self.temperature
+        if self.seed is not None:
+            changes["seed"] = self.seed
+        if self.max_tokens is not None and self.max_tokens < request.max_tokens:
+            changes["max_tokens"] = self.max_tokens
+        if self.timeout is not None and (request.timeout is None or self.timeout < request.timeout):
+            changes["timeout"] = self.timeout
+        return replace(request, **changes) if changes else request
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A name for a model in one chamber. `identity` says which model it is exactly, before anything is made.
+
+    `credentials` are fingerprints of the keys that it will use, never the keys.
+    """
+
+    name: str
+    identity: str
+    make: Make
+    grammars: bool = False
+    adapters: Mapping[str, str] = field(default_factory=dict[str, str])
+    parameters: Parameters | None = None
+    credentials: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, name: str, provider: Provider, parameters: Parameters | None = None) -> Alias:
+        """An alias for a provider that there is already."""
+        keys = side_of(provider).credentials
+        return cls(name, provider.name, lambda: provider, provider.grammars, provider.adapters, parameters, keys)
+
+
+class Aliases:
+    """The aliases of one chamber. `elsewhere` are names that only the other chamber has.
+
+    Example:
+        >>> aliases = Aliases("privileged", [Alias.of("main", provider)])
+        >>> aliases.provider("main").name
+    """
+
+    def __init__(self, chamber: Chamber, aliases: Iterable[Alias], *, elsewhere: Iterable[str] = ()) -> None:
+        self.chamber: Chamber = chamber
+        self._aliases = {alias.name: alias for alias in aliases}
+        self.elsewhere = frozenset(elsewhere) - self._aliases.keys()
+        self._made: dict[str, Provider] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._aliases
+
+    def __iter__(self) -> Iterator[Alias]:
+        return iter(self._aliases.values())
+
+    def __len__(self) -> int:
+        return len(self._aliases)
+
+    def __getitem__(self, name: str) -> Alias:
+        found = self._aliases.get(name)
+        if found is None:
+            raise self.unknown(name)
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._aliases)
+
+    @property
+    def credentials(self) -> frozenset[str]:
+        """The fingerprints of all keys that these models use."""
+        return frozenset(key for alias in self for key in alias.credentials)
+
+    def provider(self, name: str) -> Provider:
+        """The model behind an alias, made when it is first wanted; one of the other chamber is refused.
+
+        Its calls are counted by whoever keeps accounts.
+        """
+        made = self._made.get(name)
+        if made is None:
+            alias = self[name]
+            made = self._made[name] = metered(of_chamber(alias, alias.make(), self.chamber))
+        return made
+
+    async def aclose(self) -> None:
+        """Close what was made, each once."""
+        made, self._made = {id(each): each for each in self._made.values()}, {}
+        for provider in made.values():
+            await provider.aclose()
+
+    def unknown(self, name: str) -> ModelError:
+        """Why this chamber has no such alias."""
+        if name in self.elsewhere:
+            return ModelError(
+                "models.wrong-chamber",
+                f"the alias {name!r} is not for the {self.chamber} chamber",
+                expected=f"one of {', '.join(self.names)}",
+                fix="Give it a key of that chamber's own, or name another.",
+            )
+        return ModelError(
+            "routing.unknown-alias",
+            f"there is no model alias {name!r}",
+            expected=f"one of {', '.join(self.names)}",
+            nearest=nearest(name, self.names),
+        )
+
+
+def of_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provider:
+    """The provider, if it belongs here and uses the keys that the alias said it would."""
+    side = side_of(provider)
+    if side.chamber not in (None, chamber):
+        raise ModelError(
+            "models.wrong-chamber",
+            f"the alias {alias.name!r} of the {chamber} chamber leads to {provider.name!r}, which is not of it",
+            fix="Use one provider object for each chamber, and set its `chamber`.",
+        )
+    if side.credentials != alias.credentials:
+        raise ModelError(
+            "models.wrong-chamber",
+            f"the alias {alias.name!r} leads to a model with other keys than was said",
+            fix="Make aliases and their models from the same settings.",
+        )
+    return provider

@@ -1,0 +1,214 @@
+"""Budgets: how many calls, tokens, money and seconds a run, a role in it or a single model may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from bicameral.errors import ModelError
+from bicameral.models import ModelReply, ModelRequest, Provider
+
+from ._charges import Asked, Charge, accounted, accounts
+from ._part import Part
+from ._spent import Bound, BudgetSpent, Scope
+from ._streams import Start, closed
+
+T = TypeVar("T")
+
+BOUNDS: tuple[Bound, ...] = ("calls", "tokens", "money", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may be taken of each; None for as much as there is.
+
+    No call is begun once a bound is reached. Calls are exact; the tokens of the last call, which nobody knows before it
+    is made, may go beyond. Money is in the currency of the price table.
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for bound in BOUNDS:
+            limit: object = getattr(self, bound)
+            if limit is not None and (type(limit) not in (int, float) or not 0 <= float(limit) < 1e18):  # pyright: ignore[reportArgumentType]
+                raise ModelError("models.bad-setting", f"a budget of {limit!r} {bound} makes no sense")
+
+    @property
+    def bounded(self) -> bool:
+        return any(getattr(self, bound) is not None for bound in BOUNDS)
+
+
+UNBOUNDED = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """What a run may take, and what each role in it may.
+
+    The seconds of a run are those that pass; the seconds of a role are those that its calls took.
+    """
+
+    run: Budget = UNBOUNDED
+    roles: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
+
+    @property
+    def bounded(self) -> bool:
+        return self.run.bounded or any(budget.bounded for budget in self.roles.values())
+
+
+@dataclass(slots=True)
+class Tally:
+    """How much was taken so far. `reading` are tokens of calls under way, which are as good as spent."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+    reading: int = 0
+
+    def of(self, bound: Bound) -> float:
+        return self.tokens + self.reading if bound == "tokens" else getattr(self, bound)
+
+
+class Purse:
+    """An account with budgets: it refuses the call that would begin when one of them is spent.
+
+    Example:
+        >>> with spending(Budgets(run=Budget(money=0.50), roles={"echo": Budget(calls=3)})) as purse:
+        ...     await agent.run(request)
+        >>> purse.spent.money
+    """
+
+    def __init__(self, budgets: Budgets, scope: Scope = "run", whom: str = "") -> None:
+        self.budgets = budgets
+        self.spent = Tally()
+        self.roles: dict[str, Tally] = {}
+        self._scope: Scope = scope
+        self._whom = whom
+        self._started = time.monotonic()
+
+    def begin(self, call: Asked) -> None:
+        role = call.role or ""
+        for budget, tally, scope, whom in self._holding(role):
+            self._may(budget, tally, scope, whom, call)
+        for tally in (self.spent, self._tally(role)):
+            tally.calls += 1
+            tally.reading += call.reads
+
+    def end(self, call: Asked, charge: Charge) -> None:
+        if not call.real:
+            return
+        for tally in (self.spent, self._tally(call.role or "")):
+            tally.reading -= call.reads
+            tally.tokens += charge.tokens
+            tally.money += charge.money or 0.0
+            tally.seconds += charge.seconds
+
+    def left(self, bound: Bound, role: str | None = None) -> float | None:
+        """How much is left of something for a role; None where nothing bounds it."""
+        found = [
+            limit - self._taken(tally, bound, scope)
+            for budget, tally, scope, _ in self._holding(role or "")
+            if (limit := getattr(budget, bound)) is not None
+        ]
+        return max(0.0, min(found)) if found else None
+
+    def _may(self, budget: Budget, tally: Tally, scope: Scope, whom: str, call: Asked) -> None:
+        if budget.money is not None and not call.price_known:
+            raise ModelError(
+                "models.price-unknown",
+                f"nobody knows what {call.model!r} costs, and money is bounded",
+                fix="Give its price in a file of prices, or bound tokens instead.",
+            )
+        for bound in BOUNDS:
+            limit: float | None = getattr(budget, bound)
+            if limit is not None and (taken := self._taken(tally, bound, scope)) >= limit:
+                raise BudgetSpent(bound, taken, limit, scope, whom)
+
+    def _taken(self, tally: Tally, bound: Bound, scope: Scope) -> float:
+        if bound == "seconds" and scope == "run":
+            return time.monotonic() - self._started
+        return tally.of(bound)
+
+    def _holding(self, role: str) -> list[tuple[Budget, Tally, Scope, str]]:
+        found: list[tuple[Budget, Tally, Scope, str]] = [(self.budgets.run, self.spent, self._scope, self._whom)]
+        if role in self.budgets.roles:
+            found.append((self.budgets.roles[role], self._tally(role), "role", role))
+        return found
+
+    def _tally(self, role: str) -> Tally:
+        return self.roles.setdefault(role, Tally())
+
+
+@contextmanager
+def spending(budgets: Budgets) -> Generator[Purse]:
+    """Hold every model call made inside to these budgets, also those of tasks begun there.
+
+    Inside of a block with the very same budgets it goes on with their purse: a run and the planning before it are one.
+    """
+    for account in accounts():
+        if isinstance(account, Purse) and account.budgets is budgets:
+            yield account
+            return
+    purse = Purse(budgets)
+    with accounted(purse):
+        yield purse
+
+
+_LEFT: tuple[tuple[str, Bound], ...] = (
+    ("tokens_left", "tokens"),
+    ("money_left", "money"),
+    ("seconds_left", "seconds"),
+)
+
+
+def left_for(role: str) -> dict[str, Any]:
+    """What the budgets around leave to a role, as the circumstances of a call have it; nothing that is not bounded."""
+    found: dict[str, Any] = {}
+    names: tuple[tuple[str, Bound], ...] = (
+        ("tokens_left", "tokens"),
+        ("money_left", "money"),
+        ("seconds_left", "seconds"),
+    )
+    for account in accounts():
+        if isinstance(account, Purse):
+            for name, bound in names:
+                if (left := account.left(bound, role)) is not None:
+                    found[name] = min(left, found.get(name, left))
+    return found
+
+
+class Budgeted(Part):
+    """A model with a budget of its own, for as long as it is there. When it is spent, a fallback may go elsewhere.
+
+    Example:
+        >>> Fallback([Budgeted(powerful, Budget(money=5.0)), fast])
+    """
+
+    def __init__(self, provider: Provider, budget: Budget, *, name: str | None = None) -> None:
+        super().__init__([provider])
+        self.purse = Purse(Budgets(run=budget), "model", name or self.name)
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        with accounted(self.purse):
+            return await self._asked[0].generate(request)
+
+    async def _flow(self, request: ModelRequest, start: Start[T]) -> AsyncGenerator[T, None]:
+        pieces = start(self._asked[0], request)
+        try:
+            while True:
+                # Around each piece: between two of them the caller's own accounts hold.
+                with accounted(self.purse):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+        finally:
+            await closed(pieces)

@@ -1,0 +1,250 @@
+"""The router: a provider that chooses a model for every call, and says on each reply which one and why."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from functools import cached_property
+
+from bicameral.errors import BicameralError
+from bicameral.models import Chamber, Chunk, EndChunk, ModelReply, ModelRequest, Provider, Route, chunks_of
+
+from ._aliases import Alias, Aliases
+from ._compiled import Test, compiled
+from ._conditions import ALWAYS, And, Is, Not, Or, Tree
+from ._context import Situation, situation
+from ._logic import possible
+from ._part import models_of
+from ._replies import changed
+from ._selection import Rule, Selection, unknown_alias
+
+
+class Router:
+    """A drop-in `Provider` over several. What it chooses by, in this order:
+
+    1. the alias that the call names in `model`,
+    2. the first rule whose condition holds,
+    3. the phase map, 4. the role map, 5. the default.
+
+    A `model` that is no alias is a hint: rules can ask for it, and one that is the name of a phase or role counts as
+    that. Without a hint the role is the hint. Aliases that this chamber does not have are passed over, and a call that
+    names one is refused.
+
+    Example:
+        >>> router = Router(aliases, Selection("main", rules=(Rule.of("no_tools", "fast"),)))
+        >>> (await router.generate(request)).route
+        Route(alias='fast', by='rule', why="rule 0: no_tools", rule=0)
+    """
+
+    counts = True
+    """Its models' calls are counted each for itself."""
+
+    def __init__(self, aliases: Aliases, selection: Selection, *, role: str | None = None) -> None:
+        if selection.default not in aliases:
+            raise unknown_alias(selection.default, aliases.names)
+        self.aliases = aliases
+        self.selection = selection
+        self.role = role
+        self._rules = tuple(_live(aliases, selection.rules))
+        self._tests = tuple((test, route) for test, _, route, _ in self._rules)
+        self._by_call = {name: Route(name, "call", f"the call names {name!r}") for name in aliases.names}
+        self._by_phase = _routes(aliases, "phase", selection.phases)
+        self._by_role = _routes(aliases, "role", selection.roles)
+        if "delta" not in self._by_role and (planning := self._by_role.get("planning")) is not None:
+            self._by_role["delta"] = replace(planning, why="the role 'delta' writes plans, as 'planning' does")
+        self._default = Route(selection.default, "default", "nothing else applies")
+
+    @property
+    def chamber(self) -> Chamber:
+        return self.aliases.chamber
+
+    @property
+    def credentials(self) -> frozenset[str]:
+        """The fingerprints of all keys that its models use."""
+        return self.aliases.credentials
+
+    @property
+    def name(self) -> str:
+        """The one model that it can choose, or else a name that changes whenever what it chooses by does."""
+        return self._name
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of all models that it can choose, and of those that may stand in for them."""
+        return tuple(dict.fromkeys(name for alias in self.reachable for name in self._behind(alias)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash over everything that decides which model answers, and how it is asked."""
+        chosen = self.selection
+        facts = {
+            "aliases": [(each.name, each.identity, repr(each.parameters)) for each in self.reachable],
+            "rules": [(rule.condition, rule.model) for rule in chosen.rules],
+            "phases": dict(chosen.phases),
+            "roles": dict(chosen.roles),
+            "default": chosen.default,
+            "role": self.role,
+            "chamber": self.chamber,
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def grammars(self) -> bool:
+        """Whether every model that it can choose honours grammars."""
+        return self._grammars
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """The jobs that every model it can choose was trained for."""
+        return self._adapters
+
+    @cached_property
+    def _name(self) -> str:
+        reachable = self.reachable
+        if len(reachable) == 1 and reachable[0].parameters is None:
+            return reachable[0].identity
+        return f"router:{self.fingerprint}"
+
+    @cached_property
+    def _grammars(self) -> bool:
+        return all(alias.grammars for alias in self.reachable)
+
+    @cached_property
+    def _adapters(self) -> Mapping[str, str]:
+        reachable = self.reachable
+        jobs = [job for job in reachable[0].adapters if all(job in alias.adapters for alias in reachable)]
+        return {job: "+".join(dict.fromkeys(alias.adapters[job] for alias in reachable)) for job in sorted(jobs)}
+
+    @cached_property
+    def reachable(self) -> tuple[Alias, ...]:
+        """The aliases that a call without an alias of its own can lead to, in this role if it has one."""
+        names = [rule.model for _, rule, _, tree in self._rules if self._can_match(tree)]
+        names += [route.alias for route in self._by_phase.values()]
+        by_role = [self._by_role[self.role]] if self.role in self._by_role else []
+        names += [route.alias for route in (by_role if self.role else self._by_role.values())]
+        if not by_role:
+            names.append(self._default.alias)
+        return tuple(self.aliases[name] for name in dict.fromkeys(names))
+
+    def for_role(self, role: str) -> Router:
+        """The same router for calls of one role: its name, grammars and adapters are those of what it can choose."""
+        return Router(self.aliases, self.selection, role=role)
+
+    def choose(self, request: ModelRequest, here: Situation | None = None) -> Route:
+        """Which model a call gets, by what, and why. Nothing is asked."""
+        here = situation() if here is None else here
+        hint = request.model
+        if hint is not None:
+            route = self._by_call.get(hint)
+            if route is not None:
+                return route
+            if hint in self.aliases.elsewhere:
+                raise self.aliases.unknown(hint)
+        role = here.role or self.role
+        if self._rules:
+            asked = hint if hint is not None else role
+            for test, route in self._tests:
+                if test(request, here, asked):
+                    return route
+        return self._mapped(hint, here.phase, role)
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        """The reply of the model that was chosen, with the route on it."""
+        route = self.choose(request)
+        provider, request = self._prepared(route, request)
+        return _told(await provider.generate(request), route, provider.name)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[str]:
+        """The reply's text as it is written."""
+        provider, request = self._prepared(self.choose(request), request)
+        return provider.stream(request)
+
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """The reply as it is written; at its end is the reply with the route on it."""
+        route = self.choose(request)
+        provider, request = self._prepared(route, request)
+        async with aclosing(chunks_of(provider, request)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, EndChunk):
+                    chunk = EndChunk(_told(chunk.reply, route, provider.name))
+                yield chunk
+
+    async def aclose(self) -> None:
+        await self.aliases.aclose()
+
+    def _mapped(self, hint: str | None, phase: str | None, role: str | None) -> Route:
+        if hint is not None and (route := self._by_phase.get(hint) or self._by_role.get(hint)) is not None:
+            return route
+        if phase is not None and (route := self._by_phase.get(phase)) is not None:
+            return route
+        if role is not None and (route := self._by_role.get(role)) is not None:
+            return route
+        return self._default
+
+    def _prepared(self, route: Route, request: ModelRequest) -> tuple[Provider, ModelRequest]:
+        alias = self.aliases[route.alias]
+        provider = self.aliases.provider(route.alias)
+        if alias.parameters is not None:
+            request = alias.parameters.applied(request)
+        adapter = None if request.adapter is None or request.adapter not in alias.adapters else request.adapter
+        if request.model is not None or adapter != request.adapter:
+            request = replace(request, model=None, adapter=adapter)
+        return provider, request
+
+    def _behind(self, alias: Alias) -> tuple[str, ...]:
+        try:
+            return models_of(self.aliases.provider(alias.name))
+        except BicameralError:
+            # It cannot be made now, and would fail in the same way if it were asked.
+            return (alias.identity,)
+
+    def _can_match(self, tree: Tree) -> bool:
+        if self.role is None:
+            return True
+        return possible([tree, Is("role", self.role)]) is not False
+
+
+def _told(reply: ModelReply, route: Route, model: str) -> ModelReply:
+    """The reply with its route, and with what was tried before."""
+    inner = reply.route
+    if inner is not None and inner.attempts:
+        route = replace(route, attempts=inner.attempts)
+    return changed(reply, route=route, model=reply.model or model)
+
+
+def _live(aliases: Aliases, rules: Iterable[Rule]) -> list[tuple[Test, Rule, Route, Tree]]:
+    """The rules that can match in this chamber and lead to a model of it, each with its number among all rules."""
+    found: list[tuple[Test, Rule, Route, Tree]] = []
+    for number, rule in enumerate(rules):
+        tree = _inside(rule.tree, aliases.chamber)
+        if rule.model in aliases and possible([tree]) is not False:
+            route = Route(rule.model, "rule", f"rule {number}: {rule.condition}", number)
+            found.append((compiled(tree), rule, route, tree))
+    return found
+
+
+def _inside(tree: Tree, chamber: Chamber) -> Tree:
+    """A condition for calls of one chamber: there is nothing left to ask about it."""
+    match tree:
+        case Is(field="chamber", word=word):
+            return ALWAYS if word == chamber else Not(ALWAYS)
+        case Not(part=part):
+            return Not(_inside(part, chamber))
+        case And(parts=parts):
+            return And(tuple(_inside(part, chamber) for part in parts))
+        case Or(parts=parts):
+            return Or(tuple(_inside(part, chamber) for part in parts))
+        case _:
+            return tree
+
+
+def _routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:
+    return {name: Route(alias, by, f"the {by} {name!r} has it") for name, alias in map_.items() if alias in aliases}
+
+
+def for_role(provider: Provider, role: str) -> Provider:
+    """A provider for calls of one role: a router looks only at what that role can reach."""
+    return provider.for_role(role) if isinstance(provider, Router) else provider

@@ -1,0 +1,66 @@
+"""The phases of strategies, what each is for, and which model each asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from bicameral.errors import ConfigError, nearest
+from bicameral.sessions import Planning
+
+PhaseName = Literal["sense", "plan", "act", "reflect", "final_answer"]
+PHASES: tuple[PhaseName, ...] = get_args(PhaseName)
+
+StrategyName = Literal["native_react", "plan_and_execute", "spar", "compiled"]
+STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
+
+ROLES: Mapping[PhaseName, Planning] = {
+    "sense": "reasoning",
+    "plan": "planning",
+    "act": "acting",
+    "reflect": "reflecting",
+    "final_answer": "summarizing",
+}
+"""The role of a call in each phase. The loop of native ReAct thinks while it acts: its role is `reasoning`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """How a strategy goes about it.
+
+    `max_step_iterations` is how many rounds one step of a plan may take, `max_steps` how many steps a plan may have,
+    `reflect_every_step` whether SPAR looks back after each step or only at the end. `phase_models` names an alias for
+    each phase, as a call would name it; a profile's own phase map is the router's and need not be said here.
+    """
+
+    max_step_iterations: int = 3
+    max_steps: int = 8
+    reflect_every_step: bool = True
+    phase_models: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        for name in ("max_step_iterations", "max_steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError("strategy.bad-param", f"{name} is {getattr(self, name)!r}", expected="at least 1")
+        for phase in self.phase_models:
+            if phase not in PHASES:
+                raise ConfigError(
+                    "routing.unknown-phase",
+                    f"there is no phase {phase!r}",
+                    expected=f"one of {', '.join(PHASES)}",
+                    nearest=nearest(phase, PHASES),
+                )
+
+
+def strategy_named(name: str) -> StrategyName:
+    """The strategy with this name; an error that teaches, if there is none."""
+    for known in STRATEGIES:
+        if name == known:
+            return known
+    raise ConfigError(
+        "strategy.unknown",
+        f"there is no strategy {name!r}",
+        expected=f"one of {', '.join(STRATEGIES)}",
+        nearest=nearest(name, STRATEGIES),
+    )

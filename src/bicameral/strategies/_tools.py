@@ -1,0 +1,113 @@
+"""Tools as a model is told of them, and what it writes as a call read strictly."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any, cast
+
+from bicameral.models import ToolSchema
+from bicameral.tools import Registry, Tool
+from bicameral.types import (
+    DateTimeType,
+    DateType,
+    DictType,
+    DurationType,
+    ListType,
+    OptionalType,
+    RecordType,
+    TimeType,
+    TupleType,
+    Type,
+    json_schema,
+)
+
+MAX_RESULT = 20_000
+"""So many characters of a result are shown; that there were more is said."""
+
+
+def schemas(registry: Registry) -> tuple[ToolSchema, ...]:
+    """Every tool of a registry for a model to read."""
+    return tuple(ToolSchema(tool.name, _first_lines(tool), _parameters(tool)) for tool in registry)
+
+
+def listed(registry: Registry) -> str:
+    """The same for a model that is to plan with them and cannot call them yet."""
+    return "\n".join(f"- {tool.signature}: {_first_lines(tool)}" for tool in registry) or "(none)"
+
+
+def _first_lines(tool: Tool) -> str:
+    return " ".join(tool.doc.split())[:1000]
+
+
+def _parameters(tool: Tool) -> dict[str, Any]:
+    properties: dict[str, Any] = {}
+    for argument in tool.arguments:
+        described = {"description": argument.doc} if argument.doc else {}
+        properties[argument.name] = json_schema(argument.type) | described
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [argument.name for argument in tool.arguments if argument.required],
+        "additionalProperties": False,
+    }
+
+
+def arguments_of(tool: Tool, written: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call from JSON: dates and times are read, all else must already fit and is left as it is."""
+    types = {argument.name: argument.type for argument in tool.arguments}
+    return {name: _read(value, types[name]) if name in types else value for name, value in written.items()}
+
+
+def _read(value: Any, wanted: Type) -> Any:
+    match wanted, value:
+        case OptionalType(item=item), _:
+            return None if value is None else _read(value, item)
+        case DateTimeType() | DateType() | TimeType(), str():
+            return _moment(value, wanted)
+        case DurationType(), int() | float() if not isinstance(value, bool):
+            return _duration(value)
+        case ListType(item=item), list():
+            return [_read(each, item) for each in cast("list[Any]", value)]
+        case TupleType(items=items), list() if len(cast("list[Any]", value)) == len(items):
+            return [_read(each, item) for each, item in zip(cast("list[Any]", value), items, strict=True)]
+        case DictType(value=item), dict():
+            return {name: _read(each, item) for name, each in cast("dict[str, Any]", value).items()}
+        case RecordType(), dict():
+            entries = cast("dict[str, Any]", value)
+            fields = {name: wanted.get(name) for name in entries}
+            return {
+                name: each if (kind := fields[name]) is None else _read(each, kind) for name, each in entries.items()
+            }
+        case _:
+            return value
+
+
+def _moment(text: str, wanted: Type) -> Any:
+    kind = dt.datetime if isinstance(wanted, DateTimeType) else dt.date if isinstance(wanted, DateType) else dt.time
+    try:
+        return kind.fromisoformat(text)
+    except ValueError:
+        # It stays a text, and the tool refuses it with the type that it wants.
+        return text
+
+
+def _duration(seconds: float) -> Any:
+    try:
+        return dt.timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return seconds
+
+
+def result_text(value: Any) -> str:
+    """A result as a model reads it: a text as it is, anything else as JSON, cut to a length."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_written)
+    if len(text) <= MAX_RESULT:
+        return text
+    return f"{text[:MAX_RESULT]}\n… ({len(text) - MAX_RESULT:,} more characters are not shown)"
+
+
+def _written(value: object) -> Any:
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    return value.isoformat() if isinstance(value, dt.date | dt.time) else str(value)

@@ -1,0 +1,171 @@
+"""Conditions: what is written is what is tested, nothing is run as code, and a slip is pointed at."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from routing_world import TOOL, hints, holds, request, requests, situations, trees, written
+
+from bicameral.errors import ConfigError
+from bicameral.models import ModelRequest
+from bicameral.routing import Situation, Tree, parse_condition
+from bicameral.routing._compiled import compiled
+from bicameral.routing._conditions import ALWAYS, And, Compared, Is, Not, Or
+from bicameral.routing._logic import possible
+from bicameral.routing._parsing import KNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("has_tools", Is("tools", "yes")),
+        ("no_tools", Is("tools", "no")),
+        ("has_schema", Is("schema", "yes")),
+        ("always", ALWAYS),
+        ("message_count > 10", Compared("message_count", ">", 10)),
+        ("message_count>10", Compared("message_count", ">", 10)),
+        ("hint:planning", Is("hint", "planning")),
+        ("hint: planning", Is("hint", "planning")),
+        ("chamber == quarantined", Is("chamber", "quarantined")),
+        ("chamber != quarantined", Not(Is("chamber", "quarantined"))),
+        ("label: untrusted", Is("label", "untrusted")),
+        ("prompt_tokens >= 10_000", Compared("prompt_tokens", ">=", 10_000)),
+        ("budget_left < 0.5", Compared("money_left", "<", 0.5)),
+        ("budget_left < 0.5 money", Compared("money_left", "<", 0.5)),
+        ("budget_left < 2000 tokens", Compared("tokens_left", "<", 2000)),
+        ("time_left < 30 s", Compared("time_left", "<", 30)),
+        ("deadline", Compared("time_left", "<", math.inf)),
+        ("failures >= 2 and cost_cap < 1", And((Compared("failures", ">=", 2), Compared("cost_cap", "<", 1)))),
+        (
+            "has_tools or no_schema and not role:delta",
+            Or((Is("tools", "yes"), And((Is("schema", "no"), Not(Is("role", "delta")))))),
+        ),
+        ("not (has_tools or phase:act)", Not(Or((Is("tools", "yes"), Is("phase", "act"))))),
+    ],
+)
+def test_a_condition_means_what_it_says(text: str, meant: Tree) -> None:
+    assert parse_condition(text) == meant
+
+
+@given(trees)
+def test_what_is_written_reads_back_as_the_same(tree: Tree) -> None:
+    assert parse_condition(written(tree)) == tree
+
+
+@given(trees, requests, situations, hints)
+@settings(max_examples=400)
+def test_the_compiled_condition_holds_exactly_where_the_condition_does(
+    tree: Tree, call: ModelRequest, here: Situation, hint: str | None
+) -> None:
+    assert compiled(tree)(call, here, hint) == holds(tree, call, here, hint)
+
+
+@given(trees, trees, requests, situations, hints)
+@settings(max_examples=400)
+def test_what_happens_is_never_said_to_be_impossible(
+    tree: Tree, other: Tree, call: ModelRequest, here: Situation, hint: str | None
+) -> None:
+    if holds(tree, call, here, hint):
+        assert possible([tree]) is not False
+        if not holds(other, call, here, hint):
+            assert possible([tree], [other]) is not False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "has_tools and no_tools",
+        "message_count > 5 and message_count < 3",
+        "message_count > 2 and message_count < 3",
+        "failures < 0",
+        "hint:a and hint:b",
+        "hint:a and not hint:a",
+        "chamber == privileged and chamber == quarantined",
+        "label: trusted and label: untrusted",
+        "deadline and not time_left < 1_000_000_000 and time_left < 5",
+        "not (has_tools or no_tools)",
+        "message_count == 3 and message_count != 3",
+        "has_schema and (no_schema or has_tools and no_tools)",
+        "not always",
+    ],
+)
+def test_a_contradiction_is_seen(text: str) -> None:
+    assert possible([parse_condition(text)]) is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "money_left > 2 and money_left < 3",
+        "message_count > 2 and message_count < 4",
+        "time_left > 5 and not deadline",
+        "not deadline",
+        "budget_left < 0",
+        "hint:planning and role:delta",
+        "not hint:a and not hint:b",
+    ],
+)
+def test_what_can_be_is_left_alone(text: str) -> None:
+    assert possible([parse_condition(text)]) is True
+
+
+def test_too_many_cases_are_nobodys_mistake() -> None:
+    text = " and ".join(f"(hint:a{n} or phase:p{n} or role:r{n} or failures > {n})" for n in range(20))
+    assert possible([parse_condition(text)]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "column", "near"),
+    [
+        ("has_tool", "routing.unknown-condition", 1, "has_tools"),
+        ("has_tools and mesage_count > 3", "routing.unknown-condition", 15, "message_count"),
+        ("has_tools an no_tools", "routing.bad-condition", 11, "and"),
+        ("message_count 3", "routing.bad-condition", 15, None),
+        ("message_count > many", "routing.bad-condition", 17, None),
+        ("message_count >", "routing.bad-condition", 16, None),
+        ("label: untrustd", "routing.bad-condition", 8, "untrusted"),
+        ("chamber == other", "routing.bad-condition", 12, None),
+        ("(has_tools", "routing.bad-condition", 11, None),
+        ("has_tools)", "routing.bad-condition", 10, None),
+        ("", "routing.bad-condition", 1, None),
+        ("hint:", "routing.bad-condition", 6, None),
+        ("__import__('os').system('x')", "routing.bad-condition", 12, None),
+        ("message_count > 1; x", "routing.bad-condition", 18, None),
+        ("message_count > 1e9", "routing.bad-condition", 17, None),
+        ("has_tools; drop", "routing.bad-condition", 10, None),
+    ],
+)
+def test_a_slip_is_told_with_its_column(text: str, code: str, column: int, near: str | None) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_condition(text)
+    assert caught.value.code == code
+    assert caught.value.place is not None
+    assert caught.value.place.column == column
+    assert caught.value.nearest == near
+
+
+@given(
+    st.text(max_size=60)
+    | st.lists(st.sampled_from([*KNOWN, "and", "or", "not", "(", ")", ":", "<", "==", "3", "x"])).map(" ".join)
+)
+@example("(" * 500)
+@example("not " * 500 + "has_tools")
+@example("x" * 5_000)
+@settings(max_examples=500)
+def test_any_text_is_a_condition_or_a_clear_error(text: str) -> None:
+    tree: Tree | None = None
+    wrong: ConfigError | None = None
+    try:
+        tree = parse_condition(text)
+    except ConfigError as error:
+        wrong = error
+    if tree is not None:
+        assert compiled(tree)(request(tools=(TOOL,)), Situation(), None) in (True, False)
+    else:
+        assert wrong is not None
+        assert wrong.code in ("routing.bad-condition", "routing.unknown-condition")
+        assert wrong.place is not None
+        assert wrong.place.column is not None
