@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from bicameral.models._failures import ModelFailure
-from bicameral.models._grammar import LLGUIDANCE
 from bicameral.models._protocol import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
 
 CALL, CALLED = "<tool_call>", "</tool_call>"
@@ -39,6 +38,8 @@ def constrained(request: ModelRequest) -> ModelRequest:
 
 
 def _grammar(tools: tuple[ToolSchema, ...], schema: dict[str, Any] | None) -> str:
+    from bicameral.models._grammar import LLGUIDANCE  # it brings ctypes, which the engine alone needs
+
     calls = " | ".join(f"call_{number}" for number in range(len(tools)))
     # An answer begins with a word: a model that is about to write a call in brackets of its own has to write it right.
     answer = r"/[\p{L}\p{N}\"'](.|\n)*/" if schema is None else f"%json {json.dumps(schema | _ON_ONE_LINE)}"
