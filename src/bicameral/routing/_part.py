@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeVar, cast
@@ -34,7 +35,7 @@ from ._streams import Start, amended, as_text, closed
 T = TypeVar("T")
 
 
-class Part:
+class Part(ABC):
     """A provider around others. They are of one chamber, which is checked when it is made and before each call."""
 
     counts = True
@@ -85,8 +86,8 @@ class Part:
             if all(job in other for other in others)
         }
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        raise NotImplementedError
+    @abstractmethod
+    async def generate(self, request: ModelRequest) -> ModelReply: ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         """The reply's text as it is written."""
@@ -96,9 +97,10 @@ class Part:
         """The reply as it is written, with its calls, its cost and its end."""
         return self._flow(request, chunks_of)
 
+    @abstractmethod
     def _flow(self, request: ModelRequest, start: Start[T]) -> AsyncGenerator[T, None]:
         """The reply piece by piece, read from a model with `start`."""
-        raise NotImplementedError
+        ...
 
     async def aclose(self) -> None:
         each_once = {id(each): each for each in self._asked}
