@@ -15,7 +15,7 @@ from ._coverage import left_out
 if TYPE_CHECKING:
     from ._delta import Compiled
 
-SURE = 0.5
+SURE = 0.65
 """How likely its weakest choice must have been to the model that wrote a plan."""
 
 Kind = Literal["repaired", "mismatch", "left-out", "unsure"]
