@@ -49,7 +49,7 @@ schemas: $(READY) ## write the published JSON Schemas again
 
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --extra standard --extra telemetry pyproject.toml -o requirements.lock --quiet
+		--group dev --extra standard --extra telemetry --extra server pyproject.toml -o requirements.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from bicameral.models import LocalProvider
+from bicameral.secrets import knowing_none
 from canaries import Watch, watching
+from postgres import new_database, running_server
 
 # A test run that was started in the background inherits that Ctrl-C is ignored, and so would every program it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,6 +23,27 @@ def privileged_prompts() -> Iterator[Watch]:
     with watching() as watch:
         yield watch
     watch.verify()
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_others() -> Iterator[None]:
+    """The keys of one test are ordinary words in the next."""
+    with knowing_none():
+        yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL that is started by the first test that asks for it."""
+    with running_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """The address of an empty database of this test's own."""
+    with new_database(postgres_server) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

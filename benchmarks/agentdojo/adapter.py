@@ -110,6 +110,7 @@ def _tool(suite: str, function: ToolFunction) -> Tool:
         declared=True,
         outbound=declared.effect in ("send", "irreversible") if declared.outbound is None else declared.outbound,
         receivers=tuple(directing) if declared.receivers is None else declared.receivers,
+        attaches=declared.attaches,
     )
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Decide, Mode
-from bicameral.labels import TRUSTED_USER, Label, Source
-from bicameral.tools import Purpose, Registry, Tool
+from bicameral.labels import NOTHING, TRUSTED_USER, Label, Source
+from bicameral.tools import ATTACHED, Purpose, Registry, Tool, argument_of
 from bicameral.types import NullType
 
 Leg = Literal["private", "untrusted", "outbound"]
@@ -155,11 +155,15 @@ def _names(tools: Iterable[Tool]) -> tuple[str, ...]:
 def _trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Trial]:
     """The calls that must not pass. All but what each is about is as harmless as it can be."""
     directs, carries = _for(tool, "directs"), _for(tool, "carries")
-    # To ask somebody a question is to tell him the question, and what a sending tool selects by itself it sends unseen.
-    leaves = (*carries, *_for(tool, "selects"))
+    # To ask somebody a question is to tell him the question, and what a sending tool selects by itself it sends unseen,
+    # unless it is declared to go along.
+    along = set(map(argument_of, tool.attaches)) if tool.changes else set[str]()
+    leaves = (*carries, *(name for name in _for(tool, "selects") if name not in along))
+    private = tuple(name for name, origin in tool.attaches.items() if origin.readers != "public")
     trials: list[tuple[str, tuple[str, ...], Label, Label]] = [
         ("a stranger says where it goes", directs, _STRANGER, TRUSTED_USER),
         ("something private goes to others", leaves, _PRIVATE, _SERVICE),
+        ("something private goes along by its name", tuple(map(_along, private)), _PRIVATE, _SERVICE),
         ("a stranger's text with a link goes out in your name", carries, _STRANGER, TRUSTED_USER),
     ]
     for what, names, label, others in trials:
@@ -167,9 +171,11 @@ def _trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Trial]:
         stopped = {name: _stopped(_call(tool, name, label, others, TRUSTED_USER, mode), decide) for name in names}
         loose = tuple(name for name, rules in stopped.items() if rules is None)
         if loose:
-            yield Trial(what, loose, None)
+            yield Trial(what, _shown(loose), None)
         elif names:
-            yield Trial(what, names, tuple(dict.fromkeys(rule for rules in stopped.values() for rule in rules or ())))
+            yield Trial(
+                what, _shown(names), tuple(dict.fromkeys(rule for rules in stopped.values() for rule in rules or ()))
+            )
     if mode == "strict":
         call = _call(tool, "", TRUSTED_USER, TRUSTED_USER, _STRANGER, mode)
         yield Trial("a stranger decides whether it is made", (), _stopped(call, decide))
@@ -179,6 +185,14 @@ def _for(tool: Tool, purpose: Purpose) -> tuple[str, ...]:
     return tuple(argument.name for argument in tool.arguments if argument.purpose == purpose)
 
 
+def _along(argument: str) -> str:
+    return argument + ATTACHED
+
+
+def _shown(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.removesuffix(ATTACHED) for name in names)
+
+
 def _call(tool: Tool, name: str, label: Label, others: Label, control: Label, mode: Mode) -> CallFacts:
     return CallFacts(
         tool=tool.name,
@@ -186,14 +200,20 @@ def _call(tool: Tool, name: str, label: Label, others: Label, control: Label, mo
         effect=tool.effect,
         outbound=tool.outbound,
         declared=tool.declared,
-        arguments=tuple(
-            ArgumentFacts(
-                argument.name,
-                argument.purpose,
-                label if argument.name == name else others,
-                principals=_SOMEBODY if argument.name in tool.receivers else frozenset(),
-            )
-            for argument in tool.arguments
+        arguments=(
+            *(
+                ArgumentFacts(
+                    argument.name,
+                    argument.purpose,
+                    label if argument.name == name else others,
+                    principals=_SOMEBODY if argument.name in tool.receivers else frozenset(),
+                )
+                for argument in tool.arguments
+            ),
+            *(
+                ArgumentFacts(_along(each), "attaches", label if _along(each) == name else NOTHING)
+                for each in tool.attaches
+            ),
         ),
         pc=control,
         mode=mode,

@@ -16,7 +16,8 @@ Mode = Literal["strict", "normal"]
 """Whether control flow counts. `normal` is the weaker one: what is decided by untrusted data is not held against it."""
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
-Purpose = Literal["selects", "directs", "carries"]
+Purpose = Literal["selects", "directs", "carries", "attaches"]
+"""What is known of an argument's value, or (`attaches`) of a thing that goes along with a call because it is named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@
     ├── IntentError      the request cannot be turned into an intent
     ├── PlanError        a plan does not parse, does not check, or could not be written
     ├── RunError         a run failed or was stopped
-    └── JournalError     the record of a run cannot be read or written
+    ├── JournalError     the record of a run cannot be read or written
+    ├── DurableError     a submitted run, a worker or a question is not as it must be
+    └── ServerError      what was asked of the server cannot be answered, or it cannot be started
 
 A code reads `room.what-is-wrong` (for example `plan.unknown-tool`) and never changes its meaning.
 """
@@ -20,6 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
+
+from bicameral.secrets import masked, masked_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Place:
 
 
 class BicameralError(Exception):
-    """Something a person can act on: a code, a message, a place, and what to do next.
+    """Something a person can act on: a code, a message, a place, and what to do next; known secrets are masked in it.
 
     Example:
         >>> raise PlanError("plan.unknown-tool", "there is no tool 'grp'", nearest="grep")
@@ -74,16 +78,17 @@ class BicameralError(Exception):
         nearest: str | None = None,
         fix: str | None = None,
     ) -> None:
+        message = masked(message)
         super().__init__(message)
         self.code = code
         self.message = message
         self.place = place
-        self.expected = expected
-        self.nearest = nearest
-        self.fix = fix
+        self.expected = masked(expected) if expected else expected
+        self.nearest = masked(nearest) if nearest else nearest
+        self.fix = masked(fix) if fix else fix
 
     def __str__(self) -> str:
-        where = f"{self.place}: " if self.place and str(self.place) else ""
+        where = masked(f"{self.place}: ") if self.place and str(self.place) else ""
         text = f"{where}{self.message}"
         if self.expected:
             text += f"; expected {self.expected}"
@@ -99,7 +104,7 @@ class BicameralError(Exception):
         pairs = (
             ("code", self.code),
             ("message", self.message),
-            ("place", self.place.to_json() if self.place else None),
+            ("place", masked_value(self.place.to_json()) if self.place else None),
             ("expected", self.expected),
             ("nearest", self.nearest),
             ("fix", self.fix),
@@ -143,6 +148,14 @@ class JournalError(BicameralError):
     """The record of a run cannot be read or written."""
 
 
+class DurableError(BicameralError):
+    """A submitted run, a worker or a question that waits is not as it must be."""
+
+
+class ServerError(BicameralError):
+    """What was asked of the server cannot be answered, or it cannot be started."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
     found = get_close_matches(name, list(known), n=1, cutoff=0.6)
@@ -155,7 +168,8 @@ MAX_WORDS = 2_000
 def words_of(error: BaseException) -> str:
     """An error of somebody else's code in a line: its class and what it says, if it can say it, cut to a length."""
     try:
-        said = str.__str__(str(error))
+        # Before it is cut: half a secret is not known any more.
+        said = masked(str.__str__(str(error)))
     except Exception:
         said = ""
     name = type(error).__name__[:100]

@@ -134,19 +134,34 @@ def test_a_default_that_was_lifted_is_found(rule: str, passes: str) -> None:
 
 
 def test_one_argument_that_is_not_held_is_enough() -> None:
-    @tool(effect="send", origins=Origin("system"), purpose={"id": "selects", "to": "directs"})
     def forward(id: str, to: str) -> None: ...
+
+    sends = tool(effect="send", origins=Origin("system"), purpose={"id": "selects", "to": "directs"}, attaches=())
 
     @tool(effect="read", outbound=True, origins=Origin("third_party"), purpose={"query": "selects"})
     def search(query: str) -> str:
         return ""
 
-    # What it selects goes out without having been seen by any rule: the id must direct it.
-    assert not found(inbox, forward).ok
+    # What it selects goes out without having been seen by any rule: the id must be said to attach it.
+    assert not found(inbox, sends(forward)).ok
     # To ask is to tell: a question that only selects leaves all the same.
     asked = {trial.what: trial for trial in found(inbox, search).ways_out[0].trials}
     assert asked["something private goes to others"].stopped_by == ("leaves-its-readers",)
     assert not found(inbox, search, policy=None).ok
+
+
+@pytest.mark.parametrize("said", [{}, {"attaches": ("id",)}, {"attaches": {"id": Origin("user")}}])
+def test_what_goes_along_by_its_name_is_held_and_a_policy_that_lifts_it_is_found(said: dict[str, Any]) -> None:
+    @tool(effect="send", origins=Origin("system"), purpose={"id": "selects", "to": "directs"}, **said)
+    def forward(id: str, to: str) -> None: ...
+
+    result = found(inbox, forward)
+    assert result.ok
+    trials = {trial.what: trial for trial in result.ways_out[0].trials}
+    assert trials["something private goes along by its name"].arguments == ("id",)
+    assert trials["something private goes along by its name"].stopped_by == ("leaves-its-readers",)
+    lifting = '@overrides("leaves-its-readers") permit (principal, action, resource in Tool::"forward");'
+    assert not found(inbox, forward, policy=lifting).ok
 
 
 def test_a_tool_that_reaches_only_named_hosts_is_held_without_a_policy() -> None:

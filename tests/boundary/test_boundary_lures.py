@@ -71,8 +71,8 @@ def test_it_takes_no_longer_than_the_text(piece: str) -> None:
     times: list[float] = []
     for size in (20_000, 160_000):
         text = piece * (size // len(piece))
-        started = time.perf_counter()
+        started = time.process_time()
         lures_in(text)
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     # Eight times the text: sixty-four times the time if it were quadratic.
     assert times[1] < 30 * max(times[0], 0.002)

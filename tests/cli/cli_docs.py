@@ -82,6 +82,9 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str,
         assert command is not None
         inner = click.Context(command, parent=context, info_name=name)
         if isinstance(command, click.Group):
+            # A group that does something by itself is a command too.
+            if command.invoke_without_command:
+                yield inner.command_path, command
             yield from _commands(command, inner)
         else:
             yield inner.command_path, command

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cli_office import TOOLS, Office
 from cli_terminal import Terminal
 from cli_world import MAIL, World
 
@@ -30,3 +31,12 @@ def terminals() -> Iterator[list[Terminal]]:
     yield opened
     for terminal in opened:
         terminal.close()
+
+
+@pytest.fixture
+def office(world: World) -> Office:
+    """The world with tools that leave traces, and a database of submitted runs of its own."""
+    world.write("own.py", TOOLS)
+    world.write("mail.txt", "invoice 7 is open\nsee www.example.org\n")
+    world.write("bicameral.toml", '[toolboxes]\nfiles = ["own.py"]\n\n[durable]\nlease = 1.0\n')
+    return Office(world)

@@ -193,6 +193,47 @@ def test_a_yes_that_was_typed_before_the_question_does_not_count(office: World, 
     assert posted(office) == []
 
 
+ASKING = '@id("look") @ask("Post it?") forbid (principal, action, resource in Tool::"post");\n'
+KNOWN = 'write_text("log.txt", "begun")\npost("kim@example.com", "Hello")\nanswer("greeted")\n'
+
+
+@pytest.fixture
+def asking(office: World) -> World:
+    """The office, with a policy that asks before every post."""
+    office.write("team.cedar", ASKING)
+    office.write("bicameral.toml", '[toolboxes]\nfiles = ["own.py"]\n[policy]\nfiles = ["team.cedar"]\n')
+    office.write("p.py", KNOWN)
+    return office
+
+
+@pytest.mark.parametrize("reply", ["y", "n"])
+def test_what_is_known_before_the_run_is_asked_before_anything_is_done(
+    asking: World, terminals: list[Terminal], reply: str
+) -> None:
+    terminal = opened(terminals, "run", "--plan", "p.py", TERM="dumb")
+    terminal.wait_for("Allow this call? [y/N")
+    assert "This run may ask you about:" in terminal.shown
+    assert "step 1  post: " in terminal.shown
+    assert "One call needs your yes, and nothing has been done yet:" in terminal.shown
+    assert not (asking.folder / "log.txt").exists()
+    terminal.type(f"{reply}\n")
+    assert terminal.end() == (0 if reply == "y" else 1), terminal.shown
+    assert terminal.shown.count("[y/N") == 1
+    assert posted(asking) == (["kim@example.com: Hello"] if reply == "y" else [])
+    assert (asking.folder / "log.txt").exists() is (reply == "y")
+
+
+def test_where_nobody_can_be_asked_nothing_is_begun_and_it_is_said_beforehand(asking: World) -> None:
+    for more in ((), ("--yes",)):
+        result = asking.call("run", "--plan", "p.py", *more)
+        assert result.exit_code == 4, result.output
+        assert "This run may stop, since nobody can be asked, at:" in result.stderr
+        assert "step 1  post: " in result.stderr
+    assert not (asking.folder / "log.txt").exists()
+    told = asking.json("run", "--plan", "p.py", code=4)
+    assert [(call["tool"], call["ahead"]) for call in told["question"]] == [("post", True)]
+
+
 def test_in_a_chat_without_a_terminal_the_answer_is_no(office: World) -> None:
     request = "Forward mail.txt to kim@example.com"
     result = office.call("chat", "--deterministic", script=[FORWARD] * 3, stdin=f"{request}\n")

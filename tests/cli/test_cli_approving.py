@@ -110,6 +110,20 @@ def test_forwarding_a_long_mail_is_one_screen_and_all_of_it_can_be_seen() -> Non
     assert any("line 299" in line for line in shown(pending(mail), whole=True))
 
 
+def test_what_is_not_due_yet_is_marked_and_said_to_be_asked_about_anew_if_it_changes() -> None:
+    lines = shown(pending("now"), pending("then", ahead=True))
+    assert "  1. send_mail  (sends)" in lines
+    assert "  2. send_mail  (sends, later)" in lines
+    assert "asked about anew if it is not the same" in " ".join(line.strip() for line in lines)
+    assert not any("later" in line for line in shown(pending("now")))
+
+
+def test_a_question_before_the_run_says_that_nothing_has_been_done() -> None:
+    lines = shown(pending(ahead=True), pending("other", ahead=True), before=True)
+    assert lines[1] == "2 calls need your yes, and nothing has been done yet:"
+    assert not any("later" in line for line in lines)
+
+
 def test_a_loop_of_sends_is_one_question_with_one_reason() -> None:
     calls = [pending(f"Hello\n{number}\nx", to=(f"{number}@example.com",)) for number in range(5)]
     lines = shown(*calls)

@@ -24,13 +24,19 @@ def called(*words: str, stdin: str = "", **options: str) -> subprocess.Completed
     )
 
 
+def children_seconds() -> float:
+    """What the programs that this one started have taken of the processor: a busy machine does not change that."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
 def test_help_comes_at_once_and_imports_nothing_heavy(world: World) -> None:
     called("--help")
     times: list[float] = []
     for _ in range(3):
-        started = time.perf_counter()
+        before = children_seconds()
         assert "explain" in called("--help").stdout
-        times.append(time.perf_counter() - started)
+        times.append(children_seconds() - before)
     assert min(times) < 0.5
     loaded = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "bicameral.cli", "--help"],
@@ -104,18 +110,18 @@ def test_the_shell_is_told_commands_tools_and_models(world: World) -> None:
 def test_ctrl_c_leaves_a_truthful_record(world: World) -> None:
     world.write(
         "slow.py",
-        "import asyncio\nfrom bicameral import tool\n\n@tool(effect='read')\n"
-        "async def wait_long(seconds: int) -> int:\n    await asyncio.sleep(seconds)\n    return seconds\n",
+        "import asyncio\nfrom pathlib import Path\nfrom bicameral import tool\n\n@tool(effect='read')\n"
+        "async def wait_long(seconds: int) -> int:\n    Path('waiting').touch()\n"
+        "    await asyncio.sleep(seconds)\n    return seconds\n",
     )
     world.write("bicameral.toml", '[toolboxes]\nuse = ["files"]\nfiles = ["slow.py"]\n')
     world.write("p.py", 'write_text("a.txt", "x")\nn = wait_long(50)\nanswer(n)\n')
     with subprocess.Popen(
         [PROGRAM, "run", "--plan", "p.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
-        deadline = time.monotonic() + 30
-        while not (world.folder / "a.txt").exists() and time.monotonic() < deadline:
+        deadline = time.monotonic() + 45
+        while not (world.folder / "waiting").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.3)
         running.send_signal(signal.SIGINT)
         out, told = running.communicate(timeout=30)
     assert running.returncode == 130, told

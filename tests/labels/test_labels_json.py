@@ -26,7 +26,7 @@ from bicameral.labels import (
     shade_from_json,
     shade_to_json,
 )
-from bicameral.labels._shade import MAX_LEVELS, MAX_PARTS
+from bicameral.labels._interned import MAX_LEVELS, MAX_PARTS
 
 STRANGER = Label({Source("third_party", "read_mail", "[].body", "1")}, {"ada"})
 MAIL = ListShade(TRUSTED_USER, RecordShade(TRUSTED_USER, {"body": STRANGER, "id": TRUSTED_USER}, STRANGER))
@@ -206,10 +206,10 @@ WRAPPINGS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", WRAPPINGS)
 @pytest.mark.parametrize("depth", [MAX_LEVELS + 1, 900, 100_000])
 def test_deep_nesting_is_refused_at_once(name: str, depth: int) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(LabelError):
         shade_from_json(_nested(depth, WRAPPINGS[name]))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_deepest_shade_there_is_comes_back() -> None:

@@ -35,9 +35,9 @@ from bicameral.labels import (
     join_shades,
     tainted,
 )
+from bicameral.labels._interned import MAX_LEVELS, MAX_PARTS
 from bicameral.labels._label import _labels  # pyright: ignore[reportPrivateUsage]
 from bicameral.labels._order import labels_in
-from bicameral.labels._shade import MAX_LEVELS, MAX_PARTS
 
 STRANGER = Label({Source("third_party", "read_mail", "[].body", "1")}, {"ada"})
 
@@ -302,7 +302,7 @@ def test_a_shade_is_never_deeper_than_its_bound_and_forgets_nothing() -> None:
 
 
 def test_a_shade_that_doubles_at_every_level_stays_small() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     shade: Shade = STRANGER
     for number in range(200):
         inner = {str(key): tainted(shade, Label({Source("system", "clock", str(key))})) for key in range(8)}
@@ -310,7 +310,7 @@ def test_a_shade_that_doubles_at_every_level_stays_small() -> None:
         shade = ListShade(shade.own, places=(shade, shade)) if number % 3 == 0 else shade
         assert shade.parts <= MAX_PARTS
     assert STRANGER.sources < shade.flat.sources
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize("count", [MAX_PARTS - 1, MAX_PARTS, 50_000])

@@ -185,7 +185,7 @@ async def test_a_cancelled_request_stops_the_engine_even_while_it_reads_the_prom
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
     await small_model.generate(ask("Hi.", max_tokens=1))
     assert time.monotonic() - began < 30
 

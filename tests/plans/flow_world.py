@@ -83,6 +83,16 @@ def send(to: str, body: str) -> None:
     """Send a mail."""
 
 
+@tool(
+    effect="send",
+    purpose={"files": "directs", "to": "directs", "note": "carries"},
+    receivers=("to",),
+    attaches={"files": Origin("third_party"), "note": Origin("system", "public")},
+)
+def share(files: list[str], to: str, note: str = "") -> None:
+    """Send things that are kept somewhere, by their names."""
+
+
 @tool(effect="irreversible", purpose={"to": "directs", "amount": "directs"})
 def pay(to: str, amount: int) -> None:
     """Pay somebody."""
@@ -94,7 +104,7 @@ def newest(mails: list[Mail], count: int) -> list[Mail]:
     raise AssertionError("nothing is really called")
 
 
-REGISTRY = Registry([inbox, fetch, balance, send, pay, newest])
+REGISTRY = Registry([inbox, fetch, balance, send, share, pay, newest])
 
 SENDERS = st.sampled_from(["ada", "bob", "k", "eve"])
 
@@ -286,6 +296,7 @@ _ANSWERS: dict[str, Callable[[World, dict[str, Any], int], Any]] = {
     "fetch": lambda world, values, asked: world.text(asked),
     "balance": lambda world, values, asked: world.balance(asked),
     "send": lambda world, values, asked: None,
+    "share": lambda world, values, asked: None,
     "pay": lambda world, values, asked: None,
     "newest": lambda world, values, asked: values["mails"][: max(values["count"], 0)],
 }

@@ -441,9 +441,9 @@ def test_a_plan_of_fifty_steps_is_parsed_and_checked_in_milliseconds() -> None:
     source = "\n".join([*lines, "answer(xs)"])
 
     def timed() -> float:
-        began = time.perf_counter()
+        began = time.process_time()
         assert report(source).ok
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     assert min(timed() for _ in range(10)) < 0.03
 

@@ -245,9 +245,9 @@ def test_bounded_types_cannot_hold_free_text() -> None:
 
 
 def _timed(plan: Plan, seconds: float) -> Proof:
-    started = time.perf_counter()
+    started = time.process_time()
     proof = prove(plan, REGISTRY, careful)
-    assert time.perf_counter() - started < seconds
+    assert time.process_time() - started < seconds
     return proof
 
 

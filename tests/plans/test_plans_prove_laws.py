@@ -78,7 +78,7 @@ def test_the_proof_covers_every_run(plan: Plan, world: World, mode: Mode, quick:
 def policies(draw: st.DrawFn) -> Any:
     """A policy that denies or asks where a stranger had a hand in something, or someone may not see it."""
     tools = draw(st.sets(st.sampled_from(REGISTRY.names)))
-    part = draw(st.sampled_from(["directs", "carries", "selects", "pc"]))
+    part = draw(st.sampled_from(["directs", "carries", "selects", "attaches", "pc"]))
     wanted = draw(st.sampled_from(["trusted", "public", "user", "not extracted", "readable"]))
     verdict: Decision = draw(st.sampled_from([Denied("no"), Ask("really?")]))
 
@@ -120,7 +120,7 @@ def test_a_proved_step_is_never_denied_or_asked_about(plan: Plan, world: World, 
 def _trusted_calls(run: LabelledRun) -> list[tuple[str, dict[str, Any]]]:
     """The calls that no stranger decided, each with the arguments in which no stranger had a hand."""
     return [
-        (made.step, {each.name: made.values[each.name] for each in made.facts.arguments if each.trusted})
+        (made.step, {each.name: made.values.get(each.name) for each in made.facts.arguments if each.trusted})
         for made in run.calls
         if made.facts.pc_trusted
     ]

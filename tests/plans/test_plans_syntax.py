@@ -359,7 +359,7 @@ def test_a_plan_of_fifty_steps_is_read_in_a_few_milliseconds() -> None:
     parse(source, REGISTRY)
     seconds: list[float] = []
     for _ in range(10):
-        start = time.perf_counter()
+        start = time.process_time()
         parse(source, REGISTRY)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert min(seconds) < 0.02  # 4 ms on an idle machine

@@ -98,6 +98,7 @@ def decided(facts: CallFacts, text: str = "") -> tuple[str, tuple[str, ...]]:
     effect="send",
     purpose={"to": "directs", "subject": "carries", "body": "carries", "when": "directs"},
     receivers=("to", "cc"),
+    attaches=(),
     toolbox="mail",
 )
 def send_mail(to: list[str], subject: str = "", body: str = "", when: str = "", cc: tuple[str, ...] = ()) -> bool:
@@ -115,6 +116,7 @@ def search_mail(sender: str) -> list[str]:
     effect="send",
     purpose={"title": "carries", "guests": "directs", "room": "directs"},
     receivers=("guests",),
+    attaches=(),
     toolbox="calendar",
 )
 def create_event(title: str, guests: list[str] | None = None, room: str = "") -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from policy_calls import BALANCE, BODY, CONTACT, PAGE, READ, REGISTRY, USER, arg, call, decided, mail, rules, said, why
 
-from bicameral.decisions import Allowed, CallFacts, Effect
+from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Effect
 from bicameral.labels import Label, Source
 from bicameral.policy import Policy
+from bicameral.tools import Registry, tool
 
 POLICY = Policy.load()
 
@@ -219,3 +222,40 @@ def test_a_policy_can_ask_about_all_strangers_text() -> None:
     always = """@ask("Shall it go out?")
     forbid (principal, action, resource) when { resource.outbound && resource.carries.strangers_text };"""
     assert decided(mail(body=PAGE, lures=()), always)[0] == "ask"
+
+
+@tool(effect="send", purpose={"file": "directs", "to": "directs"}, receivers=("to",), attaches=("file",))
+def share(file: str, to: str) -> None:
+    """Let somebody read a file."""
+
+
+KEPT = Label({Source("third_party", "share", "file")}, {"user"})
+
+
+def shared(*along: ArgumentFacts, to: Label = CONTACT, declared: bool = True) -> CallFacts:
+    arguments = arg("file", "directs", names=["f1"]), arg("to", "directs", to, names=["bob@example.com"])
+    return call(*arguments, *along, tool="share", toolbox="", declared=declared)
+
+
+def test_what_goes_along_must_be_for_whom_it_goes_to() -> None:
+    policy = Policy.load(registry=Registry([share]))
+    along = ArgumentFacts("file (what it names)", "attaches", KEPT)
+    asked = policy.decide(shared(along))
+    assert (said(asked), rules(asked)) == ("ask", ("leaves-its-readers",))
+    assert "what the argument 'file' names goes along, may be read by only you" in why(asked)
+    assert isinstance(policy.decide(shared(along, to=USER)), Allowed)
+    for_bob = replace(along, label=Label(KEPT.sources, {"user", "bob@example.com"}))
+    assert isinstance(policy.decide(shared(for_bob)), Allowed)
+    mine = Policy.load(registry=Registry([share]), me=["bob@example.com"])
+    assert isinstance(mine.decide(shared(along)), Allowed)
+
+
+def test_a_call_of_which_nobody_says_what_goes_along_is_refused() -> None:
+    policy = Policy.load(registry=Registry([share]))
+    assert said(policy.decide(shared(to=USER))) == "denied"
+
+
+def test_what_an_argument_of_a_silent_tool_names_does_not_direct_it() -> None:
+    along = ArgumentFacts("file (what it names)", "attaches", KEPT)
+    assert isinstance(POLICY.decide(shared(along, to=USER, declared=False)), Allowed)
+    assert decided(shared(along, declared=False)) == ("ask", ("leaves-its-readers",))

@@ -164,7 +164,7 @@ def calls(draw: st.DrawFn) -> tuple[CallFacts, CallFacts]:
     bounded = draw(st.booleans())
     before = call(
         arg("to", "directs", to, names=known),
-        arg("body", draw(st.sampled_from(["carries", "selects"])), body, bounded=bounded),
+        arg("body", draw(st.sampled_from(["carries", "selects", "attaches"])), body, bounded=bounded),
         control=control,
         mode=draw(st.sampled_from(["strict", "normal"])),
         effect=draw(st.sampled_from(["send", "read", "write"])),

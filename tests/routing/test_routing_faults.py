@@ -7,7 +7,7 @@ import importlib
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -33,7 +33,8 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 ANSWER = '{"city": "Oslo"}'
 ASKED = ModelRequest((Message("user", "Which city?"),), json_schema=SCHEMA, timeout=20.0)
 STREAMED = ModelRequest((Message("user", "Which city?"),), timeout=20.0)
-QUICK = RetrySettings(attempts=3, first=0.01, most=0.02, each=1.0)
+PATIENT = RetrySettings(attempts=3, first=0.01, most=0.02, each=20.0)
+"""Asks again at once, but gives up on no server that is only slow."""
 
 FAILURES: dict[Kind, set[str]] = {
     "rate-limited": {"models.rate-limited"},
@@ -82,9 +83,14 @@ async def world(faults: Faults, provider: Provider | None = None) -> AsyncGenera
             await spare.aclose()
 
 
+def given(kind: Kind, seconds: float = 1.0) -> float:
+    """How long an attempt may take: who never answers is waited out quickly, whoever answers has all the time."""
+    return seconds if kind == "silent" else 20.0
+
+
 async def soon(holds: Callable[[], bool]) -> None:
     """Wait until it holds; the other end of a socket learns of things a moment later."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 (what is waited for happens in a socket)
             await asyncio.sleep(0.005)
 
@@ -99,7 +105,7 @@ async def gather(pieces: AsyncIterator[str], got: list[str]) -> None:
 async def test_a_fault_comes_out_as_the_failure_that_it_is(kind: Kind) -> None:
     async with world(in_order(Fault(kind, 7.0))) as at:
         with pytest.raises(ModelError) as raised:
-            await Retry(at.main, RetrySettings(attempts=1, each=1.0)).generate(ASKED)
+            await Retry(at.main, RetrySettings(attempts=1, each=given(kind))).generate(ASKED)
         assert raised.value.code in FAILURES[kind]
         assert getattr(raised.value, "retry_after", None) == (7.0 if kind in ("rate-limited", "unavailable") else None)
 
@@ -107,7 +113,8 @@ async def test_a_fault_comes_out_as_the_failure_that_it_is(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", PASSING)
 async def test_a_retry_outlives_two_faults_and_is_answered_once(kind: Kind) -> None:
     async with world(in_order(Fault(kind), Fault(kind))) as at:
-        reply = await Retry(at.main, QUICK).generate(ASKED)
+        # The third attempt is answered, and has to be in time for that.
+        reply = await Retry(at.main, replace(PATIENT, each=given(kind, 3.0))).generate(ASKED)
         assert reply.text == ANSWER
         assert reply.degraded is None
         assert reply.route is not None
@@ -119,7 +126,8 @@ async def test_a_retry_outlives_two_faults_and_is_answered_once(kind: Kind) -> N
 @pytest.mark.parametrize("kind", PASSING)
 async def test_a_fallback_answers_for_the_model_that_cannot_and_says_so(kind: Kind) -> None:
     async with world(by_model({"main": Fault(kind)})) as at:
-        chain = Fallback([Retry(at.main, RetrySettings(attempts=1, each=1.0)), at.spare])
+        # Long enough to reach the server, whatever else the machine does.
+        chain = Fallback([Retry(at.main, RetrySettings(attempts=1, each=given(kind, 4.0))), at.spare])
         reply = await chain.generate(ASKED)
         assert (reply.text, reply.model) == (ANSWER, at.spare.name)
         assert reply.degraded is not None
@@ -134,7 +142,7 @@ async def test_a_hedge_takes_the_answer_of_the_model_that_is_well(kind: Kind) ->
         began = time.monotonic()
         reply = await Hedged(at.main, after=0.0, second=at.spare).generate(ASKED)
         assert (reply.text, reply.model) == (ANSWER, at.spare.name)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 20
         await at.server.settled()
         assert at.server.duplicated == 0
         if kind in ("silent", "slow"):
@@ -143,7 +151,7 @@ async def test_a_hedge_takes_the_answer_of_the_model_that_is_well(kind: Kind) ->
 
 async def test_a_hedge_that_is_not_needed_asks_nobody_else() -> None:
     async with world(in_order()) as at:
-        assert (await Hedged(at.main, after=5.0, second=at.spare).generate(ASKED)).model == at.main.name
+        assert (await Hedged(at.main, after=15.0, second=at.spare).generate(ASKED)).model == at.main.name
         assert await at.asked("spare") == 0
 
 
@@ -152,9 +160,9 @@ async def test_a_hedge_that_is_not_needed_asks_nobody_else() -> None:
 async def test_a_refusal_is_final_everywhere(kind: Kind, part: str) -> None:
     async with world(by_model({"main": Fault(kind)})) as at:
         parts: dict[str, Provider] = {
-            "retry": Retry(at.main, QUICK),
+            "retry": Retry(at.main, PATIENT),
             "fallback": Fallback([at.main, at.spare]),
-            "hedge": Hedged(at.main, after=5.0, second=at.spare),
+            "hedge": Hedged(at.main, after=15.0, second=at.spare),
         }
         with pytest.raises(ModelError) as raised:
             await parts[part].generate(ASKED)
@@ -165,7 +173,7 @@ async def test_a_refusal_is_final_everywhere(kind: Kind, part: str) -> None:
 async def test_a_wrong_key_is_not_tried_again_but_another_model_may_answer() -> None:
     async with world(by_model({"main": Fault("unauthorized")})) as at:
         with pytest.raises(ModelError) as raised:
-            await Retry(at.main, QUICK).generate(ASKED)
+            await Retry(at.main, PATIENT).generate(ASKED)
         assert raised.value.code == "models.auth"
         assert await at.asked("main") == 1
         assert (await Fallback([at.main, at.spare]).generate(ASKED)).model == at.spare.name
@@ -174,17 +182,17 @@ async def test_a_wrong_key_is_not_tried_again_but_another_model_may_answer() -> 
 async def test_retry_after_is_waited_for() -> None:
     async with world(in_order(Fault("rate-limited", 0.4))) as at:
         began = time.monotonic()
-        assert (await Retry(at.main, QUICK).generate(ASKED)).text == ANSWER
+        assert (await Retry(at.main, PATIENT).generate(ASKED)).text == ANSWER
         assert time.monotonic() - began >= 0.4
 
 
 async def test_nobody_waits_for_a_retry_after_that_is_past_the_deadline() -> None:
-    async with world(in_order(Fault("rate-limited", 60.0))) as at:
+    async with world(in_order(Fault("rate-limited", 600.0))) as at:
         began = time.monotonic()
         with pytest.raises(ModelError) as raised:
-            await Retry(at.main, QUICK).generate(ModelRequest(ASKED.messages, timeout=2.0))
+            await Retry(at.main, PATIENT).generate(ModelRequest(ASKED.messages, timeout=60.0))
         assert raised.value.code == "models.rate-limited"
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 30
 
 
 async def test_a_server_that_never_answers_does_not_hold_a_call_past_its_deadline() -> None:
@@ -194,7 +202,7 @@ async def test_a_server_that_never_answers_does_not_hold_a_call_past_its_deadlin
         with pytest.raises(ModelError) as raised:
             await chain.generate(ModelRequest(ASKED.messages, timeout=1.0))
         assert raised.value.code == "models.timeout"
-        assert 0.9 < time.monotonic() - began < 5.0
+        assert 0.9 < time.monotonic() - began < 15
 
 
 class Held:
@@ -221,7 +229,7 @@ class Held:
 
 
 def everything(at: World) -> Router:
-    chain = Fallback([Retry(at.main, QUICK), Retry(at.spare, QUICK)])
+    chain = Fallback([Retry(at.main, PATIENT), Retry(at.spare, PATIENT)])
     return Router(Aliases("privileged", [Alias.of("main", chain)]), Selection("main"))
 
 
@@ -229,7 +237,7 @@ async def test_a_stream_reaches_the_caller_piece_by_piece_through_everything() -
     held = Held()
     async with world(in_order(), held) as at:
         async with aclosing(Client(everything(at)).complete_stream(STREAMED.messages)) as chunks:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 assert await anext(chunks) == TextChunk("first ")
             assert not held.go.is_set()  # the model has not written the rest, and the caller has the beginning
             held.go.set()
@@ -295,14 +303,14 @@ async def test_a_stream_that_breaks_in_the_middle_ends_in_an_error_and_is_not_co
 async def test_a_stream_that_fails_before_it_begins_is_begun_elsewhere(kind: Kind) -> None:
     faults = by_model({"main": Fault(kind, after=0)})
     async with world(faults, ScriptedProvider(lambda request: LINES)) as at:
-        chain = Fallback([Retry(at.main, QUICK), at.spare])
-        got = [piece async for piece in chain.stream(ModelRequest(STREAMED.messages, timeout=6.0))]
+        chain = Fallback([Retry(at.main, replace(PATIENT, each=given(kind))), at.spare])
+        got = [piece async for piece in chain.stream(STREAMED)]
         assert "".join(got) == LINES
         assert await at.asked("spare") == 1
 
 
 async def test_fifty_calls_at_once_through_every_fault_none_lost_and_none_twice() -> None:
-    survived = await survive(50, seed=11, attempt_seconds=4.0)
+    survived = await survive(50, seed=11, attempt_seconds=8.0)
     assert survived.why_lost == ()
     assert (survived.lost, survived.duplicated) == (0, 0)
     assert survived.requests > 60

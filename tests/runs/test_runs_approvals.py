@@ -117,7 +117,9 @@ async def test_what_looks_at_the_world_comes_after_what_waits(name: str) -> None
     source = f"mails = search_mail('x')\nsend(mails[0].sender, 'one')\n{middle}\nsend(mails[1].sender, 'three')\n{end}"
     outcome = await run_office(source, office, approver=person, asker=asker)
     assert isinstance(outcome, Finished), outcome
-    assert _steps(person) == [["1"], ["3"]]
+    # The last is known already when the first must be asked about; it is done in its place all the same.
+    assert _steps(person) == [["1", "3"]]
+    assert [call.ahead for call in person.asked[0].calls] == [False, True]
     assert office.done[0] == ("send", ("s0@example.org", "one"))
     assert office.done[-1] == ("send", ("s1@example.org", "three"))
     assert asker.seen in ([], [1])
@@ -183,7 +185,7 @@ c = balance('mine')
 send(mails[0].sender, mails[1].body)
 answer([id, b, c])
 """
-    outcome = await run_office(source, office, approver=person)
+    outcome = await run_office(source, office, approver=person, ahead=False)
     assert isinstance(outcome, Finished)
     assert _steps(person) == [["1"], ["5"]]
     assert len(office.done) == 3
@@ -200,7 +202,7 @@ secret = read_text('report.txt')
 id3 = send(mails[0].sender, secret)
 answer([id, id2, id3, b])
 """
-    outcome = await run_office(source, office, approver=person)
+    outcome = await run_office(source, office, approver=person, ahead=False)
     assert _failure(outcome) == ("run.refused", "5")
     assert _steps(person) == [["1"], ["5"]]
     assert [facts[1] for _, facts in office.done] == ["hello", "another word of mine"]
@@ -209,7 +211,7 @@ answer([id, id2, id3, b])
 async def test_a_recipient_that_was_endorsed_for_one_tool_is_not_for_another() -> None:
     office, person = Office(MAILS), Person(lambda call: call.tool == "send")
     source = "mails = search_mail('x')\nid = send(mails[0].sender, 'hello')\npay(mails[0].sender, 5)\nanswer(id)"
-    assert _failure(await run_office(source, office, approver=person)) == ("run.refused", "2")
+    assert _failure(await run_office(source, office, approver=person, ahead=False)) == ("run.refused", "2")
     assert _steps(person) == [["1"], ["2"]]
 
 
@@ -304,14 +306,17 @@ async def test_a_tool_that_fails_after_a_yes_ends_the_run_at_its_own_step() -> N
 
 
 async def test_a_run_that_is_stopped_while_a_person_thinks_has_done_nothing(journal: Journal) -> None:
+    asked = asyncio.Event()
+
     class Slow:
         async def approve(self, question: Question) -> Answers:
+            asked.set()
             await asyncio.sleep(60)
             return Answers.yes(question.calls)
 
     office = Office(MAILS)
     running = asyncio.create_task(run_office(LOOP, office, approver=Slow(), journal=journal))
-    await asyncio.sleep(0.2)
+    await asked.wait()
     running.cancel()
     outcome = await running
     assert isinstance(outcome, Stopped)

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from runs_world import World, run_source
 
 from bicameral.errors import JournalError
-from bicameral.runs import Event, Failed, Finished, Journal
-from bicameral.runs._blobs import BLOB_FROM, _left_after, dumps  # pyright: ignore[reportPrivateUsage]
+from bicameral.journal._blobs import BLOB_FROM, _left_after, dumps  # pyright: ignore[reportPrivateUsage]
+from bicameral.runs import Event, Finished, Interrupted, Journal
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_a_journal_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_another_process_keeps_locked_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bicameral.runs._journal_file.WAIT", 0.2)
+    monkeypatch.setattr("bicameral.journal._file.WAIT", 0.2)
     with Journal(path) as journal, closing(sqlite3.connect(path, isolation_level=None)) as other:
         _begin(journal)
         other.execute("BEGIN IMMEDIATE")
@@ -270,7 +270,7 @@ def test_a_journal_that_another_process_keeps_locked_says_so(path: Path, monkeyp
 
 def _fill(journal: Journal) -> None:
     """No page more than the file has now: what a full disk does, without a full disk."""
-    db: sqlite3.Connection = getattr(journal, "_db")  # noqa: B009
+    db: sqlite3.Connection = getattr(journal, "_store").db  # noqa: B009
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     db.execute(f"PRAGMA max_page_count = {pages}")
@@ -292,7 +292,7 @@ async def test_no_effect_happens_that_cannot_be_recorded(path: Path) -> None:
         large = [os.urandom(500).hex() for _ in range(30)]
         source = f"xs = {large!r}\na = peek('x')\npoke('x', len(xs) + a)\nanswer(a)"
         outcome = await run_source(source, world.registry, journal=journal)
-        assert isinstance(outcome, Failed)
+        assert isinstance(outcome, Interrupted)
         assert (outcome.error.code, outcome.effects) == ("journal.disk-full", ())
     assert world.cells == {}
 
@@ -302,7 +302,7 @@ async def test_a_run_that_cannot_be_recorded_does_not_begin(path: Path) -> None:
     with Journal(path) as journal:
         journal.close()
         outcome = await run_source("poke('x', 1)\nanswer(1)", world.registry, journal=journal)
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Interrupted)
     assert outcome.error.code == "journal.failed"
     assert world.cells == {}
 
@@ -318,7 +318,7 @@ async def test_an_effect_whose_record_fails_afterwards_is_told_all_the_same(path
         outcome = await run_source(
             "poke('x', 1)\nanswer(1)", world.registry, journal=journal, observer=close_when_begun
         )
-    assert isinstance(outcome, Failed)
+    assert isinstance(outcome, Interrupted)
     assert [done.tool for done in outcome.effects] == ["poke"]
     assert world.cells == {"x": 1}
 

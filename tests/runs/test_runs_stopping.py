@@ -24,10 +24,12 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 class Writer:
-    """A tool that takes a while for each note it writes down."""
+    """A tool that takes a while for each note it writes down. `reached` is set as its call number `at` begins."""
 
-    def __init__(self, seconds: float, effect: Effect = "write") -> None:
+    def __init__(self, seconds: float, effect: Effect = "write", *, at: int = 1) -> None:
         self.notes: list[int] = []
+        self.reached = asyncio.Event()
+        self._to_come = at
         self._seconds = seconds
         self._effect: Effect = effect
 
@@ -36,6 +38,9 @@ class Writer:
         @tool(effect=self._effect)
         async def note(n: int) -> int:
             """Write a number down."""
+            self._to_come -= 1
+            if self._to_come == 0:
+                self.reached.set()
             await asyncio.sleep(self._seconds)
             self.notes.append(n)
             return n
@@ -43,9 +48,9 @@ class Writer:
         return note
 
 
-async def _stopped_after(seconds: float, source: str, registry: Registry, journal: Journal) -> RunOutcome:
+async def _stopped_at(moment: asyncio.Event, source: str, registry: Registry, journal: Journal) -> RunOutcome:
     running = asyncio.create_task(run_source(source, registry, journal=journal))
-    await asyncio.sleep(seconds)
+    await moment.wait()
     running.cancel()
     return await running
 
@@ -59,13 +64,8 @@ async def _stopped_after(seconds: float, source: str, registry: Registry, journa
     ],
 )
 async def test_an_effect_that_has_begun_is_finished_and_the_next_is_not_begun(source: str, journal: Journal) -> None:
-    writer = Writer(0.1)
-    running = asyncio.create_task(run_source(source, Registry([writer.tool]), journal=journal))
-    while len(writer.notes) < 2:  # noqa: ASYNC110 (the tool is not told that anybody waits for it)
-        await asyncio.sleep(0.005)
-    await asyncio.sleep(0.04)
-    running.cancel()
-    outcome = await running
+    writer = Writer(0.1, at=3)
+    outcome = await _stopped_at(writer.reached, source, Registry([writer.tool]), journal)
     assert isinstance(outcome, Stopped)
     assert writer.notes == [0, 1, 2]
     assert [len(outcome.effects), outcome.in_flight] == [3, ()]
@@ -76,12 +76,11 @@ async def test_an_effect_that_has_begun_is_finished_and_the_next_is_not_begun(so
 
 
 async def test_a_read_is_not_waited_for(journal: Journal) -> None:
-    writer = Writer(5, "read")
+    writer = Writer(60, "read", at=3)
     started = time.perf_counter()
-    outcome = await _stopped_after(
-        0.05, "for n in range(3):\n    m = note(n)\nanswer(m)", Registry([writer.tool]), journal
-    )
-    assert time.perf_counter() - started < 2
+    source = "for n in range(3):\n    m = note(n)\nanswer(m)"
+    outcome = await _stopped_at(writer.reached, source, Registry([writer.tool]), journal)
+    assert time.perf_counter() - started < 30
     assert isinstance(outcome, Stopped)
     assert outcome.in_flight == ("0[0]/0", "0[1]/0", "0[2]/0")
 
@@ -91,7 +90,7 @@ async def test_an_effect_that_does_not_end_is_said_to_be_unknown(
 ) -> None:
     monkeypatch.setattr("bicameral.runs._hands.GRACE", 0.1)
     writer = Writer(20)
-    outcome = await _stopped_after(0.05, "note(1)\nanswer(1)", Registry([writer.tool]), journal)
+    outcome = await _stopped_at(writer.reached, "note(1)\nanswer(1)", Registry([writer.tool]), journal)
     assert outcome == Stopped(outcome.run, ("0",), outcome.seconds, ())
     assert journal.events(outcome.run)[-1].body["in_flight"] == ["0"]
 
@@ -99,28 +98,34 @@ async def test_an_effect_that_does_not_end_is_said_to_be_unknown(
 async def test_an_effect_that_fails_while_the_run_is_stopped_is_recorded_and_the_run_is_stopped(
     journal: Journal,
 ) -> None:
+    begun = asyncio.Event()
+
     @tool(effect="send")
     async def fails() -> int:
         """Fails late."""
+        begun.set()
         await asyncio.sleep(0.1)
         raise OSError("connection lost")
 
-    outcome = await _stopped_after(0.05, "fails()\nanswer(1)", Registry([fails]), journal)
+    outcome = await _stopped_at(begun, "fails()\nanswer(1)", Registry([fails]), journal)
     assert isinstance(outcome, Stopped)
     assert [event.kind for event in journal.events(outcome.run)][-2:] == ["step-failed", "run-stopped"]
 
 
 async def test_a_tool_that_turns_the_stop_into_an_error_does_not_hide_it(journal: Journal) -> None:
+    begun = asyncio.Event()
+
     @tool(effect="read")
     async def stubborn() -> int:
         """Says it failed when it was cancelled."""
+        begun.set()
         try:
-            await asyncio.sleep(10)
+            await asyncio.sleep(60)
         except asyncio.CancelledError:
             raise RuntimeError("interrupted") from None
         return 1
 
-    outcome = await _stopped_after(0.05, "a = stubborn()\nb = stubborn()\nanswer(a + b)", Registry([stubborn]), journal)
+    outcome = await _stopped_at(begun, "a = stubborn()\nb = stubborn()\nanswer(a + b)", Registry([stubborn]), journal)
     assert isinstance(outcome, Stopped)
 
 
@@ -128,8 +133,9 @@ async def test_whoever_stopped_a_run_can_start_another_in_the_same_task() -> Non
     task = asyncio.current_task()
     assert task is not None
     world = World([2])
-    asyncio.get_running_loop().call_later(0.05, task.cancel)
-    writer = Writer(1, "read")
+    writer = Writer(60, "read")
+    stopping = asyncio.create_task(writer.reached.wait())
+    stopping.add_done_callback(lambda _: task.cancel())
     assert isinstance(await run_source("answer(note(1))", Registry([writer.tool])), Stopped)
     assert task.cancelling() == 0
     outcome = await run_source("a = picky(5)\nb = double(1)\nanswer(a + b)", world.registry)
@@ -137,8 +143,9 @@ async def test_whoever_stopped_a_run_can_start_another_in_the_same_task() -> Non
 
 
 async def test_a_stopped_run_can_be_replayed_as_far_as_it_came(journal: Journal) -> None:
-    writer = Writer(0.1)
-    outcome = await _stopped_after(0.25, "for n in range(9):\n    note(n)\nanswer(1)", Registry([writer.tool]), journal)
+    writer = Writer(0.1, at=3)
+    source = "for n in range(9):\n    note(n)\nanswer(1)"
+    outcome = await _stopped_at(writer.reached, source, Registry([writer.tool]), journal)
     again = await replay(journal, outcome.run, Registry([writer.tool]))
     assert again.identical, again.differences
     assert isinstance(again.outcome, Stopped)
@@ -160,7 +167,8 @@ def write(n: int) -> None:
     """Write a file."""
     partial = folder / f"{n}.part"
     partial.write_text("half")
-    time.sleep(0.15)
+    while n == 2 and not (folder / "go").exists():
+        time.sleep(0.01)
     partial.write_text("half and half")
     partial.rename(folder / f"{n}.txt")
 
@@ -178,18 +186,21 @@ sys.exit(130 if isinstance(outcome, Stopped) else 0)
 
 
 def _program_in_its_third_step(folder: Path) -> subprocess.Popen[str]:
+    """It stays there until there is a file `go`."""
     running = subprocess.Popen([sys.executable, "-c", PROGRAM, str(folder)], stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None
-    for _ in range(5):
-        assert running.stdout.readline()
-    time.sleep(0.05)
+    deadline = time.monotonic() + 120
+    while not (folder / "2.part").exists():
+        assert running.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     return running
 
 
 def test_ctrl_c_stops_a_program_with_a_truthful_record(tmp_path: Path) -> None:
     running = _program_in_its_third_step(tmp_path)
     running.send_signal(signal.SIGINT)
-    said, _ = running.communicate(timeout=30)
+    (tmp_path / "go").touch()
+    said, _ = running.communicate(timeout=60)
     assert (running.returncode, said.split()[-1]) == (130, "Stopped")
     with Journal(tmp_path / "journal.db") as journal:
         (summary,) = journal.runs()
@@ -203,7 +214,7 @@ def test_ctrl_c_stops_a_program_with_a_truthful_record(tmp_path: Path) -> None:
 def test_a_killed_program_leaves_its_journal_intact_and_the_run_unfinished(tmp_path: Path) -> None:
     running = _program_in_its_third_step(tmp_path)
     running.kill()
-    running.communicate(timeout=30)
+    running.communicate(timeout=60)
     with Journal(tmp_path / "journal.db") as journal:
         (summary,) = journal.runs()
         assert summary.status == "unfinished"

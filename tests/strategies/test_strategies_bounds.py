@@ -77,15 +77,18 @@ async def test_the_steps_of_a_plan_count_as_rounds_together() -> None:
 
 
 async def test_stopping_gives_an_outcome() -> None:
+    asked = asyncio.Event()
+
     class Stuck(Speaker):
         async def generate(self, request: ModelRequest) -> ModelReply:
+            asked.set()
             await asyncio.sleep(30)
             raise AssertionError
 
     agent, _, _ = office_agent(Office())
     object.__setattr__(agent._models, "privileged", Stuck([]))  # pyright: ignore[reportPrivateUsage]
     task = asyncio.create_task(agent.work("x", strategy="native_react"))
-    await asyncio.sleep(0.05)
+    await asked.wait()
     task.cancel()
     worked = await task
     assert isinstance(worked, GaveUp)

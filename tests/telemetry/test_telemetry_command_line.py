@@ -255,11 +255,11 @@ async def doze(seconds: int) -> int:
 def test_sigterm_ends_a_run_as_stopped(folder: Path) -> None:
     (folder / "slow.py").write_text(SLOW)
     (folder / "bicameral.toml").write_text('[toolboxes]\nfiles = ["slow.py"]\n')
-    (folder / "plan.py").write_text("x = doze(30)\nanswer(x)\n")
+    (folder / "plan.py").write_text("x = doze(120)\nanswer(x)\n")
     running = subprocess.Popen(
         [PROGRAM, "run", "--plan", "plan.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while "step-started" not in called("runs", "show", "last").stdout:
         assert running.poll() is None, running.communicate()
         assert time.monotonic() < deadline

@@ -289,15 +289,18 @@ async def test_a_broken_listener_changes_nothing() -> None:
 
 
 async def test_a_stopped_run_ends_its_spans(heard: Heard) -> None:
+    begun = asyncio.Event()
+
     @tool(effect="read")
     async def slow() -> str:
         """Never comes to its end."""
+        begun.set()
         await asyncio.sleep(60)
         return ""
 
     registry = Registry([slow])
     task = asyncio.create_task(run_plan(parse("x = slow()\nanswer(x)\n", registry).plan, registry))
-    await asyncio.sleep(0.05)
+    await begun.wait()
     task.cancel()
     await task
     assert heard.facts("execute_tool slow")["error.type"] == "stopped"

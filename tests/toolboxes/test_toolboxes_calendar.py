@@ -189,10 +189,10 @@ async def test_whatever_is_added_is_one_event_that_reads_back(
 async def test_an_absurd_rule_hides_no_other_event_and_takes_no_time(tmp_path: Path, rule: str) -> None:
     evil = f"BEGIN:VEVENT\nUID:evil\nDTSTART:20260303T080000Z\nRRULE:{rule}\nSUMMARY:Evil\nEND:VEVENT\nEND:VCALENDAR\n"
     (tmp_path / "calendar.ics").write_text(OFFICE.replace("END:VCALENDAR\n", evil))
-    start = clock.monotonic()
+    start = clock.process_time()
     events = await on(tools(tmp_path), date(2026, 3, 3), date(2026, 3, 31))
     assert {"Dentist", "Call", "Stand-up"} <= {event["title"] for event in events}
-    assert clock.monotonic() - start < 5
+    assert clock.process_time() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -579,9 +579,9 @@ async def test_a_large_calendar_is_read_in_seconds_and_then_at_once(tmp_path: Pa
     have = tools(tmp_path)
     seconds: list[float] = []
     for _ in range(2):
-        start = clock.monotonic()
+        start = clock.process_time()
         assert 60 < len(await on(have, date(2026, 3, 5))) < 90
-        seconds.append(clock.monotonic() - start)
+        seconds.append(clock.process_time() - start)
     print(f"2000 events: first {seconds[0]:.2f} s, again {seconds[1]:.2f} s")
     assert seconds[0] < 10
     assert seconds[1] < 1

@@ -277,7 +277,7 @@ async def test_time_memory_and_output_have_their_own_errors(world: Path) -> None
     assert (await refused(tool(world, "yes", limits={"output_kb": 64}))).code == "tools.output-too-large"
     hog = script(world, "x = bytearray(500_000_000)", limits={"memory_mb": 128})
     assert (await refused(hog)).code == "tools.command-killed"
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 40
 
 
 async def test_cancelling_a_call_ends_the_command_and_removes_its_scratch(
@@ -285,13 +285,14 @@ async def test_cancelling_a_call_ends_the_command_and_removes_its_scratch(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(world))
     task = asyncio.create_task(tool(world, "sleep", "60", scratch=True).call({}))
-    await asyncio.sleep(0.3)
-    assert len(os.listdir(world)) == 2
+    async with asyncio.timeout(30):
+        while len(os.listdir(world)) < 2:  # noqa: ASYNC110 (the scratch folder tells nobody that it is there)
+            await asyncio.sleep(0.01)
     task.cancel()
     started = time.monotonic()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert os.listdir(world) == ["notes.txt"]
 
 

@@ -74,6 +74,20 @@ def test_a_command_that_sends_through_a_file_can_say_so() -> None:
     assert (mails.outbound, mails.receivers, mails.arguments[0].purpose) == (True, (), "carries")
 
 
+def test_a_manifest_says_what_goes_along_by_its_name() -> None:
+    sends: dict[str, Any] = {"effect": "send", "network": True, "arguments": {"box": {"purpose": "directs"}, "to": {}}}
+    sends["argv"] = ["true", "{box}", "{to}"]
+    assert dict(made(**sends, attaches=["box"]).attaches) == {"box": Origin("third_party")}
+    listed = made(**sends, attaches={"box": {"trust": "system", "readers": "public"}})
+    assert dict(listed.attaches) == {"box": Origin("system", "public")}
+    assert dict(made(**sends, attaches=[]).attaches) == {}
+    # Nobody said which of them names who gets it.
+    assert set(made(**sends).attaches) == {"box", "to"}
+    assert set(made(**sends, receivers=["to"]).attaches) == {"box"}
+    with pytest.raises(ToolError, match="there is no argument 'bix'"):
+        made(**sends, attaches=["bix"])
+
+
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"origins": {"[].sendr": {"trust": "system"}}}, "tools[0].origins.[].sendr", "has no part 'sendr'"),
     ({"origins": {"": {"trust": "sytem"}}}, "origins", "will not do"),

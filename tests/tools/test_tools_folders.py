@@ -172,7 +172,7 @@ def test_a_pipe_a_socket_or_a_device_does_not_hang_and_is_refused(world: Path, f
     assert stat.S_ISFIFO((world / "inside" / "pipe").lstat().st_mode)
     devices = Folders.of(Path("/dev"), read=[Path("/dev")])
     assert refusal(devices.open_read, "/dev/zero").code == "files.not-a-file"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_a_link_loop_is_an_error_and_not_a_hang(world: Path, folders: Folders) -> None:

@@ -43,7 +43,7 @@ def running(marker: str) -> list[str]:
 
 def nothing_left_of(marker: str) -> bool:
     """Whether no such process is left; the kernel may take a moment to bury the killed."""
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 20
     while running(marker):
         if time.monotonic() > deadline:
             return False
@@ -210,15 +210,15 @@ def test_a_command_that_hangs_is_killed_with_all_it_started() -> None:
     code = "import os,time\nif os.fork() == 0:\n  os.setsid()\n  os.fork()\ntime.sleep(4711)"
     done = python(code, confinement=Confinement(timeout=1))
     assert done.ended == "timeout"
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert nothing_left_of("sleep(4711)")
 
 
 def test_what_a_command_leaves_in_the_background_is_killed_when_it_ends() -> None:
     started = time.monotonic()
-    done = run_confined_sync(["/usr/bin/sh", "-c", "sleep 4712 & echo done"], Confinement(timeout=30))
+    done = run_confined_sync(["/usr/bin/sh", "-c", "sleep 4712 & echo done"], Confinement(timeout=60))
     assert (done.ended, done.stdout) == ("exited", b"done\n")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert nothing_left_of("4712")
 
 
@@ -253,7 +253,7 @@ def test_output_stops_at_its_limit() -> None:
     assert len(done.stdout) <= MIB + 1
     endless = run_confined_sync(["/usr/bin/yes"], Confinement(output=MIB))
     assert endless.ended == "output"
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 30
 
 
 def test_complaints_without_end_are_cut_to_their_end() -> None:
@@ -277,9 +277,10 @@ def test_a_file_that_vanished_is_an_error_and_not_a_traceback(tmp_path: Path) ->
 
 
 async def test_cancelling_kills_the_command_before_it_returns() -> None:
-    task = asyncio.create_task(run_confined(["/usr/bin/sleep", "4714"], Confinement(timeout=60)))
-    await asyncio.sleep(0.5)
-    assert running("4714")
+    task = asyncio.create_task(run_confined(["/usr/bin/sleep", "4714"], Confinement(timeout=120)))
+    async with asyncio.timeout(30):
+        while not running("4714"):  # noqa: ASYNC110 (a command tells nobody that it has begun)
+            await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -296,13 +297,14 @@ async def test_cancelling_at_once_leaves_nothing_behind() -> None:
     assert nothing_left_of("4715")
 
 
-async def test_commands_run_side_by_side_and_leave_no_file_open() -> None:
+async def test_commands_run_side_by_side_and_leave_no_file_open(tmp_path: Path) -> None:
+    # Each waits until all have started, so they end only if all of them run at once, however slow the machine is.
+    meet = ": > {0}; set -- *; while [ $# -lt 20 ]; do sleep 0.2; set -- *; done; echo {0}"
+    together = Confinement(write=(tmp_path,), folder=tmp_path, timeout=120)
     before = open_files()
-    started = time.monotonic()
-    commands = [run_confined(["/usr/bin/sh", "-c", f"sleep 0.5; echo {i}"], Confinement()) for i in range(20)]
+    commands = [run_confined(["/usr/bin/sh", "-c", meet.format(i)], together) for i in range(20)]
     done = await asyncio.gather(*commands)
-    assert [int(one.stdout) for one in done] == list(range(20))
-    assert time.monotonic() - started < 5
+    assert [(one.ended, one.exit_code, one.stdout) for one in done] == [("exited", 0, b"%d\n" % i) for i in range(20)]
     await asyncio.sleep(0)
     assert open_files() <= before + 1
 

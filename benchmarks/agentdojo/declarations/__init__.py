@@ -19,7 +19,8 @@ from bicameral.tools import Effect, Origin, Purpose
 class Declaration:
     """One tool: its effect, what each argument is for, and the parts of its result.
 
-    `receivers` are the arguments that name who gets what the tool carries out; None: all that direct it. `outbound`
+    `receivers` are the arguments that name who gets what the tool carries out; None: all that direct it. `attaches` are
+    those that name something which goes along: a file, an event. `outbound`
     says whether anybody else hears of a call; None: if the tool sends or cannot be taken back. A part of the result
     that is not named has the facts of the nearest part around it.
     """
@@ -29,6 +30,7 @@ class Declaration:
     result: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
     receivers: tuple[str, ...] | None = None
     outbound: bool | None = None
+    attaches: Mapping[str, Origin] = field(default_factory=dict[str, Origin])
 
     def origin(self, part: str) -> Origin:
         """Where one part of the result comes from; a result that says nothing is a stranger's and the user's alone."""

@@ -35,7 +35,7 @@ _MAIL_FIELDS = {
 # An event is whatever its organiser says, and the calendar does not tell who that was: anybody may invite the user.
 _SAID = Origin("third_party", Participants(("participants",)))
 EVENT_FIELDS = {
-    "id_": _SERVICE,
+    "id_": Origin("system", names="title"),
     "title": _SAID,
     "description": _SAID,
     "start_time": _SAID,
@@ -53,7 +53,7 @@ _FILE_READERS = ("owner", "shared_with")
 _NAMED = Origin("third_party", Participants(_FILE_READERS), own_when=("owner", ACCOUNT))
 _KEPT = Origin("system", Participants(_FILE_READERS))
 _FILE_FIELDS = {
-    "id_": Origin("system", "public"),
+    "id_": Origin("system", "public", names="content"),
     "filename": _NAMED,
     "content": Origin("third_party", Participants(_FILE_READERS)),
     "owner": _KEPT,
@@ -61,6 +61,9 @@ _FILE_FIELDS = {
     "shared_with": _NAMED,
     "size": _KEPT,
 }
+
+_STORED = Origin("third_party", names="content")
+"""A file by its number: whoever may open it may be sent it."""
 
 # The address book is the account's own; what a contact is called comes from the contact, who knows both.
 _CONTACTS = {
@@ -82,7 +85,7 @@ def many(fields: Mapping[str, Origin]) -> dict[str, Origin]:
 
 def new(fields: Mapping[str, Origin]) -> dict[str, Origin]:
     """A result that is a record which the call has made: the service gives it its number."""
-    return {**one(fields), "id_": Origin("system", "public", fresh=True)}
+    return {**one(fields), "id_": Origin("system", "public", fresh=True, names="content")}
 
 
 _MAIL, _MAILS = one(_MAIL_FIELDS), many(_MAIL_FIELDS)
@@ -112,6 +115,8 @@ SEND_EMAIL = Declaration(
     },
     _MAIL,
     receivers=("recipients", "cc", "bcc"),
+    # What else is attached, an event, is given by value.
+    attaches={"attachments[].file_id": _STORED},
 )
 CREATE_CALENDAR_EVENT = Declaration("send", CREATE_EVENT_ARGUMENTS, _EVENT, receivers=("participants",))
 SEARCH_CALENDAR_EVENTS = Declaration("read", {"query": "selects", "date": "selects"}, _EVENTS)
@@ -140,13 +145,21 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "send", {"event_id": "directs", "new_start_time": "directs", "new_end_time": "directs"}, _EVENT
     ),
     "add_calendar_event_participants": Declaration(
-        "send", {"event_id": "directs", "participants": "directs"}, _EVENT, receivers=("participants",)
+        "send",
+        {"event_id": "directs", "participants": "directs"},
+        _EVENT,
+        receivers=("participants",),
+        attaches={"event_id": Origin("third_party", names="title")},
     ),
     "create_file": Declaration("write", {"filename": "directs", "content": "carries"}, new(_FILE_FIELDS)),
     "delete_file": Declaration("irreversible", {"file_id": "directs"}, _FILE, outbound=False),
     "append_to_file": Declaration("write", {"file_id": "directs", "content": "carries"}, _FILE),
     "share_file": Declaration(
-        "send", {"file_id": "directs", "email": "directs", "permission": "directs"}, _FILE, receivers=("email",)
+        "send",
+        {"file_id": "directs", "email": "directs", "permission": "directs"},
+        _FILE,
+        receivers=("email",),
+        attaches={"file_id": _STORED},
     ),
     "get_file_by_id": Declaration("read", {"file_id": "selects"}, _FILE),
     "list_files": Declaration("read", result=_FILES),

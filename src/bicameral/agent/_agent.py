@@ -1,24 +1,21 @@
-"""The agent: say it, see the plan, check it, run it."""
+"""What an agent does: say it, see the plan, check it, run it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bicameral.boundary import Executor, Extractor
 from bicameral.delta import Compiled, against_intent
 from bicameral.errors import IntentError, Place, PlanError
-from bicameral.intent import Echo, Intent
-from bicameral.models import Provider
-from bicameral.plans import Finding, Limits, Plan, Report, print_plan
+from bicameral.intent import Intent
+from bicameral.plans import Finding, Plan, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
+    Caps,
     Checked,
     Finished,
     Journal,
@@ -27,30 +24,27 @@ from bicameral.runs import (
     RunOutcome,
     check_plan,
     replay,
+    resume_plan,
     run_plan,
 )
-from bicameral.sessions import Chambers, Ledger, Listener, ModelCall, Quarantined, counted
+from bicameral.sessions import Ledger, counted
 from bicameral.telemetry import span
-from bicameral.tools import Registry, Tool
 from bicameral.types import STR
 
 from ._again import Again
+from ._assembled import Assembled
 from ._follow import Endorser, endorsed, to_endorse
 from ._planned import Planned, tell_planned
-from ._planners import planner, understanding
-from ._spending import Worst, held, purse_of, worst_case
+from ._spending import held
 from ._sync import SyncAgent
 
 if TYPE_CHECKING:
-    from bicameral.config import Config
-    from bicameral.policy import Policy
     from bicameral.reasoner import Bounds, Company, Reasoned
-    from bicameral.routing import Budgets, Prices, Purse
     from bicameral.strategies import Audience, Params, Worked
     from bicameral.strategies import Bounds as WorkBounds
 
 
-class Agent:
+class Agent(Assembled):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
     Every plan is held to the policies before it runs and every call while it runs: `policy`, or what the configuration
@@ -64,95 +58,6 @@ class Agent:
         >>> print(planned.source)
         >>> outcome = await agent.run(planned, approver=approver)
     """
-
-    def __init__(
-        self,
-        tools: Registry | Iterable[Tool] | None = None,
-        *,
-        config: Config | None = None,
-        privileged: Provider | None = None,
-        quarantined: Provider | Quarantined | None = None,
-        cascade: Mapping[str, Provider] | None = None,
-        executor: Executor | None = None,
-        policy: Policy | None = None,
-        journal: Journal | None = None,
-        cache: MutableMapping[str, str] | None = None,
-        limits: Limits | None = None,
-        now: Callable[[], datetime] = datetime.now,
-        listener: Listener | None = None,
-        budgets: Budgets | None = None,
-        prices: Prices | None = None,
-    ) -> None:
-        from bicameral.config import (
-            Config,
-            budgets_of,
-            open_cache,
-            open_models,
-            open_policy,
-            open_prices,
-            open_registry,
-        )
-
-        self.config = config or Config.defaults()
-        if tools is None:
-            self.registry = open_registry(self.config)
-        else:
-            self.registry = tools if isinstance(tools, Registry) else Registry(tools)
-        if privileged is None or quarantined is None:
-            own = open_models(self.config)
-            if cascade is None and privileged is None:
-                cascade = own.cascade
-            privileged, quarantined = privileged or own.privileged, quarantined or own.quarantined
-        cascade = cascade or {}
-        self._models = Chambers(privileged, Quarantined(quarantined))
-        self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
-        self.policy = open_policy(self.config, self.registry) if policy is None else policy
-        self._journal = journal
-        self.budgets = budgets_of(self.config) if budgets is None else budgets
-        self.prices = open_prices(self.config) if prices is None else prices
-        self._now = now
-        self.ledger = Ledger()
-        self._listener = listener
-        self._limits = limits or self.config.plan_limits
-        timeout = self.config.limits.model_timeout
-        cache = open_cache(self.config) if cache is None else cache
-        # A model that the configuration names for this is asked, cascade or not.
-        first = [] if "echo" in self.config.llm.model_roles else self._stages
-        understander = understanding(privileged, first)
-        self._echo = Echo(understander, cache=cache, listener=self._heard, timeout=timeout)
-        self._delta = planner(
-            privileged,
-            cascade,
-            limits=self._limits,
-            cache=cache,
-            listener=self._heard,
-            timeout=timeout,
-            repairs=self.config.limits.repairs,
-        )
-        self._executor = executor or Extractor(self._models.quarantined, listener=self._heard, timeout=timeout)
-
-    @classmethod
-    def from_config(cls, config: Config | None = None, **options: Any) -> Agent:
-        """The agent that `bicameral.toml` describes, with its journal."""
-        from bicameral.config import Config, open_journal
-
-        config = config or Config.load()
-        return cls(config=config, journal=open_journal(config), **options)
-
-    def spending(self) -> AbstractContextManager[Purse]:
-        """What the agent may spend on what is done inside: without this, each call of a method has a budget of its own.
-
-        Example:
-            >>> with agent.spending() as purse:
-            ...     planned = await agent.plan(request)
-            ...     outcome = await agent.run(planned)
-            >>> purse.spent.money
-        """
-        return purse_of(self.budgets, self.prices)
-
-    def worst(self, report: Report) -> Worst:
-        """The most that the models can take in a run of a plan, from what the check found out about it."""
-        return worst_case(report, self._models.quarantined.models, self.prices)
 
     @property
     def sync(self) -> SyncAgent:
@@ -217,12 +122,14 @@ class Agent:
         approver: Approver | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
+        caps: Caps | None = None,
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
         Calls that policy does not allow on its own are put to the approver, exactly as they would be made; without one
         the answer is no. In a cascade, a plan that fails before it has changed anything is replaced by the plan of
-        the next larger model, once, and what that does carries the label of the failure.
+        the next larger model, once, and what that does carries the label of the failure. `caps` are how much it may
+        take, by default as configured.
         """
         if isinstance(what, str):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
@@ -240,13 +147,14 @@ class Agent:
             intent=intent,
             policy=self.policy,
             approver=approver,
+            caps=caps or self.config.caps,
         )
         if not isinstance(what, Planned):
-            return await run(plan, observer=observer)
+            return await run(plan, observer=observer, proof=checked.proof)
         if not self._stages:
-            return await run(plan, observer=observer, **_written_by(what))
+            return await run(plan, observer=observer, proof=checked.proof, **_written_by(what))
         again = Again(self._delta, what, checked, self.registry, self.policy, self._limits)
-        return await again.run(run, observer, _written_by(what))
+        return await again.run(run, observer, _written_by(what) | {"proof": checked.proof})
 
     @held
     async def reason(
@@ -287,6 +195,7 @@ class Agent:
             journal=self._journal,
             bounds=bounds if rounds is None else replace(bounds, rounds=rounds),
             level=self.config.reason.level,
+            caps=self.config.caps,
         )
         if not isinstance(request, Intent):
             request = await self.intent(request, deterministic=deterministic, asker=given.asker)
@@ -350,32 +259,44 @@ class Agent:
             observer,
             audience or Audience(),
             careful,
+            self.config.caps,
         )
         return await work(request, name, desk)
 
-    async def replay(self, run: str) -> Replayed:
-        """Run a recorded run again with the recorded answers of models and tools."""
+    @held
+    async def resume(
+        self,
+        run: str,
+        *,
+        asker: Asker | None = None,
+        approver: Approver | None = None,
+        observer: Observer | None = None,
+        caps: Caps | None = None,
+    ) -> RunOutcome:
+        """Go on with a run that waits for a person, was interrupted, or lost its process; how it ended, if it has.
+
+        What it has done is not done again. It is refused with `run.other-code` where tools or policies are not those it
+        was begun with, and its caps are those it was begun with unless others are given.
+        """
+        options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer, "caps": caps}
+        return await resume_plan(
+            self._kept, run, self.registry, policy=self.policy, extractor=self._executor, **options
+        )
+
+    @property
+    def _kept(self) -> Journal:
         if self._journal is None:
             raise PlanError("journal.none", "this agent has no journal", fix="Give it one, or use Agent.from_config().")
+        return self._journal
+
+    async def replay(self, run: str) -> Replayed:
+        """Run a recorded run again with the recorded answers of models and tools."""
+        journal = self._kept
         from bicameral.strategies import is_conversation, replay_conversation
 
-        if is_conversation(self._journal, run):
-            return await replay_conversation(self._journal, run, self.registry, self.policy)
-        return await replay(self._journal, run, self.registry)
-
-    async def aclose(self) -> None:
-        """Free the models' memory and close the journal."""
-        for model in dict.fromkeys([self._models.privileged, *self._stages]):
-            await model.aclose()
-        await self._models.quarantined.aclose()
-        if self._journal is not None:
-            self._journal.close()
-
-    async def __aenter__(self) -> Agent:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        if is_conversation(journal, run):
+            return await replay_conversation(journal, run, self.registry, self.policy)
+        return await replay(journal, run, self.registry)
 
     def _planned(self, intent: Intent, compiled: Compiled, seconds: float, ledger: Ledger) -> Planned:
         checked = self.check(compiled.plan, intent=intent)
@@ -396,11 +317,6 @@ class Agent:
             tuple(ledger.degraded),
             (*(ledger.records or ()), *ledger.lost),
         )
-
-    def _heard(self, call: ModelCall) -> None:
-        self.ledger(call)
-        if self._listener is not None:
-            self._listener(call)
 
 
 def _written_by(planned: Planned) -> dict[str, Any]:

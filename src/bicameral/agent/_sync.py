@@ -50,6 +50,9 @@ class SyncAgent:
     def work(self, request: str, **options: Any) -> Worked:
         return _blocking(self._agent.work(request, **options))
 
+    def resume(self, run: str, **options: Any) -> RunOutcome:
+        return _blocking(self._agent.resume(run, **options))
+
     def replay(self, run: str) -> Replayed:
         return _blocking(self._agent.replay(run))
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bicameral.errors import BicameralError, RunError
-from bicameral.runs import Failed, Finished
+from bicameral.runs import Failed, Finished, Interrupted, Stopped, Waiting
 from bicameral.sessions import counted
 from bicameral.strategies import Answered, GaveUp, Params, StrategyName, Taken
 
@@ -53,8 +53,11 @@ async def compiled(
     match outcome:
         case Finished(run=run, answer=answer, shade=shade, effects=effects):
             return Answered(run, _COMPILED, answer, shade, (), taken, effects)
-        case Failed(run=run, error=error, effects=effects):
+        case Failed(run=run, error=error, effects=effects) | Interrupted(run=run, error=error, effects=effects):
             return GaveUp(run, _COMPILED, error, (), taken, effects)
-        case _:
+        case Stopped(run=run, effects=effects, in_flight=in_flight):
             stopped = RunError("run.stopped", "the work was stopped")
-            return GaveUp(outcome.run, _COMPILED, stopped, (), taken, outcome.effects, outcome.in_flight)
+            return GaveUp(run, _COMPILED, stopped, (), taken, effects, in_flight)
+        case Waiting(run=run, effects=effects):
+            waits = RunError("run.waits", "the run waits for a person", fix=f"Resume run {run} with the answer.")
+            return GaveUp(run, _COMPILED, waits, (), taken, effects)

@@ -28,28 +28,32 @@ class TerminalApprover:
 
     async def approve(self, question: Question) -> Answers:
         with self._quiet():
-            self._show(question.calls)
+            self._show(question.calls, before=question.before)
             while True:
                 match await self._reply(_choices(question.calls)):
                     case "y" | "yes":
                         return Answers.yes(question.calls)
                     case "v" | "view":
-                        self._show(question.calls, whole=True)
+                        self._show(question.calls, whole=True, before=question.before)
                     case "e" | "each" if len(question.calls) > 1:
-                        return await self._one_by_one(question.calls)
+                        return await self._one_by_one(question)
                     case _:
                         return Answers.no()
 
-    async def _one_by_one(self, calls: tuple[PendingCall, ...]) -> Answers:
+    async def _one_by_one(self, question: Question) -> Answers:
         approved: list[PendingCall] = []
+        calls = question.calls
         for number, call in enumerate(calls, 1):
-            self._show((call,), first=number)
+            self._show((call,), first=number, before=question.before)
             if await self._reply(f"Allow call {number} of {len(calls)}? [y/N]") in ("y", "yes"):
                 approved.append(call)
         return Answers.yes(approved)
 
-    def _show(self, calls: tuple[PendingCall, ...], *, whole: bool = False, first: int = 1) -> None:
-        self._out.say(calls_text(calls, self._registry, width=_width(), whole=whole, first=first))
+    def _show(
+        self, calls: tuple[PendingCall, ...], *, whole: bool = False, first: int = 1, before: bool = False
+    ) -> None:
+        text = calls_text(calls, self._registry, width=_width(), whole=whole, first=first, before=before)
+        self._out.say(text)
 
     async def _reply(self, prompt: str) -> str:
         _forget_what_was_typed()

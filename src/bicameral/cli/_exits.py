@@ -33,6 +33,15 @@ _BAD_INPUT = (
     "journal.no-answer",
     "models.unknown",
     "plan.cannot-read",
+    "durable.ambiguous-approval",
+    "durable.ambiguous-run",
+    "durable.bad-database",
+    "durable.bad-state",
+    "durable.bad-submission",
+    "durable.no-runs",
+    "durable.unknown-approval",
+    "durable.unknown-run",
+    "durable.wrong-answer",
 )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from bicameral.errors import BicameralError
+from bicameral.secrets import masked
 
 from ._exits import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, Terminated, exit_code
 from ._output import Output, readable_error
@@ -27,6 +28,11 @@ COMMANDS = {
     "models": "The models on this machine, and the names they go by.",
     "route": "Which model answered which call of a run, and why.",
     "runs": "What was run, and running it again from its record.",
+    "submit": "Hand a request or a plan to the workers, now or for later.",
+    "worker": "Do submitted runs, until told to stop.",
+    "workers": "The workers that do submitted runs.",
+    "approvals": "What submitted runs ask, and your answers.",
+    "serve": "Serve runs over HTTP, and to clients that speak OpenAI's protocol.",
     "costs": "What the models took: calls, tokens and money.",
     "doctor": "Check the configuration and the machine, and say what to mend.",
     "init": "Write a commented bicameral.toml.",
@@ -99,7 +105,7 @@ def _failed(error: Exception, out: Output) -> int:
     if os.environ.get("BICAMERAL_DEBUG"):
         import traceback
 
-        traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write(masked("".join(traceback.format_exception(error))))
     match error:
         case BicameralError():
             out.error(error.to_json(), str(error))

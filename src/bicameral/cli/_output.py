@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from bicameral.secrets import masked, masked_json
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -58,11 +60,13 @@ class Output:
     def show(self, text: str) -> None:
         """Something that was asked for."""
         if not self.as_json:
+            text = masked(text)
             sys.stdout.write((visible(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
             sys.stdout.flush()
 
     def say(self, text: str, *, style: str = "") -> None:
         """Something said on the way."""
+        text = masked(text)
         if style and self.lively:
             from rich.text import Text
 
@@ -77,7 +81,7 @@ class Output:
     def object(self, facts: Mapping[str, Any]) -> None:
         """The one JSON object, where JSON was asked for."""
         if self.as_json:
-            sys.stdout.write(json.dumps(facts, ensure_ascii=False, default=str) + "\n")
+            sys.stdout.write(masked_json(json.dumps(facts, ensure_ascii=False, default=str)) + "\n")
             sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str) -> None:

@@ -27,31 +27,58 @@ _UNSEEN = ("Cf", "Zl", "Zp", "Cc", "Co", "Cs", "Cn")
 
 
 def calls_text(
-    calls: Sequence[PendingCall], registry: Registry, *, width: int = 80, whole: bool = False, first: int = 1
+    calls: Sequence[PendingCall],
+    registry: Registry,
+    *,
+    width: int = 80,
+    whole: bool = False,
+    first: int = 1,
+    before: bool = False,
 ) -> str:
-    """The calls, what a stranger may have written in them, and why they are asked about; on one screen unless whole."""
-    lines = ["", _headline(calls, first)]
+    """The calls, what a stranger may have written in them, and why they are asked about; on one screen unless whole.
+
+    `before`: nothing has been done yet.
+    """
+    lines = ["", _headline(calls, first, before=before)]
     most = 10_000 if whole else 10 if len(calls) == 1 else 3 if len(calls) < 4 else 1
     reasons: dict[tuple[str, ...], list[int]] = {}
     for number, call in enumerate(calls, first):
-        lines += ["", *_call(number, call, registry.get(call.tool), width, most, numbered=len(calls) > 1 or first > 1)]
+        lines += [
+            "",
+            *_call(
+                number,
+                call,
+                registry.get(call.tool),
+                width,
+                most,
+                numbered=len(calls) > 1 or first > 1,
+                later=call.ahead and not before,
+            ),
+        ]
         reasons.setdefault(tuple(_why(call)), []).append(number)
     for (why, *origins), numbers in reasons.items():
         which = f"{_listed(numbers)}: " if len(reasons) > 1 else ""
         lines += ["", *_wrapped(which + why, width), *(line for told in origins for line in _wrapped(told, width))]
     if any(part.argument for call in calls for part in call.untrusted):
         lines += _wrapped("(! marks what a stranger may have written.)", width)
+    if any(call.ahead for call in calls) and not before:
+        lines += _wrapped(
+            "(later: it is made when its turn comes, and asked about anew if it is not the same then.)", width
+        )
     return "\n".join(lines)
 
 
-def _headline(calls: Sequence[PendingCall], first: int) -> str:
+def _headline(calls: Sequence[PendingCall], first: int, *, before: bool) -> str:
     if first > 1 or not calls:
         return "The next call:"
-    return "One call needs your yes:" if len(calls) == 1 else f"{len(calls)} calls need your yes:"
+    need = "One call needs your yes" if len(calls) == 1 else f"{len(calls)} calls need your yes"
+    return f"{need}, and nothing has been done yet:" if before else f"{need}:"
 
 
-def _call(number: int, call: PendingCall, tool: Tool | None, width: int, most: int, *, numbered: bool) -> Iterator[str]:
-    does = _DOES.get(call.effect, "")
+def _call(
+    number: int, call: PendingCall, tool: Tool | None, width: int, most: int, *, numbered: bool, later: bool
+) -> Iterator[str]:
+    does = ", ".join(filter(None, (_DOES.get(call.effect, ""), "later" if later else "")))
     times = f" × {call.times}" if call.times > 1 else ""
     yield f"  {f'{number}. ' if numbered else ''}{call.tool}{times}" + (f"  ({does})" if does else "")
     strangers = {part.argument for part in call.untrusted}

@@ -37,39 +37,37 @@ def show_verdicts(out: Output, proof: Proof | None) -> None:
 
 
 def say_verdicts(out: Output, proof: Proof | None, *, briefly: bool = False) -> None:
-    """Every call with its verdict, on standard error; briefly, only those that are refused."""
+    """Every call with its verdict, on standard error; briefly, only those that are refused or may be asked about."""
     if proof is None:
         return
     for call, line in zip(proof.calls, verdict_lines(proof), strict=True):
         name = verdict_name(call.verdict)
         if name == "refused" or not briefly:
             out.say(f"  {line}", style=_STYLES[name])
+    if briefly and not proof.refused:
+        _say_conditional(out, proof)
+
+
+def _say_conditional(out: Output, proof: Proof) -> None:
+    """What a run may ask about, or stop at, in one place before it begins."""
+    lines = [
+        f"    step {call.step}  {call.tool}: {verdict_why(call)}"
+        for call in proof.calls
+        if verdict_name(call.verdict) == "conditional"
+    ]
+    if lines:
+        who = "may ask you about" if out.interactive else "may stop, since nobody can be asked, at"
+        out.say("\n".join((f"  This run {who}:", *lines)), style=_STYLES["conditional"])
 
 
 def call_json(call: CallProof) -> dict[str, Any]:
     """The verdict on one call for a program."""
-    from bicameral.plans import Conditional, Refused
-
-    facts: dict[str, Any] = {"step": call.step, "tool": call.tool, "verdict": verdict_name(call.verdict)}
-    match call.verdict:
-        case Conditional(questions=questions, why=why):
-            return {**facts, "questions": list(questions), "why": why}
-        case Refused(reason=reason):
-            return {**facts, "why": reason}
-        case _:
-            return facts
+    return call.to_json()
 
 
 def proof_json(proof: Proof | None) -> dict[str, Any] | None:
     """The proof for a program; none of a plan with errors."""
-    if proof is None:
-        return None
-    return {
-        "mode": proof.mode,
-        "proved": proof.proved,
-        "questions": list(proof.questions),
-        "calls": [call_json(call) for call in proof.calls],
-    }
+    return None if proof is None else proof.to_json()
 
 
 def verdict_why(call: CallProof) -> str:

@@ -92,7 +92,7 @@ def _proved_text(proof: Proof | None) -> str:
 
 def show_outcome(out: Output, outcome: RunOutcome, planning: Spent | None = None) -> None:
     """The answer on standard output; how the run ended if it did not come to one. `planning` is what the plan cost."""
-    from bicameral.runs import Failed, Finished
+    from bicameral.runs import Failed, Finished, Interrupted, Stopped, Waiting
 
     match outcome:
         case Finished():
@@ -104,11 +104,14 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: Spent | None = None
             say_usage(out, outcome, planning)
             if outcome.answer is not None or not done:
                 out.show(answer_text(outcome.answer, out.width))
-        case Failed():
+        case Failed() | Interrupted():
             out.say(f"error: {outcome.error}", style="red")
             out.say(f"  {_before(outcome.effects)} (run {outcome.run})")
             say_usage(out, outcome, planning)
-        case _:
+        case Waiting():
+            out.say(f"waits for you (run {outcome.run})", style="yellow")
+            out.say(f"  {_before(outcome.effects)}")
+        case Stopped():
             out.say(f"stopped after {outcome.seconds:.1f} s (run {outcome.run})", style="yellow")
             out.say(f"  {_before(outcome.effects)}")
             if outcome.in_flight:
@@ -150,7 +153,7 @@ def planned_json(planned: Planned) -> dict[str, Any]:
 def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
     """How a run ended, for a program: also the labels of the answer, and what nobody was there to be asked."""
     from bicameral.labels import shade_to_json
-    from bicameral.runs import Failed, Finished, Question
+    from bicameral.runs import Failed, Finished, Interrupted, Question, Waiting
 
     facts: dict[str, Any] = {
         "ok": outcome.ok,
@@ -167,5 +170,10 @@ def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
             question: object = getattr(outcome.error, "question", None)
             asked = {"question": question.to_json()} if isinstance(question, Question) else {}
             return facts | {"error": outcome.error.to_json(), "step": outcome.step} | asked
+        case Interrupted():
+            return facts | {"error": outcome.error.to_json(), "interrupted": True}
+        case Waiting(question=waits_for, ask=ask):
+            what = {"question": waits_for.to_json()} if waits_for else {"ask": ask.to_json()} if ask else {}
+            return facts | {"waiting": True} | what
         case _:
             return facts | {"stopped": True, "in_flight": list(outcome.in_flight)}

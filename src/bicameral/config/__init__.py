@@ -8,6 +8,7 @@ from ._check import Check, Health
 from ._config import STANDARD, Config, ConfigFile, Profile, Role, config_schema, user_folder
 from ._costs import budgets_of, open_prices
 from ._doctor import doctor
+from ._durable import DurableSettings, QuotaSettings, QuotaTable, rate_of
 from ._environment import SHORT as SHORT_VARIABLES
 from ._init_text import init_text
 from ._llm import AgentSettings, LlmSettings, llm_config_schema, profile_schema
@@ -26,11 +27,14 @@ __all__ = [
     "Check",
     "Config",
     "ConfigFile",
+    "DurableSettings",
     "EmbeddedProvider",
     "Health",
     "LlmSettings",
     "Models",
     "Profile",
+    "QuotaSettings",
+    "QuotaTable",
     "Role",
     "bounds_of",
     "budgets_of",
@@ -52,6 +56,7 @@ __all__ = [
     "open_registry",
     "open_router",
     "profile_schema",
+    "rate_of",
     "routing_notes",
     "size_text",
     "surroundings_of",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from bicameral.errors import ModelError
 
@@ -55,6 +52,7 @@ def _within(spec: AliasSpec, kept: set[str]) -> AliasSpec:
 
 
 def _bare(config: Config, name: str, chamber: Chamber, embedded: Embedded) -> Alias:
+    from bicameral.models.remote import name_of
     from bicameral.routing import Alias
 
     settings = config.llm.models[name]
@@ -66,7 +64,7 @@ def _bare(config: Config, name: str, chamber: Chamber, embedded: Embedded) -> Al
     variable, entry = key_names(settings, family, chamber) if keyed(settings) else (None, None)
     key = find_key(variable, entry)
     given = {**more, **settings.params}
-    identity = _identity(family, model, settings.base_url, {**given, **settings.options})
+    identity = name_of(family, model, settings.base_url, {**given, **settings.options})
     make = partial(_remote, name, settings, chamber, key, given, identity, missing_key(name, chamber, variable, entry))
     keys = frozenset[str]() if key is None else frozenset({key.fingerprint})
     return Alias(name, identity, make, parameters=parameters, credentials=keys)
@@ -121,17 +119,6 @@ def _parameters(
 
 def _said(settings: AliasSettings | ParameterSettings) -> dict[str, Any]:
     return {name: value for name in _BOUNDS if (value := getattr(settings, name)) is not None}
-
-
-def _identity(family: str, model: str, base_url: str | None, said: Mapping[str, Any]) -> str:
-    """What a model is called exactly: caches are keyed by it, and prices found."""
-    name = f"{family}:{model}"
-    if base_url is not None:
-        parts = urlsplit(base_url)
-        name += f"@{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path.rstrip('/')}"
-    if said:
-        name += f"#{hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:8]}"
-    return name
 
 
 def _cache(config: Config) -> Any:

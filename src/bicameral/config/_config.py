@@ -10,10 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bicameral.decisions import Mode
 
+from ._durable import DurableSettings, durable_address
 from ._llm import AgentSettings, LlmSettings
+from ._server import ServerSettings
 
 if TYPE_CHECKING:
     from bicameral.plans import Limits
+    from bicameral.runs import Caps
 
 Profile = Literal["default", "small"]
 Role = Literal["privileged", "quarantined"]
@@ -108,6 +111,16 @@ class LimitSettings(Section):
     """How often a plan that does not pass the check may be repaired."""
     model_timeout: Annotated[float, Field(gt=0)] = 900.0
     """Seconds that one reply of a model may take."""
+    rounds: Count = 20
+    """The most plans that may be written and run for one request."""
+    calls: Count = 20_000
+    """The most calls of tools and models in one run."""
+    tokens: Count = 5_000_000
+    """The most tokens that models may read and write in one run."""
+    money: Annotated[float, Field(gt=0)] = 10.0
+    """The most that the models may cost in one run, in the currency of the price table."""
+    seconds: Annotated[float, Field(gt=0)] = 3600.0
+    """The most seconds that one run may work; those in which it waits for a person do not count."""
 
 
 class PriceSettings(Section):
@@ -156,6 +169,8 @@ class ConfigFile(Section):
     cache: CacheSettings = CacheSettings()
     limits: LimitSettings = LimitSettings()
     reason: ReasonSettings = ReasonSettings()
+    durable: DurableSettings = DurableSettings()
+    server: ServerSettings = ServerSettings()
     llm: LlmSettings = LlmSettings()
     agent: AgentSettings = AgentSettings()
 
@@ -202,6 +217,16 @@ class Config(ConfigFile):
         return self._under(self.journal.file) or user_folder("state") / "journal.db"
 
     @property
+    def durable_database(self) -> str:
+        """The database of submitted runs: an address of PostgreSQL, or the path of a SQLite file."""
+        return durable_address(self.durable, self.base)
+
+    @property
+    def token_file(self) -> Path:
+        """The file with the hashes of the server's tokens."""
+        return self._under(self.server.tokens) or user_folder("config") / "tokens.json"
+
+    @property
     def cache_folder(self) -> Path:
         """Where plans and intents are kept."""
         return self._under(self.cache.folder) or user_folder("cache")
@@ -218,6 +243,14 @@ class Config(ConfigFile):
     def policy_files(self) -> tuple[Path, ...]:
         """The user's own policies; they start where his toolbox files do."""
         return self._beside(self.policy.files)
+
+    @property
+    def caps(self) -> Caps:
+        """How much one run may take."""
+        from bicameral.runs import Caps
+
+        limits = self.limits
+        return Caps(limits.rounds, limits.calls, limits.tokens, limits.money, limits.seconds)
 
     @property
     def plan_limits(self) -> Limits:

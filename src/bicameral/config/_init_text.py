@@ -57,6 +57,45 @@ cascade = false
 # The SQLite file in which every run is recorded. Not set: journal.db in the user's state folder.
 #:file = ".bicameral/journal.db"
 
+[durable]
+# Where submitted runs are kept: a SQLite file, or "postgresql://…" where one machine is not enough. `${NAME}` is an
+# environment variable. Needs `pip install "bicameral[durable]"`.
+database = ".bicameral/durable.db"
+# How many runs a worker has under way at the same time.
+concurrency = 8
+# Seconds after which a worker that is not heard of has lost its runs to others.
+lease = 4.0
+# Seconds that a question waits for an answer; then the answer is no.
+answer_within = 604800.0
+# How often in a row workers may die with a run that gets no further, until it counts as failed.
+deaths = 10
+# Seconds after which runs that have ended are forgotten, and what they hold is erased. Not set: they are kept.
+#:keep = 7776000.0
+
+# What all workers together may use at once, and in a time; whoever would exceed it waits.
+#:[durable.limits]
+#:user = { concurrency = 4, rate = "60/h" }
+#:tools.fetch_page = { concurrency = 2, rate = "10/min" }
+#:models.privileged = { concurrency = 1 }
+
+[server]
+# Where `bicameral serve` listens; any address but the machine's own needs tokens. It needs the extra `server`.
+host = "127.0.0.1"
+port = 8417
+# The file with the hashes of the tokens. Not set: tokens.json in the user's configuration folder.
+#:tokens = "tokens.json"
+# Bytes that the body of a request may have, and requests a minute for each user.
+max_body = 1000000
+rate = 600
+# Runs that a user may watch or wait for at once, seconds that one watch may last (whoever wants more comes again and
+# misses nothing), and requests that are answered at once, of all users together.
+watches = 16
+watch_seconds = 3600.0
+requests = 128
+# What becomes of the messages of a chat before the last one of the user: "ignore" leaves them out and says so,
+# "refuse" does not answer.
+history = "ignore"
+
 [cache]
 # Where plans and intents are kept for the next time they are asked for. Not set: the user's cache folder.
 #:folder = ".bicameral/cache"
@@ -71,6 +110,13 @@ max_model_calls = 1000
 repairs = 2
 # Seconds that one reply of a model may take.
 model_timeout = 900.0
+# The caps of one run, over all attempts at it: plans for one request, calls of tools and models, tokens, money, and
+# seconds of work (waiting for a person does not count).
+rounds = 20
+calls = 20000
+tokens = 5000000
+money = 10.0
+seconds = 3600.0
 
 [reason]
 # Where a request is worked on in rounds: how many plans may follow each other, how often the two models may be asked,

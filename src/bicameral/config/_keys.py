@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from bicameral.errors import ModelError
+from bicameral.secrets import know
 
 from ._llm import AliasSettings
 
@@ -38,6 +39,13 @@ def key_names(settings: AliasSettings, family: str, chamber: Chamber) -> tuple[s
     return settings.api_key_env, settings.api_key_keyring
 
 
+def know_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
+    """Let no key out that is in the environment, whether its model is ever asked or not."""
+    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
+    for name in sorted(named | set(USUAL.values())):
+        know(name, environment.get(name, ""))
+
+
 def find_key(variable: str | None, entry: str | None, environment: Mapping[str, str] | None = None) -> Key | None:
     """The key, from the keyring if one is named there, otherwise from the environment; None if there is none."""
     from bicameral.models import Key
@@ -45,7 +53,7 @@ def find_key(variable: str | None, entry: str | None, environment: Mapping[str, 
     if entry is not None:
         return _from_keyring(entry)
     found = (os.environ if environment is None else environment).get(variable or "", "").strip()
-    return Key(found) if found else None
+    return Key(found, variable or "key") if found else None
 
 
 def missing_key(alias: str, chamber: Chamber, variable: str | None, entry: str | None) -> ModelError:
@@ -78,4 +86,4 @@ def _from_keyring(entry: str) -> Key | None:
             f"the keyring gives no entry {entry!r}: {type(error).__name__}",
             fix="Unlock it, or use api_key_env.",
         ) from None
-    return Key(found) if isinstance(found, str) and found.strip() else None
+    return Key(found, entry) if isinstance(found, str) and found.strip() else None

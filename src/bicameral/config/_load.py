@@ -15,9 +15,11 @@ from bicameral.errors import ConfigError, Place
 
 from ._config import Config, ConfigFile, Profile, user_folder
 from ._environment import FILE, overrides
+from ._keys import know_keys
 from ._mistakes import Keys, dotted, mistake
 from ._places import line_of
 from ._profile import over, read_aliases, read_profile
+from ._read import text_of
 from ._routing import check_routing, is_routed
 from ._yaml import Document
 
@@ -91,6 +93,7 @@ def load_config(
     except ValidationError as error:
         raise mistake(error, ConfigFile, origin.locate) from None
     config = Config(**{name: getattr(content, name) for name in ConfigFile.model_fields}, base=folder, source=chosen)
+    know_keys(config.llm.models.values(), variables)
     if is_routed(config):
         check_routing(config, origin.locate)
     return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
@@ -140,24 +143,8 @@ def origin_of(config: Config, environment: Mapping[str, str] | None = None) -> O
 
 
 def _read(file: Path) -> str:
-    place = Place(file=str(file))
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(_MAX_BYTES + 1)
-        if len(raw) > _MAX_BYTES:
-            raise ConfigError("config.too-large", f"the file is larger than {_MAX_BYTES:,} bytes", place=place)
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            "config.bad-toml", f"byte {error.start} is not UTF-8 text", place=place, fix="Save the file as UTF-8."
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            "config.unreadable",
-            f"the file cannot be read: {error.strerror or error}",
-            place=place,
-            fix="Check the path and its permissions; `bicameral init` writes a new file.",
-        ) from None
+    fix = "Check the path and its permissions; `bicameral init` writes a new file."
+    return text_of(file, _MAX_BYTES, unreadable="config.unreadable", malformed="config.bad-toml", fix=fix)
 
 
 def _parse(text: str, file: Path | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from bicameral.errors import ConfigError, Place
 
 from ._llm import LlmConfigFile, ProfileFile
 from ._mistakes import mistake
+from ._read import text_of
 from ._yaml import Document, Keys, parse_yaml
 
 MAX_BYTES = 200_000
@@ -59,35 +60,11 @@ def over(settings: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, An
 
 
 def _checked(file: Path, model: type[BaseModel]) -> Document:
-    document = parse_yaml(_text(file), file)
+    fix = "Check the path and its permissions."
+    text = text_of(file, MAX_BYTES, unreadable="config.no-profile", malformed="config.bad-yaml", fix=fix)
+    document = parse_yaml(text, file)
     try:
         model.model_validate(document.settings)
     except ValidationError as error:
         raise mistake(error, model, document.locate) from None
     return document
-
-
-def _text(file: Path) -> str:
-    place = Place(file=str(file), line=1)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(
-            "config.no-profile",
-            f"the profile cannot be read: {error.strerror or error}",
-            place=place,
-            fix="Check the path and its permissions.",
-        ) from None
-    if len(raw) > MAX_BYTES:
-        raise ConfigError("config.too-large", f"the file is larger than {MAX_BYTES:,} bytes", place=place)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            "config.bad-yaml",
-            f"byte {error.start} is not UTF-8 text",
-            place=Place(file=str(file), line=line),
-            fix="Save the file as UTF-8.",
-        ) from None

@@ -25,7 +25,8 @@ from ._label import (
     join_all,
 )
 from ._order import covers
-from ._shade import EitherShade, ListShade, RecordShade, Shade, as_list, as_record, join_shades, tainted
+from ._shade import EitherShade, ListShade, RecordShade, Shade, as_list, as_record, join_shades
+from ._taint import tainted
 
 __all__ = [
     "NOTHING",

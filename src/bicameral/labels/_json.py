@@ -14,8 +14,9 @@ from typing import Any, cast
 
 from bicameral.errors import LabelError
 
+from ._interned import MAX_LEVELS, MAX_PARTS
 from ._label import PUBLIC, USER, Label, Public, Readers, Source
-from ._shade import MAX_LEVELS, MAX_PARTS, EitherShade, ListShade, RecordShade, Shade
+from ._shade import EitherShade, ListShade, RecordShade, Shade
 
 _LONGEST = 60
 

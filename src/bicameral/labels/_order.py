@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from ._label import NOTHING, PUBLIC, Label, Readers, Source
-from ._shade import EitherShade, ListShade, RecordShade, Shade, as_list, as_record
+from ._shade import EitherShade, ListShade, RecordShade, Shade, any_list, any_record, as_list, as_record
 
 _MEMORY = 1 << 12
 
@@ -20,19 +20,19 @@ def covers(upper: Shade, lower: Shade) -> bool:
         case Label():
             return all(_covers(label, lower) for label in labels_in(upper))
         case ListShade():
-            found = as_list(upper)
-            places = max(len(lower.places or ()), len(found.places or ()) if found else 0)
+            whole = _list_in(upper)
+            places = max(len(lower.places or ()), len(whole.places or ()))
             return (
-                _covers(_list_own(upper), lower.own)
-                and covers(_list_item(upper), lower.item)
-                and all(covers(_list_place(upper, at), lower.place(at)) for at in range(places))
+                _covers(whole.own, lower.own)
+                and covers(whole.item, lower.item)
+                and all(covers(whole.place(at), lower.place(at)) for at in range(places))
             )
         case RecordShade():
-            names = {*lower.fields, *_field_names(upper)}
+            record = _record_in(upper)
             return (
-                _covers(_record_own(upper), lower.own)
-                and covers(_record_rest(upper), lower.rest)
-                and all(covers(_record_field(upper, name), lower.field(name)) for name in names)
+                _covers(record.own, lower.own)
+                and covers(record.rest, lower.rest)
+                and all(covers(record.field(name), lower.field(name)) for name in {*lower.fields, *record.fields})
             )
         case EitherShade():
             return covers(upper, lower.as_list) and covers(upper, lower.as_record)
@@ -74,39 +74,12 @@ def _readable(upper: Readers, lower: Readers) -> bool:
 # What a shade says of a value that is a list, or a record: NOTHING where it says that there is none.
 
 
-def _list_own(shade: Shade) -> Label:
-    found = as_list(shade)
-    return found.own if found else _if_label(shade)
+def _list_in(shade: Shade) -> ListShade:
+    return as_list(shade) or any_list(_if_label(shade))
 
 
-def _list_item(shade: Shade) -> Shade:
-    found = as_list(shade)
-    return found.item if found else _if_label(shade)
-
-
-def _list_place(shade: Shade, number: int) -> Shade:
-    found = as_list(shade)
-    return found.place(number) if found else _if_label(shade)
-
-
-def _record_own(shade: Shade) -> Label:
-    found = as_record(shade)
-    return found.own if found else _if_label(shade)
-
-
-def _record_rest(shade: Shade) -> Shade:
-    found = as_record(shade)
-    return found.rest if found else _if_label(shade)
-
-
-def _record_field(shade: Shade, name: str) -> Shade:
-    found = as_record(shade)
-    return found.field(name) if found else _if_label(shade)
-
-
-def _field_names(shade: Shade) -> Iterable[str]:
-    found = as_record(shade)
-    return found.fields if found else ()
+def _record_in(shade: Shade) -> RecordShade:
+    return as_record(shade) or any_record(_if_label(shade))
 
 
 def _if_label(shade: Shade) -> Label:

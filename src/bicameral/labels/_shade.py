@@ -7,23 +7,15 @@ covers another covers what is computed from the other. On that rests that the pr
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeGuard, final
-from weakref import WeakValueDictionary
 
 from bicameral.errors import LabelError
 
-from ._label import NOTHING, Frozen, Label, join, join_all, making, set_once
-
-MAX_LEVELS = 10
-"""Deeper parts are not told apart: the labels of everything below are joined."""
-MAX_PARTS = 2_000
-"""A shade with more parts is cut off at fewer levels."""
-_MEMORY = 1 << 13
-
-_shades: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+from ._interned import MAX_LEVELS, MAX_PARTS, MEMORY, interned, kept, levels_left, size_of
+from ._label import NOTHING, Frozen, Label, join, join_all
 
 
 @final
@@ -45,7 +37,7 @@ class ListShade(Frozen):
     def __new__(cls, own: Label, item: Shade | None = None, places: Iterable[Shade] | None = None) -> ListShade:
         by_place = None if places is None else tuple(_shade(place) for place in places)
         inside = _shade(item) if by_place is None else _together(by_place)
-        return _made_list(_label(own), inside, by_place)
+        return made_list(_label(own), inside, by_place)
 
     def place(self, number: int) -> Shade:
         """The shade of one place; of any item where places are not told apart."""
@@ -87,7 +79,7 @@ class RecordShade(Frozen):
             if type(name) is not str:
                 raise LabelError("labels.malformed", "the fields of a record are named by texts")
         known = {name: _shade(fields[name]) for name in sorted(fields)}
-        return _made_record(_label(own), known, _shade(rest))
+        return made_record(_label(own), known, _shade(rest))
 
     @property
     def item(self) -> Label:
@@ -129,7 +121,7 @@ class EitherShade(Frozen):
     def __new__(cls, as_list: ListShade, as_record: RecordShade) -> EitherShade:
         if type(as_list) is not ListShade or type(as_record) is not RecordShade:
             raise LabelError("labels.malformed", "an EitherShade is made of a ListShade and a RecordShade")
-        return _made_either(as_list, as_record)
+        return made_either(as_list, as_record)
 
     def place(self, number: int) -> Shade:
         return self.as_list.place(number)
@@ -171,68 +163,57 @@ def _label(value: object) -> Label:
     return value
 
 
-# Making: each shade once, never too deep, never too large -----------------------------------------------------------
+# Making, and cutting what would be too deep or too large -------------------------------------------------------------
 
 
-def _interned(kind: type[Any], key: Hashable, facts: Iterable[tuple[str, object]]) -> Any:
-    with making:
-        found = _shades.get(key)
-        if found is None:
-            found = object.__new__(kind)
-            for name, value in facts:
-                set_once(found, name, value)
-            _shades[key] = found
-    return found
-
-
-def _made_list(own: Label, item: Shade, places: tuple[Shade, ...] | None) -> ListShade:
-    levels, parts = _size(places or (item,))
+def made_list(own: Label, item: Shade, places: tuple[Shade, ...] | None) -> ListShade:
+    levels, parts = size_of(places or (item,))
     if levels > MAX_LEVELS or parts > MAX_PARTS:
-        fewer = _fewer(levels)
+        fewer = levels_left(levels)
         places = None if places is None or parts > MAX_PARTS else tuple(_cut(place, fewer) for place in places)
-        return _made_list(own, _cut(item, fewer), places)
-    found = _shades.get((own, item, places))
+        return made_list(own, _cut(item, fewer), places)
+    found = kept((own, item, places))
     if found is not None:
         return found
     flat = join(own, item.flat)
     facts = zip(
         ("own", "item", "places", "flat", "levels", "parts"), (own, item, places, flat, levels, parts), strict=True
     )
-    return _interned(ListShade, (own, item, places), facts)
+    return interned(ListShade, (own, item, places), facts)
 
 
-def _made_record(own: Label, fields: dict[str, Shade], rest: Shade) -> RecordShade:
+def made_record(own: Label, fields: dict[str, Shade], rest: Shade) -> RecordShade:
     """A record of fields in the order of their names."""
     key = (own, tuple(fields.items()), rest)
-    found = _shades.get(key)
+    found = kept(key)
     if found is not None:
         return found
     inside = (*fields.values(), rest)
-    levels, parts = _size(inside)
+    levels, parts = size_of(inside)
     if levels > MAX_LEVELS or parts > MAX_PARTS:
         if levels == 1:
             # So many fields are not told apart.
-            return _made_record(own, {}, join_all(each.flat for each in inside))
-        fewer = _fewer(levels)
-        return _made_record(own, {name: _cut(each, fewer) for name, each in fields.items()}, _cut(rest, fewer))
+            return made_record(own, {}, join_all(each.flat for each in inside))
+        fewer = levels_left(levels)
+        return made_record(own, {name: _cut(each, fewer) for name, each in fields.items()}, _cut(rest, fewer))
     names = ("own", "fields", "rest", "flat", "levels", "parts")
     flat = join_all((own, *(each.flat for each in inside)))
     facts = (own, MappingProxyType(fields), rest, flat, levels, parts)
-    return _interned(RecordShade, key, zip(names, facts, strict=True))
+    return interned(RecordShade, key, zip(names, facts, strict=True))
 
 
-@lru_cache(maxsize=_MEMORY)
+@lru_cache(maxsize=MEMORY)
 def _values(shade: RecordShade) -> Shade:
     return _together((*shade.fields.values(), shade.rest))
 
 
-def _made_either(as_list: ListShade, as_record: RecordShade) -> EitherShade:
+def made_either(as_list: ListShade, as_record: RecordShade) -> EitherShade:
     if as_list.parts + as_record.parts > MAX_PARTS:
-        fewer = _fewer(max(as_list.levels, as_record.levels))
-        as_list = _made_list(as_list.own, _cut(as_list.item, fewer), None)
+        fewer = levels_left(max(as_list.levels, as_record.levels))
+        as_list = made_list(as_list.own, _cut(as_list.item, fewer), None)
         fields = {name: _cut(each, fewer) for name, each in as_record.fields.items()} if fewer else {}
         rest = _cut(as_record.rest if fewer else as_record.values, fewer)
-        return _made_either(as_list, _made_record(as_record.own, fields, rest))
+        return made_either(as_list, made_record(as_record.own, fields, rest))
     own = join(as_list.own, as_record.own)
     names = ("as_list", "as_record", "own", "item", "flat", "levels", "parts")
     facts = (
@@ -244,23 +225,10 @@ def _made_either(as_list: ListShade, as_record: RecordShade) -> EitherShade:
         max(as_list.levels, as_record.levels),
         as_list.parts + as_record.parts,
     )
-    return _interned(EitherShade, (as_list, as_record), zip(names, facts, strict=True))
+    return interned(EitherShade, (as_list, as_record), zip(names, facts, strict=True))
 
 
-def _size(inside: Iterable[Shade]) -> tuple[int, int]:
-    levels, parts = 0, 1
-    for each in inside:
-        levels = max(levels, each.levels)
-        parts += each.parts
-    return levels + 1, parts
-
-
-def _fewer(levels: int) -> int:
-    """How many levels the parts of a shade that is too large may keep."""
-    return min(levels, MAX_LEVELS + 1) - 2 if levels > 1 else 0
-
-
-@lru_cache(maxsize=_MEMORY)
+@lru_cache(maxsize=MEMORY)
 def _cut(shade: Shade, levels: int) -> Shade:
     """The same with at most so many levels; what is below is joined."""
     if shade.levels <= levels:
@@ -273,19 +241,19 @@ def _cut(shade: Shade, levels: int) -> Shade:
         case RecordShade():
             return _cut_record(shade, levels)
         case EitherShade():
-            return _made_either(_cut_list(shade.as_list, levels), _cut_record(shade.as_record, levels))
+            return made_either(_cut_list(shade.as_list, levels), _cut_record(shade.as_record, levels))
         case Label():
             return shade
 
 
 def _cut_list(shade: ListShade, levels: int) -> ListShade:
     places = None if shade.places is None else tuple(_cut(place, levels - 1) for place in shade.places)
-    return _made_list(shade.own, _cut(shade.item, levels - 1), places)
+    return made_list(shade.own, _cut(shade.item, levels - 1), places)
 
 
 def _cut_record(shade: RecordShade, levels: int) -> RecordShade:
     fields = {name: _cut(each, levels - 1) for name, each in shade.fields.items()}
-    return _made_record(shade.own, fields, _cut(shade.rest, levels - 1))
+    return made_record(shade.own, fields, _cut(shade.rest, levels - 1))
 
 
 # Joining ------------------------------------------------------------------------------------------------------------
@@ -298,7 +266,7 @@ def _together(shades: Iterable[Shade]) -> Shade:
     return found
 
 
-@lru_cache(maxsize=_MEMORY)
+@lru_cache(maxsize=MEMORY)
 def join_shades(left: Shade, right: Shade) -> Shade:
     """The labels of a value that is one or the other, or made of both: joined part by part."""
     if left is right:
@@ -316,7 +284,7 @@ def join_shades(left: Shade, right: Shade) -> Shade:
             first, first_record = lists[0], records[0]
             whole = first if len(lists) == 1 else _join_lists(first, lists[1])
             record = first_record if len(records) == 1 else _join_records(first_record, records[1])
-            return _made_either(whole, record)
+            return made_either(whole, record)
 
 
 def _join_label(label: Label, shade: Shade) -> Shade:
@@ -328,20 +296,22 @@ def _join_label(label: Label, shade: Shade) -> Shade:
         case Label():
             return join(shade, label)
         case ListShade():
-            return _made_either(_join_lists(shade, _any_list(label)), _any_record(label))
+            return made_either(_join_lists(shade, any_list(label)), any_record(label))
         case RecordShade():
-            return _made_either(_any_list(label), _join_records(shade, _any_record(label)))
+            return made_either(any_list(label), _join_records(shade, any_record(label)))
         case EitherShade():
             as_list, as_record = shade.as_list, shade.as_record
-            return _made_either(_join_lists(as_list, _any_list(label)), _join_records(as_record, _any_record(label)))
+            return made_either(_join_lists(as_list, any_list(label)), _join_records(as_record, any_record(label)))
 
 
-def _any_list(label: Label) -> ListShade:
-    return _made_list(label, label, None)
+def any_list(label: Label) -> ListShade:
+    """A list of which one label is known."""
+    return made_list(label, label, None)
 
 
-def _any_record(label: Label) -> RecordShade:
-    return _made_record(label, {}, label)
+def any_record(label: Label) -> RecordShade:
+    """A record of which one label is known."""
+    return made_record(label, {}, label)
 
 
 def as_list(shade: Shade) -> ListShade | None:
@@ -370,36 +340,10 @@ def _join_lists(left: ListShade, right: ListShade) -> ListShade:
     places = None
     if left.places is not None and right.places is not None and len(left.places) == len(right.places):
         places = tuple(join_shades(*pair) for pair in zip(left.places, right.places, strict=True))
-    return _made_list(join(left.own, right.own), join_shades(left.item, right.item), places)
+    return made_list(join(left.own, right.own), join_shades(left.item, right.item), places)
 
 
 def _join_records(left: RecordShade, right: RecordShade) -> RecordShade:
     names = sorted({*left.fields, *right.fields})
     fields = {name: join_shades(left.field(name), right.field(name)) for name in names}
-    return _made_record(join(left.own, right.own), fields, join_shades(left.rest, right.rest))
-
-
-@lru_cache(maxsize=_MEMORY)
-def tainted(shade: Shade, label: Label) -> Shade:
-    """The same with a label joined into every part."""
-    if label is NOTHING:
-        return shade
-    match shade:
-        case Label():
-            return join(shade, label)
-        case ListShade():
-            return _tainted_list(shade, label)
-        case RecordShade():
-            return _tainted_record(shade, label)
-        case EitherShade():
-            return _made_either(_tainted_list(shade.as_list, label), _tainted_record(shade.as_record, label))
-
-
-def _tainted_list(shade: ListShade, label: Label) -> ListShade:
-    places = None if shade.places is None else tuple(tainted(place, label) for place in shade.places)
-    return _made_list(join(shade.own, label), tainted(shade.item, label), places)
-
-
-def _tainted_record(shade: RecordShade, label: Label) -> RecordShade:
-    fields = {name: tainted(each, label) for name, each in shade.fields.items()}
-    return _made_record(join(shade.own, label), fields, tainted(shade.rest, label))
+    return made_record(join(left.own, right.own), fields, join_shades(left.rest, right.rest))

@@ -8,6 +8,7 @@ import secrets
 from typing import NoReturn, final
 
 from bicameral.errors import ModelError
+from bicameral.secrets import know
 
 _SALT = secrets.token_bytes(32)
 _MASKED = "[key]"
@@ -16,7 +17,7 @@ _SHOWN_BY_SERVERS = 6
 
 @final
 class Key:
-    """An API key. Only `reveal` gives it out, and only a provider asks for that.
+    """An API key. Only `reveal` gives it out, and only a provider asks for that; everything else shows its `name`.
 
     `fingerprint` tells two keys apart within this process and says nothing about them: it is made with a secret that
     nobody keeps.
@@ -28,7 +29,7 @@ class Key:
 
     __slots__ = ("_secret", "fingerprint")
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, name: str = "key") -> None:
         # The same key with a space behind it would pass as a second one.
         secret = secret.strip()
         if not secret or not secret.isascii() or not secret.isprintable():
@@ -37,6 +38,7 @@ class Key:
                 "the key is empty or has characters that no key has",
                 fix="Check the environment variable or the keyring that it comes from.",
             )
+        know(name, secret)
         self._secret = secret
         self.fingerprint = hashlib.blake2b(secret.encode(), key=_SALT, digest_size=16).hexdigest()
 

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 import json
 import os
-import re
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from functools import cache
@@ -14,16 +13,15 @@ from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
-from bicameral.errors import BicameralError, ModelError
-from bicameral.models._chunks import Chunk, TextChunk, texts_of, whole
+from bicameral.errors import ModelError
+from bicameral.models._chunks import Chunk, TextChunk, whole
 from bicameral.models._failures import FailureCode, ModelFailure
 from bicameral.models._keys import Key
 from bicameral.models._protocol import Chamber, Finish, Message, ModelReply, ModelRequest, Usage
-from bicameral.models._request import check_request
-from bicameral.models._schema import check_schema
-from bicameral.models.remote._errors import REFUSALS
-from bicameral.models.remote._families import missing_package
+from bicameral.models.remote._errors import REFUSALS, disconnected
+from bicameral.models.remote._families import missing_package, plain_address
 from bicameral.models.remote._messages import BEGUN, call_of, guessed_usage, shaped
+from bicameral.models.remote._network import NetworkProvider, comes_whole, name_of
 
 _NO_KEY = "no-key"
 # It takes their credentials from the environment whatever it is given, so they cannot be kept in one chamber.
@@ -42,7 +40,6 @@ _CODES: dict[str, FailureCode] = {
     "ServiceUnavailableError": "models.unavailable",
     "InternalServerError": "models.unavailable",
     "BadGatewayError": "models.unavailable",
-    "APIConnectionError": "models.unavailable",
     "NotFoundError": "models.bad-request",
     "UnprocessableEntityError": "models.bad-request",
     "BadRequestError": "models.bad-request",
@@ -50,7 +47,7 @@ _CODES: dict[str, FailureCode] = {
 }
 
 
-class LiteLLMProvider:
+class LiteLLMProvider(NetworkProvider):
     """Asks a model by its LiteLLM name (`azure/gpt-4.1`) with one key.
 
     What goes wrong, what a reply is held to and what is not taken from the environment are as for `RemoteProvider`.
@@ -78,52 +75,25 @@ class LiteLLMProvider:
                 fix="Use the family 'bedrock' or 'google' of RemoteProvider with a key of its own.",
             )
         self._model = model
-        self._key = key
-        self._chamber: Chamber | None = chamber
-        self._settings = dict(settings or {})
-        self._base_url = base_url
-        at = f"@{re.sub(r'^https?://', '', base_url)}" if base_url else ""
-        self._name = name or f"litellm:{model}{at}"
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def grammars(self) -> bool:
-        return False
-
-    @property
-    def chamber(self) -> Chamber | None:
-        return self._chamber
-
-    @property
-    def credential(self) -> str | None:
-        """What tells its key from others, and nothing about it."""
-        return self._key.fingerprint if self._key is not None else None
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        return {}
-
-    def __repr__(self) -> str:
-        return f"LiteLLMProvider({self._name!r}, chamber={self._chamber!r})"
+        self._base_url = plain_address(base_url.strip()) if base_url else None
+        name = name or name_of("litellm", model, self._base_url, settings or {})
+        super().__init__(name, key=key, chamber=chamber, settings=settings)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation closes the connection too."""
-        began = perf_counter()
-        response = await self._bounded(self._ask(request, stream=False), self._deadline(request))
+        began, deadline = perf_counter(), self._deadline(request)
+        response = await self._bounded(self._ask(request, stream=False), deadline, request)
         return self._reply(response, request, perf_counter() - began)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
         """The reply as it is written; leaving the loop early closes the connection."""
         began, deadline = perf_counter(), self._deadline(request)
-        held = request.json_schema is not None or bool(request.prefill or request.stop)
-        stream = await self._bounded(self._ask(request, stream=True), deadline)
+        held = comes_whole(request)
+        stream = await self._bounded(self._ask(request, stream=True), deadline, request)
         seen: list[Any] = []
         try:
             pieces = aiter(stream)
-            while (piece := await self._bounded(anext(pieces, None), deadline)) is not None:
+            while (piece := await self._bounded(anext(pieces, None), deadline, request, begun=True)) is not None:
                 seen.append(piece)
                 text = piece.choices[0].delta.content if piece.choices else None
                 if text and not held:
@@ -136,39 +106,14 @@ class LiteLLMProvider:
         for chunk in whole(self._reply(response, request, perf_counter() - began), told=not held):
             yield chunk
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
-        """Only the text of it."""
-        return texts_of(self.chunks(request))
-
-    async def aclose(self) -> None:
-        """LiteLLM keeps its own connections."""
-
     async def _ask(self, request: ModelRequest, *, stream: bool) -> Any:
         library = await asyncio.to_thread(_library)
         return await library.acompletion(**self._asked(request, stream=stream), stream=stream)
 
-    def _deadline(self, request: ModelRequest) -> float | None:
-        check_request(request)
-        if request.grammar is not None or request.adapter is not None:
-            raise ModelFailure("models.bad-request", self._name, "it cannot be held to a grammar, and has no adapters")
-        if request.json_schema is not None:
-            check_schema(request.json_schema)
-        return None if request.timeout is None else asyncio.get_running_loop().time() + request.timeout
-
-    async def _bounded(self, waiting: Any, deadline: float | None) -> Any:
-        """Wait until the deadline; what is raised holds the request with its key, and is let go of."""
-        bound = asyncio.timeout_at(deadline)
-        try:
-            async with bound:
-                return await waiting
-        except BicameralError:
-            raise
-        except Exception as error:
-            failure = ModelFailure("models.timeout", self._name) if bound.expired() else self._failure(error)
-        raise failure
-
-    def _failure(self, error: Exception) -> ModelFailure:
+    def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
         kinds = [kind.__name__ for kind in type(error).__mro__]
+        if "APIConnectionError" in kinds:
+            return disconnected(self._name, begun=begun)
         code: FailureCode = _CODES[next((kind for kind in kinds if kind in _CODES), "APIResponseValidationError")]
         if code == "models.bad-request" and any(word in str(error).lower() for word in REFUSALS):
             # It knows the refusals of some servers by their words; rather one too many than one that is asked again.

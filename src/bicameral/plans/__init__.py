@@ -55,7 +55,7 @@ from ._flow_steps import (
     unknown_call,
 )
 from ._flow_walk import PureAfter, after_pure, is_pure
-from ._flow_written import found_again, written
+from ._flow_written import found_again, seen, written
 from ._function import Function
 from ._library import FUNCTIONS, METHODS
 from ._load import load_plan
@@ -153,6 +153,7 @@ __all__ = [
     "plan_schema",
     "print_plan",
     "prove",
+    "seen",
     "shade_of",
     "static_path",
     "turn_names",

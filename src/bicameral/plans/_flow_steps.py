@@ -28,7 +28,7 @@ from bicameral.labels import (
     join_shades,
     tainted,
 )
-from bicameral.tools import Tool, principals
+from bicameral.tools import ATTACHED, Tool, principals
 from bicameral.types import (
     BoolType,
     DateTimeType,
@@ -130,6 +130,9 @@ def after_call(
 ) -> Shade:
     """What a tool gave. Before a run there is no value, and `arguments` are the literals among them."""
     step = static_path(path)
+    if tool.attaches:
+        # What goes along is not what comes back.
+        shades = {name: shade for name, shade in shades.items() if not name.endswith(ATTACHED)}
     found = tool.call_shade(shades, value, step, arguments=arguments)
     if found is NOTHING:
         # Every value comes from somewhere: what is made of nothing is the tool's own.
@@ -221,6 +224,8 @@ def call_facts(
     naming = {*tool.receivers, *(each.name for each in tool.arguments if each.purpose == "directs")}
     facts: list[ArgumentFacts] = []
     for name, shade in shades.items():
+        if name.endswith(ATTACHED) and name not in known:
+            continue
         argument = known.get(name)
         if argument is None and name.endswith(CONTENT):
             facts.append(ArgumentFacts(name, "carries", shade.flat))
@@ -231,6 +236,13 @@ def call_facts(
             continue
         named = principals(values[name]) if name in naming and name in values else None
         facts.append(ArgumentFacts(name, argument.purpose, shade.flat, is_bounded(argument.type), named))
+    step = static_path(path)
+    for name, label in tool.attached(values, tuple(shades), step):
+        at_hand = shades.get(name + ATTACHED)
+        if at_hand is not None:
+            # Who may read the thing is known in this run.
+            label = Label(label.sources, at_hand.flat.readers)
+        facts.append(ArgumentFacts(name + ATTACHED, "attaches", label))
     return CallFacts(
         tool.name,
         tool.toolbox,
@@ -240,7 +252,7 @@ def call_facts(
         tuple(facts),
         pc,
         mode,
-        static_path(path),
+        step,
     )
 
 

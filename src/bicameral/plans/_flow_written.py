@@ -14,14 +14,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from bicameral.labels import NOTHING, USER, Label, Shade, Source, join, join_all, tainted
-from bicameral.tools import Argument, Tool
-from bicameral.types import AnyType, ListType, OptionalType, StrType, Type
+from bicameral.tools import ATTACHED, Argument, Tool, argument_of, can_name, named_in
 
 from ._flow_calls import ShadeEnv
 
+_ALONE = Label((), {USER})
 _ADDRESS = re.compile(r"[^@/\\\s]+@[^@/\\\s]+")
 CONTENT = "'s content"
 """Behind the name of an argument: what the place holds that the argument names."""
+_KEPT = ";"
+"""Before the name of a thing that a tool spoke of in this run: who may read it."""
 _ANYWHERE = ":"
 """Where everything is that was written to a name which is not known; it is there as soon as anything was written."""
 
@@ -33,6 +35,8 @@ def found_again(
 
     What goes out, or is read, with the name of a file is what the file holds. To write to it again is not.
     """
+    if tool.attaches:
+        shades = dict(shades) | _along(tool, shades, values, env)
     if _ANYWHERE not in env or tool.effect == "pure":
         return shades, NOTHING
     held = {name: _held(tool, name, values, env) for name in shades}
@@ -48,6 +52,40 @@ def found_again(
     # To name a file is one thing, and what it holds another, which goes out with its name.
     content = {name + CONTENT: held[name] for name in shades if held[name] is not NOTHING}
     return dict(shades) | content, found
+
+
+def _along(tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], env: ShadeEnv) -> dict[str, Shade]:
+    """What goes along with a call by its name, where all that is named is known: who may read all of it."""
+    found: dict[str, Shade] = {}
+    for part, label in tool.attached(values, tuple(shades), ""):
+        kind = tool.attaches[part].names
+        named = named_in(part, values.get(argument_of(part))) if kind else ()
+        known = [env.get(_kept(tool, kind, each)) for each in named] if kind else []
+        if known and all(each is not None for each in known):
+            readers = join_all(each.flat for each in known if each is not None).readers
+            found[part + ATTACHED] = Label(label.sources, readers)
+    return found
+
+
+def seen(tool: Tool, values: Mapping[str, Any], env: ShadeEnv, result: object) -> dict[str, Shade]:
+    """What a call tells of the things that are kept elsewhere: who may read each, by its name.
+
+    A call that changes something about one may change that; then only the user is known to be one who may.
+    """
+    known: dict[str, Shade] = {
+        _kept(tool, kind, name): Label((), readers)
+        for (kind, name), readers in (tool.readers_of(result) if result is not None else {}).items()
+    }
+    kept = [key for key in env if key.startswith(_KEPT)] if tool.changes else []
+    if kept:
+        along = set(map(argument_of, tool.attaches))
+        touched = {each for name, value in values.items() if name not in along for each in named_in(name, value)}
+        known |= {key: _ALONE for key in kept if key.rpartition(_KEPT)[2] in touched}
+    return known
+
+
+def _kept(tool: Tool, kind: str, name: str) -> str:
+    return _KEPT + _KEPT.join((tool.toolbox, kind, name.replace(_KEPT, " ")))
 
 
 def written(
@@ -92,7 +130,7 @@ def _brought(tool: Tool, values: Mapping[str, Any]) -> Label:
 
 def variables_of(env: ShadeEnv) -> dict[str, Shade]:
     """The shades of variables alone."""
-    return {name: shade for name, shade in env.items() if not name.startswith(_ANYWHERE)}
+    return {name: shade for name, shade in env.items() if not name.startswith((_ANYWHERE, _KEPT))}
 
 
 def _keys(values: Mapping[str, Any], name: str) -> Iterator[str]:
@@ -155,18 +193,4 @@ def _may_name(argument: Argument | None, tool: Tool) -> bool:
     directing = {each.name for each in tool.arguments if each.purpose == "directs"}
     if argument.name in tool.receivers and directing - set(tool.receivers):
         return False
-    return _names_by_type(argument.type, alone=argument.purpose != "carries")
-
-
-def _names_by_type(type_: Type, *, alone: bool) -> bool:
-    match type_:
-        case OptionalType(item=item):
-            return _names_by_type(item, alone=alone)
-        case ListType(item=item):
-            return _names_by_type(item, alone=True)
-        case StrType(format=kind):
-            return kind == "path" or (alone and kind is None)
-        case AnyType():
-            return alone
-        case _:
-            return False
+    return can_name(argument.type, alone=argument.purpose != "carries", ids=tool.outbound)

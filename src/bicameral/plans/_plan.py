@@ -6,13 +6,22 @@ import hashlib
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from bicameral.types import Type, from_json, to_json
 
 from ._expressions import SURFACE_WORDS, Expr, Name, Node, Text
 
 VERSION = "plan/1"
+
+
+def _one_way(value: Any) -> Any:
+    """The one way to write a type."""
+    return to_json(from_json(value))
+
+
+TypeJson = Annotated[Any, AfterValidator(_one_way)]
+"""A type as JSON."""
 
 
 class Call(Node):
@@ -38,12 +47,7 @@ class Extract(Node):
     name: Name
     source: Expr
     instruction: Expr
-    type: Any
-
-    @field_validator("type")
-    @classmethod
-    def _a_type(cls, value: Any) -> Any:
-        return to_json(from_json(value))
+    type: TypeJson
 
     @property
     def wanted(self) -> Type:
@@ -99,12 +103,7 @@ class Ask(Node):
     do: Literal["ask"] = "ask"
     name: Name
     question: Expr
-    type: Any = "str"
-
-    @field_validator("type")
-    @classmethod
-    def _a_type(cls, value: Any) -> Any:
-        return to_json(from_json(value))
+    type: TypeJson = "str"
 
     @property
     def wanted(self) -> Type:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bicameral.decisions import Allowed, ArgumentFacts, Ask, CallFacts, Decide, Denied, Depends, Mode
 from bicameral.errors import nearest
@@ -53,6 +54,17 @@ class CallProof:
     verdict: Verdict
     facts: CallFacts | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """The verdict for a program, with what may be asked and why."""
+        told: dict[str, Any] = {"step": self.step, "tool": self.tool, "verdict": type(self.verdict).__name__.lower()}
+        match self.verdict:
+            case Conditional(questions=questions, why=why):
+                return {**told, "questions": list(questions), "why": why}
+            case Refused(reason=reason):
+                return {**told, "why": reason}
+            case _:
+                return told
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -80,6 +92,15 @@ class Proof:
     def verdict(self, step: str) -> Verdict | None:
         """The verdict on the call at a step, if there is one."""
         return next((call.verdict for call in self.calls if call.step == step), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdicts for a program."""
+        return {
+            "mode": self.mode,
+            "proved": self.proved,
+            "questions": list(self.questions),
+            "calls": [call.to_json() for call in self.calls],
+        }
 
 
 def prove(

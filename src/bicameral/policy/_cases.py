@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Mode
 from bicameral.errors import Place, PolicyError, nearest
 from bicameral.labels import PUBLIC, TRUSTED_USER, Label, Source, Trust
-from bicameral.tools import Registry, Tool
+from bicameral.tools import ATTACHED, Registry, Tool
 
 from ._policy import Policy
 from ._texts import read
@@ -159,6 +159,8 @@ def try_case(case: Case, policy: Policy, registry: Registry) -> Outcome:
             fix="`bicameral tools list` shows what there is.",
         )
     arguments = tuple(_argument(case, name, given, tool) for name, given in case.arguments.items())
+    along = tool.attached({}, tuple(case.arguments), "")
+    arguments += tuple(ArgumentFacts(name + ATTACHED, "attaches", label) for name, label in along)
     facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
     lures = None if case.lures is None else frozenset(case.lures)
     return Outcome(case, policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode, lures=lures)))

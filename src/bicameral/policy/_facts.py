@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from bicameral.decisions import CallFacts, Effect, Purpose
 from bicameral.labels import NOTHING, PUBLIC, USER, Label, Source
-from bicameral.tools import Registry, Tool, principals
+from bicameral.tools import ATTACHED, Registry, Tool, argument_of, principals
 from bicameral.types import ListType, OptionalType, Type
 
 from ._reads import EFFECT, PARENTS, TAGS, TOOL, TOOLBOX, Reads
@@ -66,7 +66,7 @@ class Situation:
 
     @property
     def directing(self) -> tuple[Known, ...]:
-        return tuple(each for each in self.arguments if each.purpose == "directs" or not self.declared)
+        return tuple(each for each in self.arguments if _may_direct(each.purpose, self.declared))
 
     @property
     def addresses(self) -> tuple[Known, ...]:
@@ -80,13 +80,14 @@ class Situation:
 
     @property
     def leaving(self) -> tuple[Known, ...]:
-        """What others get to see: content, and, of a tool that only asks them something, the question."""
-        asked = not self.changes
-        return tuple(
-            each
-            for each in self.arguments
-            if not self.declared or each.purpose == "carries" or (asked and each.purpose == "selects")
-        )
+        """What others get to see: content, what goes along with a name, and of a tool that only asks, the question."""
+        kinds = ("carries", "attaches") if self.changes else ("carries", "attaches", "selects")
+        return tuple(each for each in self.arguments if not self.declared or each.purpose in kinds)
+
+
+def _may_direct(purpose: Purpose, declared: bool) -> bool:
+    """Whether an argument may direct a call: any may, if nothing was said of it. What it names is no argument."""
+    return purpose == "directs" or (not declared and purpose != "attaches")
 
 
 _Texts = tuple[str, str, str, str]
@@ -135,12 +136,20 @@ def situation(
     declaration = registry[tool] if registry is not None else None
     if declaration is not None and _facts_of(declaration) != (toolbox, effect, outbound, declared):
         raise ValueError(f"these are not the facts of the tool {tool!r}")
+    if declaration is not None and (untold := _untold(found, declaration)):
+        raise ValueError(f"nothing is told of what {untold!r} names, which would go along")
     addressing, by_default = _addressing(found, declared, declaration)
     if declaration is not None and declared and _to_nobody(found, declaration):
         outbound = False
     return Situation(
         tool, toolbox, effect, outbound, declared, mode == "strict", control, found, addressing, by_default
     )
+
+
+def _untold(arguments: tuple[Known, ...], tool: Tool) -> str | None:
+    """An argument that names something which would go along, if the facts leave out what that is."""
+    told = {each.name for each in arguments}
+    return next((part for part in tool.attaches if argument_of(part) in told and part + ATTACHED not in told), None)
 
 
 def _to_nobody(arguments: tuple[Known, ...], tool: Tool) -> bool:
@@ -170,7 +179,7 @@ def _addressing(
     """The arguments that name those who receive a call, and whom the tool names where they are left out."""
     if tool is None or not declared:
         # Where nobody said which arguments do, all that direct it do.
-        return frozenset(each.name for each in arguments if each.purpose == "directs" or not declared), frozenset()
+        return frozenset(each.name for each in arguments if _may_direct(each.purpose, declared)), frozenset()
     addressing = frozenset(tool.receivers)
     left_out = addressing.difference(each.name for each in arguments)
     usual = (each.default for each in tool.arguments if each.name in left_out and not each.required)

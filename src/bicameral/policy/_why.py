@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from bicameral.labels import PUBLIC, Label, Source
+from bicameral.tools import ATTACHED
 
-from ._facts import Situation, plain_name
+from ._facts import Known, Situation, plain_name
 from ._rules import Rule
 
 _SHOWN = 3
@@ -69,9 +70,15 @@ def _leaves(call: Situation, receivers: Receivers, _: bool) -> Iterable[str]:
     for each in call.leaving:
         if not _readable(each.label, receivers):
             found = True
-            yield f"the argument {each.name!r}, from {_sources(each.label.sources)}, {_may_read(each.label)}, and {to}"
+            yield f"{_leaving(each)} {_may_read(each.label)}, and {to}"
     if not found:
         yield f"the call tells something of what decided it, {_sources(call.control.sources)}, and {to}"
+
+
+def _leaving(known: Known) -> str:
+    if known.purpose == "attaches":
+        return f"what the argument {known.name.removesuffix(ATTACHED)!r} names goes along,"
+    return f"the argument {known.name!r}, from {_sources(known.label.sources)},"
 
 
 def _readable(label: Label, receivers: Receivers) -> bool:

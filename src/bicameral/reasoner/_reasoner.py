@@ -18,14 +18,17 @@ from bicameral.routing import BudgetSpent
 from bicameral.runs import (
     Approver,
     Asker,
+    Caps,
     Checked,
     Failed,
     Finished,
+    Interrupted,
     Journal,
     Observer,
     RunOutcome,
     Start,
     Stopped,
+    Waiting,
     check_plan,
     new_run_id,
     run_plan,
@@ -45,7 +48,14 @@ from ._view import shown
 if TYPE_CHECKING:
     from bicameral.policy import Policy
 
-_FINAL = ("run.refused", "run.needs-approval", "run.needs-answer", "run.no-quarantined-model", "run.unforeseen")
+_FINAL = (
+    "run.refused",
+    "run.needs-approval",
+    "run.needs-answer",
+    "run.no-quarantined-model",
+    "run.unforeseen",
+    "run.cap",
+)
 """Failures after which another plan would only ask again."""
 
 
@@ -87,7 +97,9 @@ class Reasoner:
         bounds: Bounds | None = None,
         level: Level = "scalars",
         history: int = MOST,
+        caps: Caps | None = None,
     ) -> None:
+        self.caps = caps or Caps()
         if LOOK in registry:
             raise PlanError(
                 "reason.tool-named-look",
@@ -207,6 +219,7 @@ class _Course:
             policy=of.policy,
             start=start,
             link={"reason": self.id, "round": number},
+            caps=of.caps,
         )
 
     def _after(self, this: Round, compiled: Compiled, checked: Checked, outcome: RunOutcome) -> Reasoned | None:
@@ -226,7 +239,10 @@ class _Course:
                 self._failed(this, error, compiled.plan, checked, outcome.step)
                 final = error.code in _FINAL or isinstance(error, JournalError)
                 return self._without_way(error) if final else None
-            case Stopped():
+            case Interrupted(error=error):
+                self._failed(this, error, compiled.plan, checked)
+                return self._without_way(error)
+            case Stopped() | Waiting():
                 self._keep(this)
                 return None
 

@@ -10,7 +10,7 @@ from ._breaker import Breaker, BreakerSettings
 from ._budgets import Budget, Budgeted, Budgets, Purse, left_for, spending
 from ._cached import Cached
 from ._cascade import Accept, Cascade, unfinished
-from ._charges import Charge, charged
+from ._charges import Asked, Charge, accounted, charged
 from ._conditions import Tree
 from ._context import NOTHING_KNOWN, Situation, situated, situation
 from ._costs import By, Cost, Costs, Spending, spendings_in
@@ -37,6 +37,7 @@ __all__ = [
     "Alias",
     "AliasSpec",
     "Aliases",
+    "Asked",
     "Assembly",
     "Breaker",
     "BreakerSettings",
@@ -69,6 +70,7 @@ __all__ = [
     "Situation",
     "Spending",
     "Tree",
+    "accounted",
     "charged",
     "credentials_of",
     "cycle_in",

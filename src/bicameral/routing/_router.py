@@ -11,6 +11,7 @@ from functools import cached_property
 
 from bicameral.errors import BicameralError
 from bicameral.models import Chamber, Chunk, EndChunk, ModelReply, ModelRequest, Provider, Route, chunks_of
+from bicameral.turns import turn
 
 from ._aliases import Alias, Aliases
 from ._compiled import Test, compiled
@@ -155,7 +156,9 @@ class Router:
         """The reply of the model that was chosen, with the route on it."""
         route = self.choose(request)
         provider, request = self._prepared(route, request)
-        return _told(await provider.generate(request), route, provider.name)
+        async with turn("model", route.alias):
+            reply = await provider.generate(request)
+        return _told(reply, route, provider.name)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         """The reply's text as it is written."""
@@ -166,7 +169,7 @@ class Router:
         """The reply as it is written; at its end is the reply with the route on it."""
         route = self.choose(request)
         provider, request = self._prepared(route, request)
-        async with aclosing(chunks_of(provider, request)) as chunks:
+        async with turn("model", route.alias), aclosing(chunks_of(provider, request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, EndChunk):
                     chunk = EndChunk(_told(chunk.reply, route, provider.name))

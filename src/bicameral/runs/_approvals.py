@@ -1,8 +1,9 @@
 """Approvals: a person says yes to exact calls, and a yes holds for exactly those.
 
 A call that policy does not allow on its own waits until the run cannot go on without it, and then there is one question
-for all that wait. A yes is bound to a hash over the tool, its declaration and every argument: a call that differs in
-anything is another call. Nobody there to ask means no.
+for all that wait, and for all that will have to be asked about later and is known already. A yes is bound to a hash
+over the tool, its declaration and every argument: a call that differs in anything is another call. Nobody there to ask
+means no.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
-from bicameral.decisions import CallFacts, Effect
+from bicameral.decisions import Ask, CallFacts, Effect
 from bicameral.errors import Place, RunError
 from bicameral.labels import Label, Source
 from bicameral.tools import Tool
-from bicameral.types import value_to_json
+from bicameral.types import plain, value_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class PendingCall:
     """A call that waits for a yes, exactly as it would be made.
 
     `step` is its path in the run with the turns of its loops (of the first, where the very same call waits several
-    `times`), `arguments` are all of them with their defaults, `why` is the policy's question.
+    `times`), `arguments` are all of them with their defaults, `why` is the policy's question. A call that is
+    asked about `ahead` is not due yet: a yes holds if it then is what was shown, with no more of strangers in it.
     """
 
     step: str
@@ -56,6 +59,7 @@ class PendingCall:
     untrusted: tuple[Untrusted, ...] = ()
     rules: tuple[str, ...] = ()
     times: int = 1
+    ahead: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -68,14 +72,19 @@ class PendingCall:
             "untrusted": [part.to_json() for part in self.untrusted],
             "rules": list(self.rules),
             "times": self.times,
+            "ahead": self.ahead,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything a person is asked at once: the calls in the order in which they would be made, each different."""
+    """Everything a person is asked at once: what is due, then what comes later, each call different from all others.
+
+    `before` says that nothing of the run has been done yet: a no to any of the calls means that nothing will be.
+    """
 
     calls: tuple[PendingCall, ...]
+    before: bool = False
 
     def to_json(self) -> list[dict[str, Any]]:
         return [call.to_json() for call in self.calls]
@@ -135,11 +144,24 @@ async def asked(approver: Approver | None, question: Question) -> Answers:
     return answers
 
 
+def refusal(step: str, tool: str) -> RunError:
+    """A call was not approved, and so the run ends."""
+    return RunError("run.refused", f"the call of {tool!r} was not approved", place=Place(step=step))
+
+
 def call_hash(tool: Tool, bound: Mapping[str, Any]) -> str:
     """What a yes is bound to: the tool, its declaration, and every argument to the letter."""
     arguments = {name: value_to_json(value) for name, value in bound.items()}
     text = json.dumps([tool.name, tool.fingerprint, arguments], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def pending_call(step: str, tool: Tool, bound: Mapping[str, Any], facts: CallFacts, asked: Ask) -> PendingCall:
+    """A call as a person is shown it."""
+    # A copy: whoever is asked cannot change what is done.
+    shown = MappingProxyType({name: plain(value) for name, value in bound.items()})
+    hash_ = call_hash(tool, bound)
+    return PendingCall(step, tool.name, tool.effect, shown, hash_, asked.question, untrusted_in(facts), asked.rules)
 
 
 def untrusted_in(facts: CallFacts) -> tuple[Untrusted, ...]:

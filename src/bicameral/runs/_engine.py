@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, RunError
-from bicameral.labels import Label, Shade, join_shades
+from bicameral.labels import NOTHING, Label, Shade, join_shades
 from bicameral.plans import (
     Ask,
     Call,
@@ -25,6 +25,7 @@ from bicameral.plans import (
 )
 from bicameral.tools import Registry
 
+from ._ahead import Foresee, Look, copied
 from ._dependencies import Footprints
 from ._door import Door
 from ._frame import Frame
@@ -37,6 +38,7 @@ from ._pure import Flow, Pure
 from ._pure_code import placed
 from ._start import Start
 from ._telling import stepped, stepping
+from ._whereabouts import Block, Turning, Whereabouts
 
 TURNS_AT_ONCE = 16
 STEPS_AT_ONCE = 64
@@ -51,22 +53,40 @@ class Engine:
     The answer, the failure and the effects are those of the plan's steps run one after another; only the time that it
     takes is not. With a `judge` every value has labels beside it, by the functions that the proof uses too, and every
     call goes through the door. Without one labels are off: that is for measuring.
+
+    With `ahead` a question to a person is also about calls that are still to come and known already, and `may_ask` are
+    the steps that the proof could not prove: where all of them are known before the first step, it is put then.
+    `before` is what else is to be done before the first step.
     """
 
     def __init__(
-        self, plan: Plan, registry: Registry, hands: Hands, judge: Judge | None = None, start: Start | None = None
+        self,
+        plan: Plan,
+        registry: Registry,
+        hands: Hands,
+        judge: Judge | None = None,
+        start: Start | None = None,
+        *,
+        ahead: bool = False,
+        may_ask: frozenset[str] = frozenset(),
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._plan = plan
         self._start = start or Start()
         self._registry = registry
         self._hands = hands
-        self._door = None if judge is None else Door(judge, hands, self._lures(plan))
+        self._door = (
+            None if judge is None else Door(judge, hands, self._lures(plan), ahead=self._look if ahead else None)
+        )
         self._mode: Mode = "strict" if judge is None else judge.mode
         self._given = given_label(self._start.read, self._mode)
         self.written: dict[str, Shade] = dict(self._start.written)
         """The labels of the places that were, or may have been, written to."""
         self._footprints = Footprints(registry)
         self._pure = Pure(self._footprints, self._mode, labelled=judge is not None)
+        self._where = Whereabouts()
+        self._may_ask = may_ask
+        self._before = before
         # Only steps at the leaves hold a slot, never a loop: nested loops cannot wait for each other.
         self._slots = asyncio.Semaphore(STEPS_AT_ONCE)
 
@@ -74,7 +94,13 @@ class Engine:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
         shades = {} if self._door is None else start.shades
-        await self._block(self._plan.steps, Frame(start.values, shades), "", Flow(start.read))
+        frame, flow = Frame(start.values, shades), Flow(start.read)
+        if self._before is not None:
+            await self._before()
+        if self._door is not None and self._may_ask:
+            self._where.blocks[""] = Block(self._plan.steps, frame, flow)
+            await self._door.ask_before(self._may_ask)
+        await self._block(self._plan.steps, frame, "", flow)
         if not self._pure.answered:
             raise RunError("run.no-answer", "the plan ended without an answer")
         if self._door is not None:
@@ -86,24 +112,39 @@ class Engine:
         """The labels of the answer; none where labels are off."""
         return self._pure.answer_shade
 
+    def _look(self, foresee: Foresee) -> tuple[set[str], set[str]]:
+        """Tell of the calls that are still to come and known already; at which steps they are, and at which not."""
+        look = Look(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
+        whole = self._where.blocks.get("")
+        if whole is not None and not self._pure.answered:
+            look.block(whole.steps, copied(whole.frame), "", whole.flow)
+        return look.known, look.unknown
+
     async def _block(self, steps: Sequence[Step], frame: Frame, at: str, flow: Flow) -> None:
+        block = self._where.blocks[at] = Block(steps, frame, flow)
         if len(steps) > 1 and self._footprints.waits(steps):
             order = self._footprints.order(steps)
-            await side_by_side(order, lambda number: self._begin(steps, number, frame, at, flow))
-            return
-        for number in range(len(steps)):
-            if (job := self._begin(steps, number, frame, at, flow)) is not None:
-                await job
+            await side_by_side(order, lambda number: self._begin(block, number, at))
+        else:
+            for number in range(len(steps)):
+                if (job := self._begin(block, number, at)) is not None:
+                    await job
+        del self._where.blocks[at]
 
-    def _begin(self, steps: Sequence[Step], number: int, frame: Frame, at: str, flow: Flow) -> Job | None:
+    def _begin(self, block: Block, number: int, at: str) -> Job | None:
         """Do a step that needs nothing from outside at once; for any other give the job to wait for."""
-        step = steps[number]
+        step = block.steps[number]
         if self._pure.answered:
             return None
         if isinstance(step, Each) or self._footprints.of(step).waits:
-            return self._step(step, frame, f"{at}{number}", flow)
-        self._pure.step(step, frame, f"{at}{number}", flow)
+            return self._job(block, number, at)
+        self._pure.step(step, block.frame, f"{at}{number}", block.flow)
+        block.ended.add(number)
         return None
+
+    async def _job(self, block: Block, number: int, at: str) -> None:
+        await self._step(block.steps[number], block.frame, f"{at}{number}", block.flow)
+        block.ended.add(number)
 
     async def _step(self, step: Step, frame: Frame, at: str, flow: Flow) -> None:
         match step:
@@ -184,26 +225,32 @@ class Engine:
         if not self._footprints.waits(each.steps):
             items = self._pure.items(each, frame, at)
             leave = self._pure.without_turns(each, frame, flow)
+            # Others may look at the variables meanwhile: nobody knows what will have become of them.
+            self._where.loops[at] = Turning([], NOTHING, flow, apart=True)
             await self._pure.turns(each, items, frame, at)
+            del self._where.loops[at]
             leave()
             return
         over = self._pure.shade(each.over, frame, flow.pc)
         inside = Flow(under(flow.pc, over, self._mode))
         items, turns = self._pure.items(each, frame, at), self._footprints.turns(each)
-        if turns.may_overlap and frame.takes(turns.added):
-            await self._overlapping_turns(each, items, frame, at, over, inside)
+        apart = turns.may_overlap and frame.takes(turns.added)
+        turning = self._where.loops[at] = Turning(items, over, inside, apart)
+        if apart:
+            await self._overlapping_turns(each, turning, frame, at)
         else:
             for turn, item in enumerate(items):
+                turning.begun = turn + 1
                 self._pure.bind_item(each, item, frame, at)
                 frame.shades.update(self._pure.turn_names(each, over, inside))
                 await self._block(each.steps, frame, f"{at}[{turn}]/", inside)
                 if self._pure.answered:
                     return
+        del self._where.loops[at]
         self._pure.leave(each, frame, flow, inside)
 
-    async def _overlapping_turns(
-        self, each: Each, items: list[Any], frame: Frame, at: str, over: Shade, inside: Flow
-    ) -> None:
+    async def _overlapping_turns(self, each: Each, turning: Turning, frame: Frame, at: str) -> None:
+        items, over, inside = turning.items, turning.over, turning.inside
         found, shades = frame.snapshot()
         shades |= self._pure.turn_names(each, over, inside)
         ended: dict[int, Frame] = {}
@@ -212,6 +259,7 @@ class Engine:
         async def one(turn: int) -> None:
             nonlocal merged
             own = Frame(dict(found), dict(shades), logged=True)
+            turning.begun = max(turning.begun, turn + 1)
             self._pure.bind_item(each, items[turn], own, at)
             # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.
             await self._block(each.steps, own, f"{at}[{turn}]/", Flow(inside.pc))

@@ -11,15 +11,18 @@ from typing import Any, Protocol
 
 from bicameral.boundary import Executor, Filled
 from bicameral.errors import BicameralError, Place, RunError, ToolError, words_of
+from bicameral.journal import EventKind
 from bicameral.sessions import counted
-from bicameral.tools import Tool
+from bicameral.tools import Tool, key_of, under_key
+from bicameral.turns import in_turns, turn
 from bicameral.types import Type, mismatch, plain, to_json, value_to_json
 
-from ._approvals import Answers, Approver, Question, asked
-from ._journal import EventKind
+from ._approvals import Answers, Approver, NeedsApproval, Question, asked
+from ._caps import CapMeter, Caps
 from ._note import Note, shade_json
 from ._outcome import EffectDone, Observer, Progress, ProgressKind
 from ._record import Record
+from ._suspend import PendingAsk, Suspend
 from ._telling import approved, approving, asking, calling, extracted, extracting
 from ._usage import Noticed
 
@@ -27,6 +30,8 @@ ATTEMPTS = 3
 GRACE = 5.0
 CLEANUP = 1.0
 TRANSIENT = ("unreachable", "timeout")
+BREATHS = 6
+"""So many turns of the event loop it takes until what can go on has come to something that takes time, or ended."""
 NOTHING_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -52,6 +57,10 @@ class Hands(Protocol):
 
     async def approve(self, question: Question) -> Answers: ...
 
+    async def quiet(self) -> None:
+        """Until nothing is under way, and nothing more begins."""
+        ...
+
     def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
         """A call is not made, or not yet."""
         ...
@@ -71,7 +80,11 @@ class LiveHands:
         asker: Asker | None,
         observer: Observer | None,
         approver: Approver | None = None,
+        meter: CapMeter | None = None,
+        may_wait: bool = False,
     ) -> None:
+        self._may_wait = may_wait
+        self.meter = meter or CapMeter(Caps())
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.noticed = Noticed()
@@ -81,25 +94,55 @@ class LiveHands:
         self._asker = asker
         self._observer = observer
         self._approver = approver
+        self._under_way = 0
+        self._ended = asyncio.Event()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any:
+        if not in_turns():
+            return await self._called(step, tool, bound, note)
+        # Who waits for his turn is under way, though nothing of it has begun and nothing is recorded of it.
+        self._under_way += 1
+        try:
+            async with turn("tool", tool.name):
+                return await self._called(step, tool, bound, note)
+        finally:
+            self._under_way -= 1
+            self._ended.set()
+
+    async def _called(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None) -> Any:
         changing = tool if tool.changes else None
         facts = call_facts(tool, bound)
+        self.meter.tool()
         with calling(step, tool):
             return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
 
     async def approve(self, question: Question) -> Answers:
         """One question for all these calls; the answer is in the record before anything is done on its strength."""
         step, calls = question.calls[0].step, question.to_json()
-        with approving(question) as told:
+        facts: dict[str, Any] = {"calls": calls} | ({"before": True} if question.before else {})
+        asked_at = time.time()
+        with approving(question) as told, self.meter.asking():
             try:
                 answers = await asked(self._approver, question)
+            except Suspend as waits:
+                if not self._may_wait:
+                    raise NeedsApproval(question) from None
+                waits.question = waits.question or question
+                raise
             except BicameralError as error:
-                self._record.now("approval", step, {"calls": calls, "approved": [], "error": error.to_json()})
+                self._record.now("approval", step, facts | {"approved": [], "error": error.to_json()})
                 raise
             approved(told, question, answers)
-        self._record.now("approval", step, {"calls": calls, "approved": sorted(answers.approved)})
+        waited = round(time.time() - asked_at, 6)
+        self._record.now("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
         return answers
+
+    async def quiet(self) -> None:
+        await breathe()
+        while self._under_way:
+            self._ended.clear()
+            await self._ended.wait()
+            await breathe()
 
     def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
         if self._record.kept:
@@ -143,12 +186,17 @@ class LiveHands:
 
         async def reply() -> Any:
             if asker is None:
-                raise RunError(
-                    "run.needs-answer",
-                    f"the plan asks: {question}",
-                    fix="Run it interactively, or say it in the request.",
-                )
-            return _fitting_reply(await asker.ask(question, wanted), wanted)
+                raise _needs_answer(question)
+            key = key_of(self._record.run, step, "ask")
+            try:
+                with self.meter.asking(), under_key(key):
+                    said = await asker.ask(question, wanted)
+            except Suspend as waits:
+                if not self._may_wait:
+                    raise _needs_answer(question) from None
+                waits.ask = PendingAsk(step, question, wanted, key)
+                raise
+            return _fitting_reply(said, wanted)
 
         with asking(step):
             return await self._step(step, "ask", ask_facts(question, wanted), reply, note)
@@ -172,6 +220,7 @@ class LiveHands:
         write("step-started", step, facts if labels is None else facts | labels.started())
         self._tell("started", step, what, facts=facts)
         self.in_flight.add(step)
+        self._under_way += 1
         started = time.perf_counter()
         stopped = False
         try:
@@ -181,6 +230,9 @@ class LiveHands:
                 task, stopped = await _to_its_end(_truthful(what, act))
                 value = task.result()
                 self.effects.append(EffectDone(step, changing.name, changing.effect))
+        except Suspend:
+            self.in_flight.discard(step)
+            raise
         except BicameralError as error:
             self.in_flight.discard(step)
             error.place = error.place or Place(step=step)
@@ -189,6 +241,9 @@ class LiveHands:
             if stopped:
                 raise asyncio.CancelledError from None
             raise
+        finally:
+            self._under_way -= 1
+            self._ended.set()
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
         ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
@@ -213,12 +268,13 @@ class LiveHands:
         return found
 
     async def _attempts(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
-        attempt = 1
+        attempt, key = 1, key_of(self._record.run, step, tool.name)
         while True:
             try:
-                return await _attempt(tool, bound)
+                with under_key(key):
+                    return await _attempt(tool, bound)
             except ToolError as error:
-                if not (tool.idempotent and attempt < ATTEMPTS and error.code.endswith(TRANSIENT)):
+                if not ((tool.idempotent or tool.keyed) and attempt < ATTEMPTS and error.code.endswith(TRANSIENT)):
                     raise
                 self._record.later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
                 self._tell("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
@@ -233,6 +289,12 @@ class LiveHands:
         # Whoever watches cannot change what happens: a broken display does not end a run in the middle.
         with suppress(Exception):
             self._observer(Progress(kind, step, what, seconds, facts or {}))
+
+
+async def breathe() -> None:
+    """Let everything go on that can."""
+    for _ in range(BREATHS):
+        await asyncio.sleep(0)
 
 
 def call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
@@ -276,6 +338,11 @@ async def _truthful(what: str, act: Act) -> Any:
         raise ToolError("tools.failed", f"{what!r} was cancelled from inside") from None
     except KeyboardInterrupt:
         raise
+    except Suspend as waits:
+        # Only whoever is asked something can let the run wait.
+        if waits.ask is None:
+            raise ToolError("tools.failed", f"{what!r} cannot let the run wait") from None
+        raise
     except BaseException as error:
         raise ToolError("tools.failed", f"{what!r} failed: {words_of(error)}") from error
 
@@ -299,6 +366,12 @@ async def _to_its_end(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any],
         raise
     finally:
         task.cancel()
+
+
+def _needs_answer(question: str) -> RunError:
+    return RunError(
+        "run.needs-answer", f"the plan asks: {question}", fix="Run it interactively, or say it in the request."
+    )
 
 
 def _fitting_reply(value: object, wanted: Type) -> Any:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bicameral.decisions import Allowed, ArgumentFacts, Ask, CallFacts, Decision, Denied, Mode
+from bicameral.journal import dumps
 from bicameral.labels import Label, Source, covers, join, join_all
 from bicameral.policy import Depends
 from bicameral.types import value_to_json
-
-from ._blobs import dumps
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
@@ -19,10 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A decision; `endorsed` are the arguments whose values a person had said yes to before, where that made it so."""
+    """A decision; `endorsed` are the arguments whose values a person had said yes to before, where that made it so.
+
+    `refused_ahead`: it would have been allowed, had not a person said no to this call before.
+    """
 
     decision: Decision
     endorsed: tuple[str, ...] = ()
+    refused_ahead: bool = False
 
 
 class Judge(Protocol):
@@ -76,9 +79,22 @@ class RecordedJudge:
             case "allowed":
                 return Judged(Allowed(), tuple(found.get("endorsed", ())))
             case "asked":
-                return Judged(Ask(str(found.get("why", "")), rules))
+                return Judged(Ask(str(found.get("why", "")), rules), (), bool(found.get("refused_ahead")))
             case _:
                 return Judged(Denied(str(found.get("why", "")), rules))
+
+
+class HeedingJudge(PolicyJudge):
+    """Policy decides anew in a replay, and calls that a person had refused ahead in the run are refused again."""
+
+    def __init__(self, policy: Policy, decisions: Mapping[str, dict[str, Any]]) -> None:
+        super().__init__(policy)
+        self._recorded = RecordedJudge(self.mode, self.fingerprint, decisions)
+
+    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], endorsed: Endorsed) -> Judged:
+        judged = super().judge(step, facts, values, endorsed)
+        recorded = self._recorded.judge(step, facts, values, endorsed)
+        return recorded if recorded.refused_ahead and isinstance(judged.decision, Allowed) else judged
 
 
 def decision_json(judged: Judged, judge: Judge) -> dict[str, Any]:
@@ -92,6 +108,8 @@ def decision_json(judged: Judged, judge: Judge) -> dict[str, Any]:
             found = {"said": "denied", "rules": list(rules), "why": why}
     if judged.endorsed:
         found["endorsed"] = list(judged.endorsed)
+    if judged.refused_ahead:
+        found["refused_ahead"] = True
     return found | {"policy": judge.fingerprint, "mode": judge.mode}
 
 

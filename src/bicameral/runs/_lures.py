@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -52,6 +53,10 @@ class Lures:
         """A person said yes to a call: what its directing values lead to is his own from now on."""
         for argument in facts.of("directs"):
             self._endorsed |= lures_in(values.get(argument.name)) - NOBODY_KNOWS
+
+    def copied(self) -> Lures:
+        """The same, to be told of calls that may never be made."""
+        return copy(self)
 
     @cached_property
     def _own(self) -> frozenset[str]:

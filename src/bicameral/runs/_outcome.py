@@ -10,6 +10,8 @@ from bicameral.errors import BicameralError
 from bicameral.labels import Shade
 from bicameral.tools import Effect
 
+from ._approvals import Question
+from ._suspend import PendingAsk
 from ._usage import RunAlert, RunUsage
 
 
@@ -83,9 +85,51 @@ class Stopped:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The run waits for a person, without a process: for a yes to the calls of a `question`, or a reply to an `ask`.
+
+    Nothing is under way. `resume_plan` takes it up, in any process, with an approver or asker that has the answer.
+    """
+
+    run: str
+    question: Question | None
+    ask: PendingAsk | None
+    seconds: float
+    effects: tuple[EffectDone, ...] = ()
+    written: Mapping[str, Shade] = _no_places()
+    usage: RunUsage = field(default_factory=RunUsage)
+    alerts: tuple[RunAlert, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """This attempt at the run ended, and the run did not: its record could not be written, or somebody else has it.
+
+    Nothing was done that is not in the record. `effects` are those this process knows of, and `resume_plan` takes the
+    run up.
+    """
+
+    run: str
+    error: BicameralError
+    seconds: float = 0.0
+    effects: tuple[EffectDone, ...] = ()
+    written: Mapping[str, Shade] = _no_places()
+    usage: RunUsage = field(default_factory=RunUsage)
+    alerts: tuple[RunAlert, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
 ProgressKind = Literal["started", "finished", "failed", "retrying"]
 
-RunOutcome = Finished | Failed | Stopped
+RunOutcome = Finished | Failed | Stopped | Waiting | Interrupted
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from threading import Lock
 from typing import Any
 
 from bicameral.errors import JournalError
-
-from ._journal import Entry, EventKind, Journal
+from bicameral.journal import Entry, EventKind, Journal
 
 MOMENT = 0.003
+UNRECORDABLE = frozenset({"journal.unrecordable", "journal.too-large"})
+"""What is wrong with one value, and not with the record: it would be wrong again the next time."""
 
 Body = dict[str, Any] | Callable[[], dict[str, Any]]
 
@@ -22,15 +23,18 @@ class Record:
 
     What changes the world is written with `now`, and nothing happens if that fails. What only looks at it is written
     with `later`: the journal's own thread does that as soon as the run has nothing else to do, so that no step waits
-    for the disk. If that fails, the next thing to be written fails, and so the run.
+    for the disk. If that fails, the next thing to be written fails, and so the run. `first` is the number of the first
+    event it writes: an event of somebody else at that place, or at any after it, means that the run is his now.
     """
 
-    def __init__(self, run: str, journal: Journal | None) -> None:
-        self._run = run
+    def __init__(self, run: str, journal: Journal | None, *, first: int = 0) -> None:
+        self.run = run
+        self._first = first
         self._journal = journal
         self._waiting: deque[tuple[float, EventKind, str, Body]] = deque()
         self._called = False
         self._failure: JournalError | None = None
+        self._fault: JournalError | None = None
         self._writing = Lock()
 
     @property
@@ -38,27 +42,46 @@ class Record:
         """Whether anything is written down at all."""
         return self._journal is not None
 
+    @property
+    def failure(self) -> JournalError | None:
+        """Why nothing more can be written down, if that is so."""
+        return self._failure
+
     def later(self, kind: EventKind, step: str, body: Body) -> None:
         if self._journal is None:
             return
         self._add(kind, step, body)
         if not self._called:
             self._called = True
-            self._journal.in_background(self._write_quietly)
+            try:
+                self._journal.in_background(self._write_quietly)
+            except JournalError as error:
+                self._failure = error
+                raise
 
     def now(self, kind: EventKind, step: str, body: Body) -> None:
         """When this returns, the event and all before it survive the death of the process."""
         if self._journal is None:
             return
         self._add(kind, step, body)
-        self._write(self._journal)
-        if self._failure is not None:
-            raise self._failure
+        try:
+            self._write(self._journal)
+        except JournalError as error:
+            self._failure = error
+            raise
+        self._raise()
 
     def _add(self, kind: EventKind, step: str, body: Body) -> None:
+        self._raise()
+        self._waiting.append((time.time(), kind, step, body))
+
+    def _raise(self) -> None:
         if self._failure is not None:
             raise self._failure
-        self._waiting.append((time.time(), kind, step, body))
+        # Told once: the run fails with it, and that can be written down.
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise fault
 
     def _write(self, journal: Journal) -> None:
         # Under the lock from taking to writing: what was added first is written first, whoever writes it.
@@ -68,7 +91,21 @@ class Record:
                 at, kind, step, body = self._waiting.popleft()
                 entries.append(Entry(at, kind, step, body() if callable(body) else body))
             if entries and self._failure is None:
-                journal.append_all(self._run, entries)
+                self._append(journal, entries)
+
+    def _append(self, journal: Journal, entries: list[Entry]) -> None:
+        try:
+            journal.append_all(self.run, entries, first=self._first)
+            self._first += len(entries)
+        except JournalError as error:
+            if error.code not in UNRECORDABLE:
+                raise
+            # One value that cannot be written is a fault of its step; the others are written without it.
+            if len(entries) == 1:
+                self._fault = error
+                return
+            for entry in entries:
+                self._append(journal, [entry])
 
     def _write_quietly(self, journal: Journal) -> None:
         # Steps that begin or end together are written together, and the run's own thread is left alone meanwhile.

@@ -13,7 +13,7 @@ from bicameral.telemetry import Fact, Span, count, span, summary
 from bicameral.tools import Tool
 
 from ._approvals import Answers, Question
-from ._outcome import Failed, Finished, RunOutcome
+from ._outcome import Failed, Finished, Interrupted, RunOutcome
 
 
 def running(run: str, facts: Mapping[str, Fact], *, replayed: bool = False) -> Span:
@@ -24,7 +24,7 @@ def running(run: str, facts: Mapping[str, Fact], *, replayed: bool = False) -> S
 
 def ran(told: Span, outcome: RunOutcome) -> None:
     """How a run ended, and what it cost."""
-    how = "finished" if isinstance(outcome, Finished) else "failed" if isinstance(outcome, Failed) else "stopped"
+    how = type(outcome).__name__.lower()
     count("bicameral.runs", 1, {"bicameral.run.outcome": how})
     if not told.on:
         return
@@ -40,7 +40,7 @@ def ran(told: Span, outcome: RunOutcome) -> None:
     told.tell(facts)
     if isinstance(outcome, Finished) and outcome.shade is not None:
         told.tell(summary("bicameral.answer", outcome.shade.flat))
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, Failed | Interrupted):
         told.fail(outcome.error.code)
 
 

@@ -34,6 +34,18 @@ class RunUsage:
     degraded: tuple[str, ...] = ()
     """The ways in which replies were less than what was wanted, such as those of another model."""
 
+    def __add__(self, other: RunUsage) -> RunUsage:
+        rejected = Counter(self.rejected)
+        rejected.update(other.rejected)
+        return RunUsage(
+            self.spent + other.spent,
+            dict(rejected),
+            self.not_found + other.not_found,
+            self.alerts + other.alerts,
+            self.money + other.money,
+            tuple(dict.fromkeys((*self.degraded, *other.degraded))),
+        )
+
     @property
     def reasoner_tokens(self) -> int:
         return self.spent.reasoner_tokens
@@ -80,6 +92,15 @@ class RunAlert:
             int(alert.count),
             tuple(sorted(sources)[:_MAX_SOURCES]),
         )
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> RunAlert:
+        """What `to_json` wrote."""
+        sources = (
+            Source("third_party", str(each["tool"]), str(each["part"]), str(each["step"])) for each in facts["sources"]
+        )
+        words = (str(facts["step"]), facts["kind"], str(facts["where"]), float(facts["weight"]), str(facts["note"]))
+        return cls(*words, int(facts["count"]), tuple(sources))
 
     def __str__(self) -> str:
         what = self.note if self.where == "text" else f"{self.note} ({self.where})"

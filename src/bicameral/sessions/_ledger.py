@@ -63,6 +63,16 @@ class Spent:
     reasoner_calls: int = 0
     executor_calls: int = 0
 
+    @property
+    def calls(self) -> int:
+        """Of both."""
+        return self.reasoner_calls + self.executor_calls
+
+    @property
+    def tokens(self) -> int:
+        """Of both."""
+        return self.reasoner_tokens + self.executor_tokens
+
     def __add__(self, other: Spent) -> Spent:
         return Spent(
             self.reasoner_tokens + other.reasoner_tokens,

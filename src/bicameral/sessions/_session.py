@@ -20,6 +20,7 @@ from bicameral.models import (
     chunks_of,
 )
 from bicameral.routing import charged, left_for, metered, situated
+from bicameral.turns import turn
 
 from ._allowance import allowed
 from ._chambers import Quarantined, privileged_side
@@ -136,8 +137,14 @@ class Session:
         self, request: ModelRequest, job: str | None = None, hear: Callable[[str], None] | None = None
     ) -> ModelReply:
         allowed(self.role)
-        started = time.perf_counter()
         side: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
+        async with turn("model", side):
+            return await self._in_turn(request, side, job, hear)
+
+    async def _in_turn(
+        self, request: ModelRequest, side: Chamber, job: str | None, hear: Callable[[str], None] | None
+    ) -> ModelReply:
+        started = time.perf_counter()
         with (
             situated(role=job or self.role, chamber=side, trusted=side == "privileged", **left_for(job or self.role)),
             asking(self.role, self.provider.name, request) as told,

@@ -43,11 +43,11 @@ class Taken:
 
     @property
     def calls(self) -> int:
-        return self.models.reasoner_calls + self.models.executor_calls
+        return self.models.calls
 
     @property
     def tokens(self) -> int:
-        return self.models.reasoner_tokens + self.models.executor_tokens
+        return self.models.tokens
 
     def to_json(self) -> dict[str, Any]:
         counts = {name: getattr(self, name) for name in ("rounds", "calls", "tool_calls", "tokens")}

@@ -13,10 +13,13 @@ from bicameral.labels import Shade
 from bicameral.routing import BudgetSpent
 from bicameral.runs import (
     Approver,
+    CapMeter,
+    Caps,
     Door,
     Endorsed,
     Failed,
     Finished,
+    Interrupted,
     Journal,
     Judge,
     Judged,
@@ -26,6 +29,7 @@ from bicameral.runs import (
     RecordedHands,
     RunOutcome,
     Stopped,
+    Waiting,
     run_work,
 )
 from bicameral.sessions import Ledger, Spent, counted, within
@@ -66,6 +70,8 @@ class Desk:
     audience: Audience = field(default_factory=Audience)
     careful: bool = False
     """Whether a person is asked before every call that cannot be taken back, also where policy allows it."""
+    caps: Caps = field(default_factory=Caps)
+    """How much the whole of it may take, tools and models together."""
 
 
 async def work(request: str, strategy: StrategyName, desk: Desk) -> Worked:
@@ -88,6 +94,7 @@ async def work(request: str, strategy: StrategyName, desk: Desk) -> Worked:
         observer=desk.observer,
         approver=desk.approver,
         told={"bicameral.strategy": strategy},
+        meter=CapMeter(desk.caps),
     )
     return _worked(outcome, strategy, works[0] if works else None)
 
@@ -190,3 +197,8 @@ def _worked(outcome: RunOutcome, strategy: StrategyName, work: Working | None) -
         case Stopped(run=run, effects=effects, in_flight=in_flight):
             error = RunError("run.stopped", "the work was stopped")
             return GaveUp(run, strategy, error, turns, taken, effects, in_flight)
+        case Interrupted(run=run, error=error, effects=effects):
+            return GaveUp(run, strategy, error, turns, taken, effects)
+        case Waiting(run=run, effects=effects):
+            # A conversation cannot be resumed, so whoever is asked in one cannot let it wait.
+            return GaveUp(run, strategy, RunError("run.waits", "the work waits"), turns, taken, effects)

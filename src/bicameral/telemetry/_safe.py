@@ -1,9 +1,11 @@
-"""Texts that may be shown and sent: short, on one line, and with nothing in them that a terminal or log obeys."""
+"""Texts that may be shown and sent: short, on one line, without secrets, and with nothing that a terminal obeys."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+
+from bicameral.secrets import masked
 
 MAX_TEXT = 120
 MAX_LIST = 16
@@ -26,8 +28,8 @@ def safe(text: str, most: int = MAX_TEXT) -> str:
         >>> safe("a\x1b[31mb")
         'a<001b>[31mb'
     """
-    # Cut first: what is looked through is bounded, however long the text.
-    shown = _UNSEEN.sub(lambda found: f"<{ord(found[0]):04x}>", text[: most + 1])
+    # Secrets before the cut: half of one is not known any more. Then the cut: what is looked through is bounded.
+    shown = _UNSEEN.sub(lambda found: f"<{ord(found[0]):04x}>", masked(text)[: most + 1])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 

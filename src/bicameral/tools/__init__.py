@@ -8,7 +8,9 @@ and limits they were given); where the kernel cannot confine they refuse to run.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._attached import ATTACHED, Attaches, argument_of, can_name, named_in
 from ._folders import Folders
+from ._key import call_key, key_of, under_key
 from ._origins import Origin, Origins, Participants
 from ._python import tool
 from ._registry import Registry
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
     from ._sandbox import Completed, Confinement, confinement_problem, run_confined
 
 __all__ = [
+    "ATTACHED",
     "CHANGING",
     "EFFECTS",
     "PURPOSES",
     "REQUIRED",
     "Argument",
+    "Attaches",
     "CommandSettings",
     "Completed",
     "Confinement",
@@ -45,19 +49,25 @@ __all__ = [
     "Surroundings",
     "Tool",
     "Toolbox",
+    "argument_of",
+    "call_key",
+    "can_name",
     "command_tools",
     "confinement_problem",
     "describe_tool",
     "installed_toolboxes",
+    "key_of",
     "load_file",
     "load_toolbox",
     "load_toolboxes",
     "manifest_schema",
+    "named_in",
     "parse_manifest",
     "principals",
     "read_manifest",
     "run_confined",
     "tool",
+    "under_key",
 ]
 
 # Commands, manifests and packages are looked at only where somebody asks for them, so that `import bicameral` is quick.

@@ -18,8 +18,9 @@ from ._argv import Element, Group, Template, Value, fill
 from ._command_files import CommandFiles
 from ._command_results import parse_result
 from ._folders import Folders
+from ._key import KEY_VARIABLE, call_key
 from ._manifest import Manifest, ToolSpec
-from ._manifest_rules import argument_type, origins_of, result_type, template
+from ._manifest_rules import argument_type, attached_by, origins_of, result_type, template
 from ._sandbox import MIB, PATH, Completed, Confinement, Probe, confinement_problem, require_confinement, run_confined
 from ._tool import REQUIRED, UNSAID, Argument, Tool
 
@@ -68,11 +69,13 @@ def command_tool(
         run=command.run,
         timeout=spec.timeout,
         idempotent=spec.effect in ("pure", "read") if spec.idempotent is None else spec.idempotent,
+        keyed=believed and spec.keyed,
         version=spec.version,
         words=tuple(spec.words),
         origins=origins_of(spec) if believed else {},
         outbound=reaches_out,
         receivers=UNSAID if spec.receivers is None or not believed else tuple(spec.receivers),
+        attaches=UNSAID if (attached := attached_by(spec)) is None or not believed else attached,
         hosts=_hosts(spec),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
     )
@@ -171,7 +174,7 @@ class _Command:
             memory=limits.memory_mb * MIB,
             output=limits.output_kb * 1024,
             processes=limits.processes,
-            environment=spec.env | files.environment,
+            environment=spec.env | files.environment | _key(),
             folder=self.folders.base,
         )
 
@@ -204,6 +207,12 @@ class _Command:
                     f"{name!r} was killed, most likely because it went over its {limits.memory_mb:,} MB of memory",
                     fix="Give it less to do, or raise `limits.memory_mb` in its manifest.",
                 )
+
+
+def _key() -> dict[str, str]:
+    """The key of the call, for a command that can tell a repetition by it."""
+    key = call_key()
+    return {} if key is None else {KEY_VARIABLE: key}
 
 
 def _complaint(stderr: bytes) -> str:

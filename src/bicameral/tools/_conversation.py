@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 64 * 1024
 _COMPLAINTS = 16 * 1024
-_REAP_SECONDS = 5.0
+_REAP_SECONDS = 30.0
+"""What is over is known at once, but on a busy machine its supervisor may come late: no reason to call it killed."""
 
 Ended = Literal["exited", "not-started", "killed", "timeout", "output", "stopped"]
 

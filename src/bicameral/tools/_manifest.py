@@ -76,6 +76,11 @@ class OriginSpec(_Strict):
     )
     own_when: OwnSpec | None = Field(default=None, description="When it is the user's own after all.")
     fresh: bool = Field(default=False, description="A name or number that the service gives to what the call makes.")
+    names: str | None = Field(
+        default=None,
+        description="For a name or number: the field of the same record that is the thing it names. Whoever may read "
+        "that may be sent the thing by its name.",
+    )
 
 
 class LimitsSpec(_Strict):
@@ -107,6 +112,10 @@ class ToolSpec(_Strict):
     idempotent: bool | None = Field(
         default=None, description="Whether calling it twice is the same as once; left out: if pure or read."
     )
+    keyed: bool = Field(
+        default=False,
+        description="Whether calls with the same `BICAMERAL_CALL_KEY` in the environment do the thing once.",
+    )
     words: list[str] = Field(default_factory=list, description="What people say when they ask for its effect.")
     result: ResultKind = Field(default="text", description="How to read what it prints; a table is CSV with a header.")
     result_type: Any = Field(
@@ -125,6 +134,11 @@ class ToolSpec(_Strict):
     )
     receivers: list[str] | None = Field(
         default=None, description="The arguments that name who gets what it carries; left out: all that direct it."
+    )
+    attaches: dict[str, OriginSpec] | list[str] | None = Field(
+        default=None,
+        description="The arguments that name something kept elsewhere which goes out with a call, such as the path of "
+        "an attachment; with where those things come from, or alone. Left out: all that may name something.",
     )
     ok_exit_codes: list[Annotated[int, Field(ge=0, le=255)]] = Field(
         default_factory=lambda: [0], min_length=1, description="Exit codes that mean success."

@@ -31,6 +31,7 @@ from bicameral.types import (
 )
 
 from ._argv import Element, Group, Template, holes, parse_element
+from ._attached import Attaches, attach_faults, origins_of_named
 from ._faults import Fault
 from ._origins import Origin, Participants, faults_in
 from ._tool import CHANGING
@@ -74,10 +75,18 @@ def origins_of(spec: ToolSpec) -> dict[str, Origin]:
     return {part: _origin(given) for part, given in spec.origins.items()}
 
 
+def attached_by(spec: ToolSpec) -> Attaches | None:
+    """What a call sends along by its name; None if nothing is said of that."""
+    if spec.attaches is None:
+        return None
+    said = spec.attaches
+    return origins_of_named(said if isinstance(said, list) else {name: _origin(each) for name, each in said.items()})
+
+
 def _origin(spec: OriginSpec) -> Origin:
     readers = Participants(tuple(spec.readers)) if isinstance(spec.readers, list) else spec.readers
     own = (spec.own_when.field, spec.own_when.is_) if spec.own_when else None
-    return Origin(spec.trust, readers, own, spec.fresh)
+    return Origin(spec.trust, readers, own, spec.fresh, spec.names)
 
 
 def template(spec: ToolSpec) -> Template:
@@ -224,6 +233,8 @@ def _origin_faults(spec: ToolSpec) -> Iterator[Fault]:
     for name in spec.receivers or ():
         if name not in spec.arguments:
             yield _unknown(("receivers",), name, spec.arguments)
+    for fault in attach_faults(attached_by(spec) or {}, spec.arguments):
+        yield Fault(("attaches", *fault.path), fault.message, fault.expected)
     if spec.outbound is False and spec.network:
         yield Fault(("outbound",), "it has the network, so it can tell somebody something", "true, or no network")
 

@@ -60,18 +60,22 @@ class Origin:
 
     `own_when` names a field of the same record that a service sets, and the value it has where the user himself wrote
     the part: the subject of a transfer is a stranger's, unless `("direction", "outgoing")`. What is `fresh` the service
-    makes up for what the call makes (the number of a new file): no argument has a hand in it.
+    makes up for what the call makes (the number of a new file): no argument has a hand in it. A number or name that the
+    service gives may stand for something: `names` is the field of the same record that is the thing itself, and whoever
+    may read that may be sent it by its number, by a tool of the same toolbox that `attaches` what has such a name.
     """
 
     trust: Trust
     readers: Literal["public", "user"] | Participants = "user"
     own_when: tuple[str, str] | None = None
     fresh: bool = False
+    names: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         readers = list(self.readers.fields) if isinstance(self.readers, Participants) else self.readers
         own = {"own_when": {"field": self.own_when[0], "is": self.own_when[1]}} if self.own_when else {}
-        return {"trust": self.trust, "readers": readers, **own, **({"fresh": True} if self.fresh else {})}
+        more = ({"fresh": True} if self.fresh else {}) | ({"names": self.names} if self.names else {})
+        return {"trust": self.trust, "readers": readers, **own, **more}
 
 
 UNKNOWN = Origin("third_party")
@@ -226,6 +230,19 @@ def _origin_faults(part: str, origin: Origin, result: Type, origins: Origins) ->
         yield from _own_faults(part, origin.own_when, result, origins)
     if origin.fresh and (origin.trust != "system" or not isinstance(_type_of(part, result), StrType | IntType)):
         yield Fault((part, "fresh"), "only a name or number that the service itself gives is fresh", "trust 'system'")
+
+    if origin.names is not None:
+        yield from _names_faults(part, origin, result)
+
+
+def _names_faults(part: str, origin: Origin, result: Type) -> Iterator[Fault]:
+    if origin.trust == "third_party" or not isinstance(_type_of(part, result), StrType | IntType):
+        yield Fault((part, "names"), "a stranger could give a thing of the user's this name", "trust 'system'")
+    around = record_around(result, path_of(part))
+    record = bare(type_at(result, around) or ANY) if around is not None else ANY
+    fields = record.names if isinstance(record, RecordType) else ()
+    if origin.names not in fields:
+        yield Fault((part, "names"), f"there is no field {origin.names!r} beside it", ", ".join(fields))
 
 
 def _type_of(part: str, result: Type) -> Type:

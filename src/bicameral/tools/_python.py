@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import is_dataclass
 from functools import cache, partial
@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from bicameral.errors import ToolError, nearest
 from bicameral.types import Type, annotation_doc, from_annotation, mismatch, plain, signature_hints
 
+from ._attached import Attaches, origins_of_named
 from ._origins import Origin, Origins
 from ._tool import EFFECTS, PURPOSES, REQUIRED, UNSAID, Argument, Effect, Owned, Purpose, Refine, Tool
 
@@ -35,6 +36,7 @@ def tool(
     name: str | None = ...,
     timeout: float = ...,
     idempotent: bool | None = ...,
+    keyed: bool = ...,
     purpose: Mapping[str, Purpose] | None = ...,
     words: tuple[str, ...] = ...,
     field_of: Mapping[str, str] | None = ...,
@@ -42,6 +44,7 @@ def tool(
     origins: Origin | Origins | None = ...,
     outbound: bool | None = ...,
     receivers: tuple[str, ...] | None = ...,
+    attaches: Attaches | Sequence[str] | None = ...,
     hosts: tuple[str, ...] = ...,
     keeps: str | None = ...,
     owned: Owned | None = ...,
@@ -58,6 +61,7 @@ def tool(
     name: str | None = None,
     timeout: float = 30.0,
     idempotent: bool | None = None,
+    keyed: bool = False,
     purpose: Mapping[str, Purpose] | None = None,
     words: tuple[str, ...] = (),
     field_of: Mapping[str, str] | None = None,
@@ -65,6 +69,7 @@ def tool(
     origins: Origin | Origins | None = None,
     outbound: bool | None = None,
     receivers: tuple[str, ...] | None = None,
+    attaches: Attaches | Sequence[str] | None = None,
     hosts: tuple[str, ...] = (),
     keeps: str | None = None,
     owned: Owned | None = None,
@@ -74,8 +79,9 @@ def tool(
     """Make a tool of a typed function; its docstring and `Annotated[T, "what it is"]` document it.
 
     A tool that does not say its effect is taken for the worst one (`irreversible`), and then each of its arguments
-    is taken to direct that effect. Pure and reading tools are idempotent unless they say otherwise. A single origin
-    counts for the whole result. What else is not said is taken for the worst, too: see `Tool`.
+    is taken to direct that effect. Pure and reading tools are idempotent unless they say otherwise; a `keyed` one does
+    the same thing once for one `call_key()`. A single origin counts for the whole result. What else is not said is
+    taken for the worst, too: see `Tool`.
 
     Example:
         >>> @tool(effect="pure")
@@ -93,6 +99,7 @@ def tool(
             name=name or function.__name__,
             timeout=timeout,
             idempotent=effect in ("pure", "read") if idempotent is None else idempotent,
+            keyed=keyed,
             purpose=purpose or {},
             words=words,
             field_of=field_of or {},
@@ -100,6 +107,7 @@ def tool(
             origins={"": origins} if isinstance(origins, Origin) else origins or {},
             outbound=UNSAID if outbound is None else outbound,
             receivers=UNSAID if receivers is None else tuple(receivers),
+            attaches=UNSAID if attaches is None else origins_of_named(attaches),
             hosts=tuple(hosts),
             keeps=keeps,
             owned=owned,

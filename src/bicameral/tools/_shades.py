@@ -130,6 +130,11 @@ def _records(value: object, path: Path) -> list[object]:
     return [each for each in here if each is not None]
 
 
+def inside(value: object, path: Path) -> list[object]:
+    """All that stands at a path in a value."""
+    return _records(value, path)
+
+
 def _inside(value: object, step: str) -> Iterable[object]:
     match value:
         case list() if step == "[]":
@@ -259,3 +264,24 @@ def _fresh_paths(part: Part, at: Path) -> Iterable[Path]:
 
 def has_fresh(top: Part) -> bool:
     return bool(list(_fresh_paths(top, ())))
+
+
+def readers_by_name(origins: Origins, result: Type, value: object) -> dict[tuple[str, str], Readers]:
+    """Who may read the things that a result names, by their kinds and names: those who may read what each is.
+
+    Unlike a shade this tells the items of a list apart. Of two things of one name only those count who may read both.
+    """
+    found: dict[tuple[str, str], Readers] = {}
+    for part, origin in origins.items():
+        around = record_around(result, path_of(part)) if origin.names else None
+        if around is None or origin.names is None:
+            continue
+        readers, keyed = enclosing(origins, (*around, origin.names))[1].readers, _keyed(result, around)
+        for record in _records(value, around):
+            named: Readers = PUBLIC if readers == "public" else _ALONE
+            if isinstance(readers, Participants):
+                named = frozenset(_named(record, readers.fields, keyed) | {USER})
+            for name in (name for given in _inside(record, path_of(part)[-1]) for name in principals(given)):
+                known = found.get((origin.names, name), PUBLIC)
+                found[origin.names, name] = named if known is PUBLIC else known if named is PUBLIC else known & named
+    return found

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from bicameral.errors import BicameralError, Place, ToolError, nearest, words_of
-from bicameral.labels import NOTHING, Shade
+from bicameral.labels import NOTHING, Label, Readers, Shade
 from bicameral.types import ListType, Type, mismatch, plain, to_json, value_to_json
 
+from ._attached import Attaches, attach_faults, named_along, usually_attached
 from ._origins import Origin, Origins, bare, faults_in
-from ._shades import Part, answered, compiled, fresh_names, has_fresh, resolved, shade_of
+from ._shades import Part, answered, compiled, fresh_names, has_fresh, readers_by_name, resolved, shade_of
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -78,12 +79,15 @@ class Tool:
     """Something a plan can call. Make one with `@tool`, from a manifest, or from a command's `--describe`.
 
     `words` are what people say when they ask for this tool's effect ("send", "mail", "forward"); the check of a
-    plan against its intent uses them. `timeout` is in seconds. Only an `idempotent` tool is ever retried.
+    plan against its intent uses them. `timeout` is in seconds. Only an `idempotent` or `keyed` tool is ever retried:
+    twice is the same as once, always, or for calls with the same `call_key`.
 
     The rest are its security facts. `origins` say where each part of a result comes from and who may read it;
     `outbound`, whether a call tells somebody else something, if only by asking; `receivers`, the arguments that name
-    those who get what it carries (left out: all that direct it); `hosts`, the only places it can reach, if it is so
-    confined; `keeps`, the argument whose items a pure tool gives on unchanged; `owned`, when a result is the user's
+    those who get what it carries (left out: all that direct it); `attaches`, those that name something kept elsewhere
+    which goes along, with where it comes from and who may read it (left out: all that may name something); `hosts`, the
+    only places it can reach, if it is so confined; `keeps`, the argument whose items a pure tool gives on unchanged;
+    `owned`, when a result is the user's
     own. What is left out is taken for the worst; `declared` is False where nothing at all was said.
     """
 
@@ -95,6 +99,7 @@ class Tool:
     run: Run = field(compare=False, repr=False)
     timeout: float = 30.0
     idempotent: bool = False
+    keyed: bool = False
     toolbox: str = ""
     version: str = "1"
     words: tuple[str, ...] = ()
@@ -102,6 +107,7 @@ class Tool:
     origins: Origins = field(default_factory=dict[str, Origin], hash=False)
     outbound: bool = UNSAID
     receivers: tuple[str, ...] = UNSAID
+    attaches: Attaches = field(default=UNSAID, hash=False)
     hosts: tuple[str, ...] = ()
     keeps: str | None = None
     owned: Owned | None = field(default=None, compare=False, repr=False)
@@ -120,6 +126,9 @@ class Tool:
             set_(self, "outbound", self.effect in ("send", "irreversible") or told_nothing)
         usual: Purpose = "directs" if self.changes or self.outbound else "selects"
         set_(self, "arguments", tuple(_with_purpose(each, usual) for each in self.arguments))
+        said_receivers = None if self.receivers is UNSAID else self.receivers
+        attaches = usually_attached(self, said_receivers) if self.attaches is UNSAID else dict(self.attaches)
+        set_(self, "attaches", MappingProxyType(attaches))
         if self.receivers is UNSAID:
             set_(self, "receivers", tuple(each.name for each in self.arguments if each.purpose == "directs"))
         set_(self, "_parts", compiled(self.origins if self.declared else {}, self.result))
@@ -128,6 +137,11 @@ class Tool:
     def changes(self) -> bool:
         """Whether the world is different after a call."""
         return self.effect in CHANGING
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be made again of which nobody knows whether it happened."""
+        return not self.changes or self.idempotent or self.keyed
 
     @property
     def fetches(self) -> bool:
@@ -154,10 +168,12 @@ class Tool:
             "effect": self.effect,
             "timeout": self.timeout,
             "idempotent": self.idempotent,
+            **({"keyed": True} if self.keyed else {}),
             "words": list(self.words),
             "declared": self.declared,
             "outbound": self.outbound,
             "receivers": list(self.receivers),
+            **({"attaches": {name: each.to_json() for name, each in self.attaches.items()}} if self.attaches else {}),
             "origins": {part: origin.to_json() for part, origin in self.origins.items()},
             **({"hosts": list(self.hosts)} if self.hosts else {}),
             **({"keeps": self.keeps} if self.keeps else {}),
@@ -262,6 +278,13 @@ class Tool:
         """The labels of what a call gave: those of its result, joined with those of all that it was given."""
         return answered(self.result_shade(value, step, arguments=arguments), shades, self.keeps, self._parts)
 
+    def attached(self, given: Mapping[str, Any], names: Sequence[str], step: str) -> Iterator[tuple[str, Label]]:
+        """The arguments of a call that name something which goes along, with the label of what they name.
+
+        `names` are the arguments that are given, `given` the values that are known: before a run the literals.
+        """
+        return named_along(self, given, names, step)
+
     @property
     def names_anew(self) -> bool:
         """Whether the service gives a name of its own to what a call makes."""
@@ -270,6 +293,12 @@ class Tool:
     def new_names(self, value: object) -> frozenset[str]:
         """The names that the service gave to what a call made."""
         return fresh_names(self._parts, value)
+
+    def readers_of(self, value: object) -> dict[tuple[str, str], Readers]:
+        """Who may read the things that a result of this tool names, by their kinds and names."""
+        if not self.declared or not any(origin.names for origin in self.origins.values()):
+            return {}
+        return readers_by_name(self.origins, self.result, value)
 
     def reads_own(self, arguments: Mapping[str, Any] | None) -> bool:
         """Whether a call with these arguments reads only what the user himself keeps."""
@@ -304,7 +333,7 @@ def _check_words(tool: Tool) -> None:
             raise ToolError(
                 "tools.unknown-purpose", f"{tool.name!r}: {argument.purpose!r}", expected=", ".join(PURPOSES)
             )
-    for said, value in (("outbound", tool.outbound), ("declared", tool.declared)):
+    for said, value in (("outbound", tool.outbound), ("declared", tool.declared), ("keyed", tool.keyed)):
         if value is not UNSAID and type(value) is not bool:
             raise ToolError("tools.bad-origins", f"{tool.name!r}: {said!r} is neither true nor false")
     if tool.effect == "send" and tool.outbound is False:
@@ -332,6 +361,10 @@ def _check(tool: Tool) -> None:
                 f"{tool.name!r} declares something of {name!r}, which it does not have",
                 nearest=nearest(name, known),
             )
+    for fault in () if tool.attaches is UNSAID else attach_faults(tool.attaches, known):
+        raise ToolError(
+            "tools.bad-origins", f"{tool.name!r}, what it attaches: {fault.message[:500]}", expected=fault.expected
+        )
     if tool.keeps and (tool.effect != "pure" or tool.origins or not isinstance(bare(tool.result), ListType)):
         raise ToolError(
             "tools.bad-origins",

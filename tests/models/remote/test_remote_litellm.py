@@ -91,6 +91,39 @@ async def test_a_timeout_closes_the_connection() -> None:
             await server.left.wait()
 
 
+async def test_closing_the_provider_tells_whoever_waits_and_it_may_be_used_again() -> None:
+    async with Loopback(silent, completion()) as server:
+        model = provider(server)
+        asking = asyncio.ensure_future(model.generate(ask(timeout=60)))
+        async with asyncio.timeout(60):
+            await server.asked.wait()
+            await model.aclose()
+            with pytest.raises(ModelFailure) as raised:
+                await asking
+            assert raised.value.code == "models.cancelled"
+            assert (await model.generate(ask())).text == "Hello."
+
+
+def test_its_name_says_all_that_a_reply_depends_on() -> None:
+    names = [
+        LiteLLMProvider("openai/m").name,
+        LiteLLMProvider("openai/m", base_url="http://localhost:8000/v1").name,
+        LiteLLMProvider("openai/m", settings={"top_p": 0.1}).name,
+        LiteLLMProvider("openai/m", settings={"top_p": 0.9}).name,
+    ]
+    assert names[:2] == ["litellm:openai/m", "litellm:openai/m@localhost:8000/v1"]
+    assert len(set(names)) == 4
+
+
+async def test_what_it_cannot_be_asked_is_refused_before_it_is_asked() -> None:
+    async with Loopback(completion()) as server:
+        for request in (ask(grammar='root ::= "x"'), ask(adapter="a")):
+            with pytest.raises(ModelFailure) as raised:
+                await provider(server).generate(request)
+            assert raised.value.code == "models.bad-request"
+        assert not server.seen
+
+
 @pytest.mark.parametrize("model", ["bedrock/x", "vertex_ai/x"])
 def test_a_model_whose_credentials_are_ambient_is_refused(model: str) -> None:
     with pytest.raises(ModelError) as raised:

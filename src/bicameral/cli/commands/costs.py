@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,24 +31,27 @@ def command(chosen: Common, run: str | None, since: datetime | None, by: str) ->
     Planning counts for the run that it led to. A plan that never ran is in no run and not counted. The cost of a model
     whose price nobody knows is not 0: it is left out of the sum, and said.
     """
-    from bicameral.config import open_journal, open_prices
+    from bicameral.config import open_prices
     from bicameral.routing import Costs
+
+    from .._records import journals, recorded_in
 
     config = chosen.config()
     currency = open_prices(config).currency
-    with open_journal(config) as journal:
-        costs = Costs.of(_in_run(journal, run) if run is not None else _in_all(journal, since))
+    with journals(config) as known:
+        costs = Costs.of(_in_run(*recorded_in(known, run)) if run is not None else _in_all(known, since))
     if run is not None and since is not None:
         costs = Costs.of(each for each in costs.spendings if each.at >= since.timestamp())
     _show(chosen, costs, cast("By", by), currency)
     return OK
 
 
-def _in_all(journal: Journal, since: datetime | None) -> Iterator[Spending]:
+def _in_all(known: Iterable[Journal], since: datetime | None) -> Iterator[Spending]:
     from bicameral.routing import spendings_in
 
-    for event in journal.costs(since.timestamp() if since is not None else 0.0):
-        yield from spendings_in(*event)
+    for journal in known:
+        for event in journal.costs(since.timestamp() if since is not None else 0.0):
+            yield from spendings_in(*event)
 
 
 def _in_run(journal: Journal, run: str) -> Iterator[Spending]:

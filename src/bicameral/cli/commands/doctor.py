@@ -26,7 +26,10 @@ def command(chosen: Common) -> int:
         found = chosen.config()
     except ConfigError as error:
         found = error
-    out, checks = chosen.out, doctor(found)
+    from .._durable_checks import durable_checks
+
+    checks, out = doctor(found), chosen.out
+    checks += durable_checks(found if isinstance(found, Config) else Config.defaults())
     for check in checks:
         out.show(f"{_MARKS[check.status][0]}  {check.name}: {check.detail}")
         if check.fix and check.status != "ok":

@@ -32,11 +32,12 @@ def command(chosen: Common, run: str, deterministic: bool, fresh: bool, dry_run:
     judged, like those of any other request.
     """
     from bicameral.agent import endorsed
-    from bicameral.config import open_journal
+
+    from .._records import journals, recorded_in
 
     config = chosen.config()
-    with open_journal(config) as journal:
-        found = journal.find(run)
+    with journals(config) as known:
+        journal, found = recorded_in(known, run)
         shown = _answer(journal, found)
     chosen.out.say(_shown(shown, found))
     endorser = Person(chosen.out) if chosen.out.interactive else None

@@ -77,13 +77,14 @@ def _opened(config: Config) -> tuple[Registry, Policy]:
 
 def _plan(what: str, config: Config, registry: Registry) -> Plan:
     """The plan in a file, or of a run: its id, the beginning of it, or `last`."""
-    from bicameral.config import open_journal
     from bicameral.plans import load_plan
 
     from .._plan_files import read_plan
+    from .._records import journals, recorded_in
 
     if what == "-" or Path(what).is_file() or Path(what).suffix in (".json", ".py"):
         return read_plan(what, registry).plan
-    with open_journal(config) as journal:
-        first = journal.events(what)[0]
+    with journals(config) as known:
+        journal, run = recorded_in(known, what)
+        first = journal.events(run)[0]
     return load_plan(str(first.body.get("plan", "")), file=f"run {first.run}")

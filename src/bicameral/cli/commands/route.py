@@ -28,12 +28,12 @@ def explain(chosen: Common, run: str) -> int:
 
     With `:CALL` only the one with this number.
     """
-    from bicameral.config import open_journal
-
+    from .._records import journals, recorded_in
     from .._routes import route_line
 
     name, _, number = run.partition(":")
-    with open_journal(chosen.config()) as journal:
+    with journals(chosen.config()) as known:
+        journal, name = recorded_in(known, name)
         calls = recorded_calls(journal.events(name))
     if number:
         calls = [_numbered(calls, number, name)]

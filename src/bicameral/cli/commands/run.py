@@ -210,7 +210,7 @@ class Sitting:
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
         show_outcome(self._out, outcome, None if isinstance(what, Plan) else what.spent)
         self._out.object(outcome_json(outcome) | facts)
-        return _code(outcome), outcome
+        return code_of(outcome), outcome
 
     async def _may(self, checked: Checked) -> bool:
         """Ask once, where someone is there, before what cannot be taken back. The request itself is the authority.
@@ -244,13 +244,17 @@ def _will_ask(checked: Checked, path: str) -> bool:
     return isinstance(verdict, Conditional) and bool(verdict.questions)
 
 
-def _code(outcome: RunOutcome) -> int:
-    from bicameral.runs import Failed, Finished
+def code_of(outcome: RunOutcome) -> int:
+    from bicameral.runs import Failed, Finished, Interrupted, Waiting
 
     match outcome:
         case Finished():
             return OK
         case Failed(error=error):
             return QUESTIONS if error.code in NEEDS_A_PERSON else FAILED
+        case Interrupted():
+            return FAILED
+        case Waiting():
+            return QUESTIONS
         case _:
             return INTERRUPTED

@@ -1,23 +1,31 @@
-"""`bicameral runs`: the record of what was run."""
+"""`bicameral runs`: the record of what was run, and what is to become of submitted runs."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from .._completing import complete_runs
+from .._durable import run_facts, state_text
+from .._events import event_json, event_line
 from .._exits import FAILED, OK
 from .._options import Common, common
+from .._records import Records, records
 from .._usage import recorded_json, recorded_text
 from .._values import answer_text, readable, table
+from ._runs_going import cancel, resume, watch
+from ._runs_kept import erase, prune, verify
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+    from bicameral.config import Config
+    from bicameral.durable import RunView
+    from bicameral.runs import Event, Replayed, RunSummary
 
-    from bicameral.runs import Event
+_STATES = ("queued", "running", "waiting", "finished", "failed", "stopped", "unfinished", "erased")
+_MOST = 10_000
 
 
 @click.group(short_help="What was run, and running it again from its record.", invoke_without_command=True)
@@ -27,81 +35,90 @@ def command(context: click.Context) -> int | None:
     return context.invoke(list_runs) if context.invoked_subcommand is None else None
 
 
-@command.command("list")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="The newest so many.")
-@common
-def list_runs(chosen: Common, limit: int = 20) -> int:
-    """The newest runs."""
-    from bicameral.config import open_journal
+for each in (watch, cancel, resume, erase, prune, verify):
+    command.add_command(each)
 
-    with open_journal(chosen.config()) as journal:
-        runs = list(journal.runs(limit))
-    rows: list[dict[str, object]] = [
-        {
-            "run": run.run,
-            "started": datetime.fromtimestamp(run.started).replace(microsecond=0),
-            "status": run.status,
-            "seconds": round(run.seconds, 2) if run.seconds is not None else None,
-            "request": run.request,
-        }
-        for run in runs
-    ]
-    chosen.out.show(table(rows, chosen.out.width) if rows else "no runs yet")
+
+@command.command("list")
+@click.option("--limit", type=click.IntRange(1, _MOST), default=20, show_default=True, help="The newest so many.")
+@click.option("--state", type=click.Choice(_STATES), help="Only those that stand so.")
+@common
+def list_runs(chosen: Common, limit: int = 20, state: str | None = None) -> int:
+    """The newest runs, submitted or not: `queued` and `waiting` are submitted ones."""
+    rows = asyncio.run(_listed(chosen, limit if state is None else _MOST))
+    rows = [row for row in rows if state in (None, row["status"])][:limit]
+    chosen.out.show(table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}")
     chosen.out.object({"ok": True, "runs": [readable(row) for row in rows]})
     return OK
 
 
-def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
+async def _listed(chosen: Common, limit: int) -> list[dict[str, object]]:
+    async with records(chosen.config()) as known:
+        views = {view.run: view for view in await known.views(limit)}
+        recorded = await known.summaries(limit)
+    _say_trouble(chosen, known)
+    rows = [_row(each, views.pop(each.run, None)) for each in recorded] + [_unbegun(view) for view in views.values()]
+    return sorted(rows, key=lambda row: str(row["started"]), reverse=True)[:limit]
 
-    from bicameral.config import load_config, open_journal
 
-    with open_journal(load_config()) as journal:
-        found = [CompletionItem(run.run, help=run.request) for run in journal.runs(50) if run.run.startswith(begun)]
-    return [*found, *([CompletionItem("last")] if "last".startswith(begun) else [])]
+def _row(run: RunSummary, view: RunView | None) -> dict[str, object]:
+    return {
+        "run": run.run,
+        "started": datetime.fromtimestamp(run.started).replace(microsecond=0),
+        "status": view.state if view is not None and run.status == "unfinished" else run.status,
+        "seconds": round(run.seconds, 2) if run.seconds is not None else None,
+        "request": run.request,
+    }
+
+
+def _unbegun(view: RunView) -> dict[str, object]:
+    """A submitted run of which nothing is recorded yet."""
+    return {
+        "run": view.run,
+        "started": view.created.astimezone().replace(microsecond=0, tzinfo=None),
+        "status": view.state,
+        "seconds": None,
+        "request": view.request,
+    }
+
+
+def _say_trouble(chosen: Common, known: Records) -> None:
+    if known.trouble is not None:
+        chosen.out.say(f"submitted runs are not shown: {known.trouble}", style="yellow")
 
 
 @command.command("show")
-@click.argument("run", default="last", shell_complete=_complete)
+@click.argument("run", default="last", shell_complete=complete_runs)
 @click.option("--full", is_flag=True, help="Every event with all its facts.")
 @common
 def show_run(chosen: Common, run: str, full: bool) -> int:
-    """What happened in RUN: its id, the beginning of it, or `last`."""
-    from bicameral.config import open_journal
-
-    with open_journal(chosen.config()) as journal:
-        events = journal.events(run)
+    """What happened in RUN (its id, the beginning of it, or `last`), and how it stands if it was submitted."""
+    run, events, view = asyncio.run(_shown(chosen, run))
     out = chosen.out
     for event in events:
-        out.show(_line(event, full=full))
-    facts = [
-        {"number": event.number, "at": event.at, "kind": event.kind, "step": event.step, "body": event.body}
-        for event in events
-    ]
+        out.show(event_line(event, full=full))
     usage = recorded_json(events)
     if text := recorded_text(usage):
         out.show(text)
-    out.object({"ok": True, "run": events[0].run, "events": facts, **usage})
+    if view is not None and not view.ended:
+        out.show(f"{view.run}: {state_text(view)}")
+    submitted = {} if view is None else {"submitted": run_facts(view)}
+    out.object({"ok": True, "run": run, "events": [event_json(event) for event in events], **usage, **submitted})
     return OK
 
 
+async def _shown(chosen: Common, run: str) -> tuple[str, list[Event], RunView | None]:
+    async with records(chosen.config()) as known:
+        found = await known.find(run)
+        return found.run, found.journal.events(found.run, erased=True) if found.journal else [], found.view
+
+
 @command.command("replay")
-@click.argument("run", default="last", shell_complete=_complete)
+@click.argument("run", default="last", shell_complete=complete_runs)
 @common
 def replay_run(chosen: Common, run: str) -> int:
     """Run RUN again with its recorded answers of models and tools; nothing is touched."""
-    from bicameral.config import open_journal, open_policy, open_registry
-    from bicameral.runs import replay
-    from bicameral.strategies import is_conversation, replay_conversation
-
-    config = chosen.config()
-    registry, out = open_registry(config), chosen.out
-    with open_journal(config) as journal:
-        run = journal.find(run)
-        if is_conversation(journal, run):
-            replayed = asyncio.run(replay_conversation(journal, run, registry, open_policy(config, registry)))
-        else:
-            replayed = asyncio.run(replay(journal, run, registry))
+    replayed, out = asyncio.run(_replayed(chosen.config(), run)), chosen.out
     if replayed.identical:
         out.say(f"run {replayed.run}: identical")
         out.show(answer_text(replayed.answer, out.width))
@@ -109,56 +126,20 @@ def replay_run(chosen: Common, run: str) -> int:
         out.say(f"run {replayed.run}: the replay differs from the record")
         for difference in replayed.differences:
             out.show(f"  {difference}")
-    out.object(
-        {
-            "ok": replayed.identical,
-            "run": replayed.run,
-            "differences": list(replayed.differences),
-            "answer": readable(replayed.answer),
-        }
-    )
+    facts: dict[str, Any] = {"run": replayed.run, "differences": list(replayed.differences)}
+    out.object({"ok": replayed.identical, **facts, "answer": readable(replayed.answer)})
     return OK if replayed.identical else FAILED
 
 
-def _line(event: Event, *, full: bool) -> str:
-    clock = datetime.fromtimestamp(event.at).strftime("%H:%M:%S")
-    what = f"{clock}  {event.kind:<13} {event.step:<8}"
-    if full:
-        return f"{what}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
-    return f"{what} {_gist(event)}".rstrip()
+async def _replayed(config: Config, run: str) -> Replayed:
+    from bicameral.config import open_policy, open_registry
+    from bicameral.runs import replay
+    from bicameral.strategies import is_conversation, replay_conversation
 
-
-def _gist(event: Event) -> str:
-    body: dict[str, Any] = event.body
-    match event.kind:
-        case "run-started" | "reason-started":
-            text = str(body.get("request", ""))
-        case "step-started" | "call-waits" | "call-denied":
-            text = f"{body.get('what', '')} {json.dumps(body.get('arguments', {}), ensure_ascii=False)}"
-        case "step-finished":
-            text = _noticed(body) + json.dumps(body.get("result"), ensure_ascii=False)
-        case "step-failed" | "run-failed":
-            error: dict[str, Any] = body.get("error", {})
-            text = f"{_noticed(body)}{error.get('message', '')} [{error.get('code', '')}]"
-        case "run-finished":
-            text = json.dumps(body.get("answer"), ensure_ascii=False)
-        case "approval":
-            text = f"asked about {len(body.get('calls', []))}, approved {len(body.get('approved', []))}"
-        case "reason-round":
-            told = body.get("failed") or "told: " + ("; ".join(body.get("told", [])) or "nothing")
-            text = f"round {body.get('round')} (run {body.get('run')}) {told}"
-        case "reason-ended":
-            taken: dict[str, Any] = body.get("taken", {})
-            text = f"{taken.get('rounds')} rounds, {taken.get('tokens')} tokens, {body.get('bound') or ''}"
-        case "run-stopped":
-            text = f"in flight: {', '.join(body.get('in_flight', [])) or 'nothing'}"
-        case _:
-            text = str(body.get("model", ""))
-    one_line = " ".join(text.split())
-    return one_line if len(one_line) <= 100 else one_line[:99] + "…"
-
-
-def _noticed(body: dict[str, Any]) -> str:
-    """How many alerts there were at a step, in front of what it gave."""
-    alerts: list[Any] = body.get("alerts", [])
-    return f"({len(alerts)} alert{'' if len(alerts) == 1 else 's'}) " if alerts else ""
+    registry = open_registry(config)
+    async with records(config) as known:
+        found = await known.find(run)
+        journal = found.ended()
+        if is_conversation(journal, found.run):
+            return await replay_conversation(journal, found.run, registry, open_policy(config, registry))
+        return await replay(journal, found.run, registry)

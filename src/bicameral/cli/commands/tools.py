@@ -57,7 +57,7 @@ def show_tool(chosen: Common, name: str) -> int:
     for argument in tool.arguments:
         told = f"  {argument.name}: {argument.type}" + ("" if argument.required else f" = {argument.default!r}")
         out.show(f"{told}  ({argument.purpose}" + (f"; {argument.doc})" if argument.doc else ")"))
-    again = "may be retried" if tool.idempotent else "is never retried"
+    again = "may be retried" if tool.idempotent or tool.keyed else "is never retried"
     out.show(
         f"\ntoolbox {tool.toolbox}, version {tool.version}; effect {tool.effect}; at most {tool.timeout:g} s; {again}"
     )

@@ -6,6 +6,7 @@ is taken from the environment: neither a key nor an address that was not given.
 """
 
 from bicameral.models.remote._families import FAMILIES, Family
+from bicameral.models.remote._network import name_of
 from bicameral.models.remote._provider import RemoteProvider
 
-__all__ = ["FAMILIES", "Family", "RemoteProvider"]
+__all__ = ["FAMILIES", "Family", "RemoteProvider", "name_of"]

@@ -35,7 +35,7 @@ def failure_of(error: Exception, name: str, key: Key | None, *, begun: bool = Fa
         case raised.ModelRequestTimeout() | raised.ModelTimeoutError():
             return ModelFailure("models.timeout", name)
         case raised.ModelConnectionError():
-            return _disconnected(name, begun=begun or error.in_stream)
+            return disconnected(name, begun=begun or error.in_stream)
         case raised.ContentFilterError():
             return ModelFailure("models.refused", name)
         case raised.ModelUnavailableError() | raised.ModelServerError():
@@ -58,7 +58,8 @@ def failure_of(error: Exception, name: str, key: Key | None, *, begun: bool = Fa
             return _by_cause(error, name)
 
 
-def _disconnected(name: str, *, begun: bool) -> ModelFailure:
+def disconnected(name: str, *, begun: bool) -> ModelFailure:
+    """The connection was lost: before anything came, or in the middle of the reply."""
     if begun:
         return ModelFailure("models.bad-reply", name, "the connection broke before its end")
     return ModelFailure("models.unavailable", name, "the connection failed")

@@ -88,8 +88,11 @@ def missing_package(whose: str, package: str, extra: str) -> ModelError:
 def address(family: Family, base_url: str | None) -> str | None:
     """Where the server is: as given, or as known. The environment is not asked, so that a key goes nowhere else."""
     url = (base_url or family.url or "").strip()
-    if not url:
-        return None
+    return plain_address(url) if url else None
+
+
+def plain_address(url: str) -> str:
+    """The address of a server and nothing else; one that holds more is refused."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _bad_address("it is no http or https address")

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from bicameral.errors import BicameralError, ModelError
-from bicameral.models._chunks import Chunk, TextChunk, texts_of, whole
+from bicameral.errors import ModelError
+from bicameral.models._chunks import Chunk, TextChunk, whole
 from bicameral.models._failures import ModelFailure
 from bicameral.models._keys import Key
 from bicameral.models._protocol import Chamber, ModelReply, ModelRequest
-from bicameral.models._request import check_request
-from bicameral.models._schema import check_schema
 from bicameral.models.remote._families import address, build, find_family
+from bicameral.models.remote._network import NetworkProvider, comes_whole, name_of
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-_T = TypeVar("_T")
 
-
-class RemoteProvider:
+class RemoteProvider(NetworkProvider):
     """Asks a model of one family with one key. Nothing is imported or sent before the first request.
 
     `key` and `base_url` are what is used, and nothing from the environment. `settings` go with every request (`top_p`,
@@ -61,44 +55,18 @@ class RemoteProvider:
         if self._url is None and self._family.package != "boto3":
             raise ModelError("models.bad-setting", f"the family {family!r} needs a base_url")
         self._model = model
-        self._key = key
-        self._chamber: Chamber | None = chamber
-        self._settings = dict(settings or {})
         self._options = dict(options or {})
         self._native = native
-        self._name = name or _name(family, model, self._url if base_url else None, self._settings | self._options)
+        said = {**(settings or {}), **self._options}
+        name = name or name_of(family, model, self._url if base_url else None, said)
+        super().__init__(name, key=key, chamber=chamber, settings=settings)
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Model[Any], Any]] = WeakKeyDictionary()
-        self._asked: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def grammars(self) -> bool:
-        return False
-
-    @property
-    def chamber(self) -> Chamber | None:
-        return self._chamber
-
-    @property
-    def credential(self) -> str | None:
-        """What tells its key from others, and nothing about it."""
-        return self._key.fingerprint if self._key is not None else None
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        return {}
-
-    def __repr__(self) -> str:
-        return f"RemoteProvider({self._name!r}, chamber={self._chamber!r})"
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation closes the connection too."""
         from bicameral.models.remote._messages import asked, reply_of
 
-        began, deadline = perf_counter(), self._checked(request)
+        began, deadline = perf_counter(), self._deadline(request)
         model = await self._bounded(self._ready(), deadline, request)
         ask = asked(request, model, self._settings, native=self._native)
         response = await self._bounded(
@@ -109,17 +77,13 @@ class RemoteProvider:
         return reply_of(response, request, self._name, perf_counter() - began)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
-        """The reply as it is written; leaving the loop early closes the connection.
-
-        A text that was asked for in a shape, or to continue a beginning, comes whole: it is not known before its end
-        whether it fits.
-        """
+        """The reply as it is written; leaving the loop early closes the connection."""
         from bicameral.models.remote._messages import asked, reply_of
 
-        began, deadline = perf_counter(), self._checked(request)
+        began, deadline = perf_counter(), self._deadline(request)
         model = await self._bounded(self._ready(), deadline, request)
         ask = asked(request, model, self._settings, native=self._native)
-        held = request.json_schema is not None or bool(request.prefill or request.stop)
+        held = comes_whole(request)
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
         async with self._entered(opening, deadline, request) as response:
             events = aiter(response)
@@ -130,59 +94,18 @@ class RemoteProvider:
         for chunk in whole(reply, told=not held):
             yield chunk
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
-        """Only the text of it."""
-        return texts_of(self.chunks(request))
-
     async def aclose(self) -> None:
         """Close the connections of this event loop; whoever waits for a reply is told. May be used again."""
+        await super().aclose()
         loop = asyncio.get_running_loop()
-        for bound in [bound for bound, its in self._asked.items() if its is loop]:
-            del self._asked[bound]
-            bound.reschedule(loop.time())
         if (opened := self._opened.pop(loop, None)) is not None and opened[1] is not None:
             # They give up one by one; a connection that is closed under them would look like a broken one.
             await asyncio.sleep(0)
             await opened[1].aclose()
 
-    def _checked(self, request: ModelRequest) -> float | None:
-        check_request(request)
-        if request.grammar is not None:
-            raise ModelFailure("models.bad-request", self._name, "it cannot be held to a grammar")
-        if request.adapter is not None:
-            raise ModelFailure("models.bad-request", self._name, "it has no adapters")
-        if request.json_schema is not None:
-            check_schema(request.json_schema)
-        return None if request.timeout is None else asyncio.get_running_loop().time() + request.timeout
-
-    async def _bounded(
-        self, waiting: Awaitable[_T], deadline: float | None, request: ModelRequest, *, begun: bool = False
-    ) -> _T:
-        """Wait no longer than until the deadline, and turn what is raised into a failure.
-
-        The failure is raised outside of the handler: what the client libraries raise holds the request with its key,
-        and must not hang on to it.
-        """
-        bound = asyncio.timeout_at(deadline)
-        try:
-            async with bound:
-                self._asked[bound] = asyncio.get_running_loop()
-                return await waiting
-        except BicameralError:
-            raise
-        except Exception as error:
-            failure = self._failure(error, bound, request, begun)
-        finally:
-            self._asked.pop(bound, None)
-        raise failure
-
-    def _failure(self, error: Exception, bound: asyncio.Timeout, request: ModelRequest, begun: bool) -> ModelFailure:
+    def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
         from bicameral.models.remote._errors import failure_of
 
-        if bound not in self._asked:
-            return ModelFailure("models.cancelled", self._name)
-        if bound.expired():
-            return ModelFailure("models.timeout", self._name, f"it had {request.timeout:g} s")
         return failure_of(error, self._name, self._key, begun=begun)
 
     @asynccontextmanager
@@ -226,15 +149,3 @@ def _text_of(event: Any) -> str:
             return text
         case _:
             return ""
-
-
-def _name(family: str, model: str, url: str | None, parameters: dict[str, Any]) -> str:
-    """Caches are keyed by it, so it says all that a reply depends on."""
-    name = f"{family}:{model}"
-    if url is not None:
-        parts = urlsplit(url)
-        name += f"@{parts.netloc}{parts.path}"
-    if parameters:
-        said = json.dumps(parameters, sort_keys=True, default=str)
-        name += f"#{hashlib.sha256(said.encode()).hexdigest()[:8]}"
-    return name

@@ -15,7 +15,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from bicameral.errors import Place, ToolError
-from bicameral.tools import Folders, Surroundings
+from bicameral.secrets import know
+from bicameral.tools import Folders, Surroundings, call_key
 
 from .._text import clean
 from ._settings import MailSettings, Smtp
@@ -78,7 +79,9 @@ def compose(
         message["Cc"] = [address(one, "cc") for one in cc]
     message["Subject"] = clean(subject)
     message["Date"] = format_datetime(now if now.tzinfo else now.astimezone())
-    message["Message-ID"] = make_msgid(domain=origin.domain)
+    # A mail that is sent again, since nobody knew whether it went out, has the same id: whoever gets both can tell.
+    key = call_key()
+    message["Message-ID"] = make_msgid(domain=origin.domain) if key is None else f"<{key}@{origin.domain}>"
     message.set_content(clean(body))
     return message
 
@@ -128,6 +131,12 @@ def _attach(message: EmailMessage, folders: Folders, paths: Sequence[str]) -> No
         name = clean(PurePosixPath(path).name)
         main, _, sub = (mimetypes.guess_type(name)[0] or "application/octet-stream").partition("/")
         message.add_attachment(content, maintype=main, subtype=sub, filename=name)
+
+
+def know_password(settings: MailSettings, surroundings: Surroundings) -> None:
+    """Let the password of the mail server not out, whether a mail is ever sent or not."""
+    if settings.smtp is not None and settings.smtp.password_env is not None:
+        know(settings.smtp.password_env, surroundings.environment.get(settings.smtp.password_env, ""))
 
 
 def _password(smtp: Smtp, surroundings: Surroundings) -> str | None:

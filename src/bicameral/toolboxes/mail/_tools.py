@@ -13,7 +13,7 @@ from bicameral.types import Address, Id
 from ._bodies import numbered
 from ._mailbox import Mailbox
 from ._records import Mail
-from ._send import send
+from ._send import know_password, send
 from ._settings import MailSettings
 
 _MAX_LIMIT = 1000
@@ -29,6 +29,7 @@ _MAILS = {"": Origin("third_party"), "[]": _WRITTEN, "[].id": _OURS, "[].folder"
 
 
 def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
+    know_password(settings, surroundings)
     mailbox = Mailbox(surroundings.folders, settings.folder)
 
     @tool(effect="read", timeout=60, origins=_MAILS)
@@ -70,6 +71,8 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         # An attachment names the file that goes out, so it decides what the mail does.
         purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
         receivers=("to", "cc"),
+        # A file is the user's alone, whoever wrote it.
+        attaches=("attachments",),
         origins=_OURS,
         words=(
             *(

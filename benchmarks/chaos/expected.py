@@ -1,0 +1,92 @@
+"""What each run must come to: its answer, its effects and its labels, by the inline engine in a world on paper."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.chaos.plans import REPLY, Errand
+from benchmarks.chaos.tools import registry_over
+from benchmarks.chaos.world import PaperWorld
+from bicameral.policy import Policy
+from bicameral.runs import Answers, Event, Finished, Journal, Question, run_plan
+from bicameral.tools import Registry
+from bicameral.types import Type, value_to_json
+
+Labels = Mapping[str, str]
+"""The labels of a run by place: those of what went into a step (`0 in`), of what it gave (`0 out`), of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a run comes to if nothing gets in its way. `effects` are their names in the ledger, in order."""
+
+    answer: Any
+    effects: tuple[str, ...]
+    labels: Labels
+
+
+class _Yes:
+    async def approve(self, question: Question) -> Answers:
+        return Answers.yes(question.calls)
+
+
+class _Seven:
+    async def ask(self, question: str, type: Type) -> object:
+        return REPLY
+
+
+async def expected(errands: Iterable[Errand]) -> dict[str, Expected]:
+    """What is expected of each run, by its ticket."""
+    world = PaperWorld()
+    registry = registry_over(world)
+    policy = policy_over(registry)
+    found: dict[str, Expected] = {}
+    with tempfile.TemporaryDirectory() as folder, Journal(Path(folder) / "journal.db") as journal:
+        for errand in errands:
+            begun = len(world.ledger.entries)
+            outcome = await run_plan(
+                errand.plan,
+                registry,
+                journal=journal,
+                run=f"inline-{errand.ticket}",
+                policy=policy,
+                approver=_Yes(),
+                asker=_Seven(),
+            )
+            if not isinstance(outcome, Finished):
+                raise SystemExit(f"the plan {errand.kind!r} does not finish even without a storm: {outcome}")
+            effects = tuple(entry.what for entry in world.ledger.entries[begun:])
+            found[errand.ticket] = Expected(
+                value_to_json(outcome.answer), effects, labels_in(journal.events(outcome.run))
+            )
+    return found
+
+
+def policy_over(registry: Registry) -> Policy:
+    """The policy of the storm: what follows from the tools' declarations, and nothing else."""
+    return Policy.load((), registry)
+
+
+def labels_in(events: Iterable[Event]) -> dict[str, str]:
+    """The labels that a record holds. Of a step that was recorded twice, different labels are kept as both."""
+    found: dict[str, str] = {}
+    for event in events:
+        match event.kind:
+            case "step-started":
+                held = {name: event.body.get(name) for name in ("shades", "control")}
+                place = f"{event.step} in"
+            case "step-finished":
+                held, place = event.body.get("shade"), f"{event.step} out"
+            case "run-finished":
+                held, place = event.body.get("shade"), "answer"
+            case _:
+                continue
+        text = json.dumps(held, sort_keys=True)
+        if found.setdefault(place, text) != text:
+            found[place] += f" and {text}"
+    return found

@@ -1,0 +1,66 @@
+"""What a shell is offered after Tab: runs, questions. Whatever goes wrong here, it is offered nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_MOST = 50
+
+
+def complete_runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The newest runs, recorded or submitted, and `last`."""
+    from click.shell_completion import CompletionItem
+
+    found: dict[str, str] = {}
+    with suppress(Exception):
+        found |= asyncio.run(_submitted())
+    with suppress(Exception):
+        found |= _recorded()
+    items = [CompletionItem(run, help=request) for run, request in found.items() if run.startswith(begun)]
+    return [*items, *([CompletionItem("last")] if "last".startswith(begun) else [])]
+
+
+def _recorded() -> dict[str, str]:
+    from bicameral.config import load_config, open_journal
+
+    with open_journal(load_config()) as journal:
+        return {run.run: run.request for run in journal.runs(_MOST)}
+
+
+async def _submitted() -> dict[str, str]:
+    from bicameral.config import load_config
+
+    from ._durable import is_there, submitted_runs
+
+    config = load_config()
+    if not is_there(config):
+        return {}
+    async with submitted_runs(config) as runs:
+        return {view.run: view.request for view in await runs.list(limit=_MOST)}
+
+
+def complete_approvals(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The questions that are open."""
+    from click.shell_completion import CompletionItem
+
+    with suppress(Exception):
+        found = asyncio.run(_open())
+        return [CompletionItem(id, help=told) for id, told in found.items() if id.startswith(begun)]
+    return []
+
+
+async def _open() -> dict[str, str]:
+    from bicameral.config import load_config
+
+    from ._durable import submitted_runs
+    from ._questions import gist
+
+    async with submitted_runs(load_config()) as runs:
+        return {each.id: gist(each) for each in await runs.approvals(limit=_MOST)}

@@ -1,0 +1,111 @@
+"""Questions of submitted runs, shown as the one who is asked at a terminal sees them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._output import visible
+from ._pending import calls_text
+from ._periods import clock
+
+if TYPE_CHECKING:
+    from bicameral.durable import Approval
+    from bicameral.runs import PendingCall, Question
+    from bicameral.types import Type
+
+_MAX_REQUEST = 200
+
+
+def question_of(approval: Approval) -> Question:
+    """The question as it would be asked in a run: the very calls, with what strangers had a hand in."""
+    from bicameral.runs import Question
+
+    return Question(tuple(_call(call) for call in approval.calls), approval.before)
+
+
+def _call(facts: Mapping[str, Any]) -> PendingCall:
+    from bicameral.labels import Source
+    from bicameral.runs import PendingCall, Untrusted
+    from bicameral.types import value_from_json
+
+    untrusted = tuple(
+        Untrusted(
+            part["argument"],
+            tuple(Source("third_party", each["tool"], each["part"], each["step"]) for each in part["sources"]),
+        )
+        for part in facts["untrusted"]
+    )
+    arguments = {name: value_from_json(value) for name, value in facts["arguments"].items()}
+    return PendingCall(
+        facts["step"],
+        facts["tool"],
+        facts["effect"],
+        arguments,
+        facts["hash"],
+        facts["why"],
+        untrusted,
+        tuple(facts["rules"]),
+        facts["times"],
+        facts["ahead"],
+    )
+
+
+def reply_type(approval: Approval) -> Type:
+    """The type that a reply must have."""
+    from bicameral.types import from_json
+
+    return from_json(approval.type)
+
+
+def approval_text(approval: Approval) -> str:
+    """All of a question: whose run it is, the calls to the letter, and how to answer."""
+    lines = [f"{approval.id}  {_standing(approval)}", f"  run {approval.run} of {visible(approval.user)}"]
+    if approval.request:
+        request = " ".join(visible(approval.request).split())
+        lines.append(f"  {request if len(request) <= _MAX_REQUEST else request[: _MAX_REQUEST - 1] + '…'}")
+    if approval.kind == "ask":
+        lines += ["", f"? {visible(approval.question)}", f"  (the reply is {reply_type(approval)})"]
+    else:
+        lines.append(_calls_text(approval))
+    return "\n".join([*lines, *_how(approval)])
+
+
+def _calls_text(approval: Approval) -> str:
+    from bicameral.tools import Registry
+
+    width = shutil.get_terminal_size().columns
+    # Nothing is cut here, so it does not matter what the tools of this machine declare.
+    return calls_text(question_of(approval).calls, Registry(()), width=width, whole=True, before=approval.before)
+
+
+def _standing(approval: Approval) -> str:
+    if approval.open:
+        return f"asked {clock(approval.asked)}; without an answer by {clock(approval.expires)} it is no"
+    when = f" {clock(approval.answered)}" if approval.answered else ""
+    by = f" by {visible(approval.by)}" if approval.by else ""
+    return f"{approval.state}{when}{by}"
+
+
+def _how(approval: Approval) -> list[str]:
+    if not approval.open:
+        if approval.kind == "calls" and approval.state == "partly":
+            numbers = [str(n) for n, call in enumerate(approval.calls, 1) if call["hash"] in approval.approved]
+            return ["", f"approved: {', '.join(numbers)}"]
+        return []
+    if approval.kind == "ask":
+        return ["", f"reply:  bicameral approvals reply {approval.id} VALUE"]
+    which = "--all" if len(approval.calls) == 1 else "NUMBER… (or --all)"
+    return [
+        "",
+        f"yes:  bicameral approvals approve {approval.id} {which}",
+        f"no:   bicameral approvals deny {approval.id}",
+    ]
+
+
+def gist(approval: Approval) -> str:
+    """What is asked, in a few words."""
+    if approval.kind == "ask":
+        return visible(approval.question)
+    return ", ".join(dict.fromkeys(visible(str(call["tool"])) for call in approval.calls))

@@ -1,0 +1,136 @@
+"""`bicameral serve`: the HTTP server, and who may ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .._exits import OK
+from .._opening import MakeAgent, bring_weights, given_agent, opened
+from .._options import Common, common
+
+if TYPE_CHECKING:
+    from bicameral.config import Config
+    from bicameral.server import Tokens
+
+
+@click.group(
+    invoke_without_command=True, short_help="Serve runs over HTTP, and to clients that speak OpenAI's protocol."
+)
+@click.option("--host", help="Listen on this address instead of the configured one (127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 takes a free one.")
+@click.option("--worker/--no-worker", default=True, help="Whether to do the runs in this process too.")
+@common
+@click.pass_context
+def command(context: click.Context, chosen: Common, host: str | None, port: int | None, worker: bool) -> int:
+    """Serve runs over HTTP: submit, watch, approve, cancel; also as a model for OpenAI's clients.
+
+    Without tokens it makes one for as long as it runs, and listens on this machine alone.
+    """
+    if context.invoked_subcommand is not None:
+        return OK
+    from bicameral.server import Tokens, may_listen, new_token
+
+    config = _with(chosen.config(), host, port)
+    tokens, passing = Tokens(config.token_file), None
+    may_listen(config.server.host, tokens)
+    if not tokens.all():
+        token, passing = new_token("local")
+        tokens = Tokens(config.token_file, [token])
+    make = given_agent()
+    if make is None:
+        bring_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
+
+    def started(address: str) -> None:
+        _say_started(chosen, address, passing)
+
+    return asyncio.run(_serve(config, tokens, make, worker, started))
+
+
+def _with(config: Config, host: str | None, port: int | None) -> Config:
+    given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
+    return config.model_copy(update={"server": config.server.model_copy(update=given)}) if given else config
+
+
+def _say_started(chosen: Common, address: str, passing: str | None) -> None:
+    if passing is not None:
+        chosen.out.say("there are no tokens yet: this one holds as long as this process runs")
+    facts = {"address": address} | ({"token": passing} if passing is not None else {})
+    chosen.out.object({"ok": True, **facts})
+    chosen.out.say(f"serving on {address}; Ctrl-C stops" + (f"\n  token: {passing}" if passing is not None else ""))
+
+
+async def _serve(
+    config: Config, tokens: Tokens, make: MakeAgent | None, worker: bool, started: Callable[[str], None]
+) -> int:
+    from bicameral.server import serve
+
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        # Not everywhere can signals be heard: in a thread, or on Windows.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(sign, stop.set)
+    async with opened(config, make) as agent:
+        await serve(config, agent, tokens, worker=worker, stop=stop, started=started)
+    return OK
+
+
+@command.group(short_help="Who may ask.")
+def token() -> None:
+    """Make, list and remove tokens. A running server takes notice at once."""
+
+
+@token.command("add")
+@click.argument("user")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it holds; without it, for good.")
+@common
+def add(chosen: Common, user: str, days: float | None) -> int:
+    """Make a token for USER and print it, once: only its hash is kept."""
+    made, text = _tokens(chosen).add(user, None if days is None else days * 86400)
+    chosen.out.say(f"token {made.id} of {made.user}; it is shown only now")
+    chosen.out.show(text)
+    chosen.out.object({"ok": True, "token": text, **_facts(made)})
+    return OK
+
+
+@token.command("list")
+@common
+def list_(chosen: Common) -> int:
+    """Every token: its id, whose it is, and until when it holds."""
+    found = [_facts(each) for each in _tokens(chosen).all()]
+    for each in found:
+        chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {each['expires'] or 'removed'}")
+    if not found:
+        chosen.out.say("there are no tokens")
+    chosen.out.object({"ok": True, "tokens": found})
+    return OK
+
+
+@token.command("remove")
+@click.argument("token_id", metavar="ID")
+@common
+def remove(chosen: Common, token_id: str) -> int:
+    """Take a token away by its id."""
+    gone = _tokens(chosen).remove(token_id)
+    chosen.out.say(f"token {gone.id} of {gone.user} holds no longer")
+    chosen.out.object({"ok": True, **_facts(gone)})
+    return OK
+
+
+def _tokens(chosen: Common) -> Tokens:
+    from bicameral.server import Tokens
+
+    return Tokens(chosen.config().token_file)
+
+
+def _facts(token: Any) -> dict[str, Any]:
+    def when(seconds: float | None) -> str | None:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+    return {"id": token.id, "user": token.user, "created": when(token.created), "expires": when(token.expires)}

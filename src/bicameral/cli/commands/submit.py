@@ -1,0 +1,144 @@
+"""`bicameral submit`: hand a run to the workers, and be sure that it is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from .._durable import nobody_works, run_code, run_facts, show_run, state_text, submitted_runs
+from .._exits import NO_PLAN, OK
+from .._opening import given_agent, opened
+from .._options import Common, common
+from .._periods import Moment, Period
+from .._proof import proof_json
+from .._render import show_plan, show_report
+from .._stopping import until_terminated
+from .._watching import Watch
+
+if TYPE_CHECKING:
+    from bicameral.config import Config
+    from bicameral.durable import Runs, RunView, Submission
+    from bicameral.plans import Plan
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a run is to be submitted."""
+
+    user: str
+    priority: int
+    not_before: datetime | None
+    key: str | None
+    answer_within: float | None
+    deterministic: bool
+    wait: bool
+
+
+@click.command(short_help="Hand a request or a plan to the workers, now or for later.")
+@click.argument("request", required=False)
+@click.option("--plan", "plan_file", metavar="FILE", help="Submit this plan file instead of a request.")
+@click.option("--at", type=Moment(), help="Not before: 2026-03-01T09:00, 2026-03-01, or 09:00.")
+@click.option("--in", "delay", type=Period(), help="Not before so much time is over: 45s, 2h30m, 3d.")
+@click.option("--priority", type=click.IntRange(1, 9), default=5, show_default=True, help="1 is taken first, 9 last.")
+@click.option("--key", help="The same key of the same user always means the same run: safe to submit twice.")
+@click.option("--user", default="local", show_default=True, help="Whose run it is.")
+@click.option("--answer-within", type=Period(), help="How long its questions wait for an answer; then it is no.")
+@click.option("--deterministic", is_flag=True, help="Plan from the request as it stands, without Echo.")
+@click.option("--wait", is_flag=True, help="Wait until it has ended, or waits for a person; print the answer.")
+@common
+def command(
+    chosen: Common,
+    request: str | None,
+    plan_file: str | None,
+    at: datetime | None,
+    delay: float | None,
+    priority: int,
+    key: str | None,
+    user: str,
+    answer_within: float | None,
+    deterministic: bool,
+    wait: bool,
+) -> int:
+    """Hand REQUEST, or a plan, to the workers. When this returns the run is kept, and whatever dies, it is done.
+
+    The id of the run goes to standard output. A plan is checked first; a request is planned by the worker. A call that
+    policy does not allow on its own waits for `bicameral approvals`. With --wait, Ctrl-C leaves the run going.
+
+    \b
+    bicameral submit "Find duplicate invoices in mail.txt" --wait
+    bicameral submit --plan report.py --at 2026-03-01T06:00 --key march-report
+    """
+    if (request is None) == (plan_file is None):
+        raise click.UsageError("Give a request, or a plan file with --plan.")
+    if at is not None and delay is not None:
+        raise click.UsageError("Give --at or --in, not both.")
+    not_before = datetime.now(UTC) + timedelta(seconds=delay) if delay is not None else at
+    wishes = Wishes(user, priority, not_before, key, answer_within, deterministic, wait)
+    return asyncio.run(until_terminated(_submit(chosen, chosen.config(), request, plan_file, wishes)))
+
+
+async def _submit(chosen: Common, config: Config, request: str | None, plan_file: str | None, wishes: Wishes) -> int:
+    plan = None
+    if plan_file is not None and (plan := await _checked(chosen, config, plan_file)) is None:
+        return NO_PLAN
+    async with submitted_runs(config, make=True) as runs:
+        view = await runs.submit(_submission(request, plan, wishes))
+        meant = request if request is not None else plan.goal if plan is not None else ""
+        if wishes.key is not None and view.request != meant:
+            raise click.UsageError(f"The key {wishes.key!r} was used for another run: {view.run}. Use a new key.")
+        if wishes.wait:
+            return await _waited(chosen, runs, view)
+        idle = await nobody_works(runs)
+    chosen.out.say(f"run {view.run} is {state_text(view)}")
+    if idle and not view.ended:
+        chosen.out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+    chosen.out.show(view.run)
+    chosen.out.object({"ok": True, **run_facts(view), "workers": not idle})
+    return OK
+
+
+def _submission(request: str | None, plan: Plan | None, wishes: Wishes) -> Submission:
+    from bicameral.durable import Submission
+
+    return Submission(
+        request=request,
+        plan=plan,
+        user=wishes.user,
+        priority=wishes.priority,
+        not_before=wishes.not_before,
+        deterministic=wishes.deterministic,
+        answer_within=wishes.answer_within,
+        key=wishes.key,
+    )
+
+
+async def _checked(chosen: Common, config: Config, name: str) -> Plan | None:
+    """The plan, if it passes the check; what a worker would refuse is refused here."""
+    from bicameral.plans import print_plan
+
+    from .._plan_files import read_plan
+
+    async with opened(config, given_agent()) as agent:
+        file = read_plan(name, agent.registry)
+        checked = agent.check(file.plan, places=file.places)
+        if checked.ok:
+            return file.plan
+        show_plan(chosen.out, print_plan(file.plan, agent.registry))
+        show_report(chosen.out, checked.report, checked.proof, briefly=True)
+        chosen.out.object({"ok": False, "report": checked.report.to_json(), "proof": proof_json(checked.proof)})
+        return None
+
+
+async def _waited(chosen: Common, runs: Runs, view: RunView) -> int:
+    out = chosen.out
+    out.say(f"run {view.run}; Ctrl-C leaves it going")
+    if await nobody_works(runs):
+        out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+    ended = await Watch(out, quiet=out.as_json).submitted(runs, view.run, view.user, until_asked=True)
+    show_run(out, ended)
+    out.object({"ok": ended.state == "finished", **run_facts(ended)})
+    return run_code(ended)

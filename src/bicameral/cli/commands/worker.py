@@ -1,0 +1,108 @@
+"""`bicameral worker`: takes submitted runs and does them, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from .._durable import shown_address, submitted_runs
+from .._exits import INTERRUPTED, OK, TERMINATED
+from .._opening import MakeAgent, bring_weights, given_agent, opened
+from .._options import Common, common
+from .._output import Output
+
+if TYPE_CHECKING:
+    from bicameral.config import Config
+
+
+@click.command(short_help="Do submitted runs, until told to stop.")
+@click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs at the same time; by default as configured.")
+@click.option("--name", help="How the worker is called in `bicameral workers`; by default as the machine is.")
+@click.option("--no-fetch", is_flag=True, help="Fetch no weights: a run fails that needs some that are not here.")
+@common
+def command(chosen: Common, concurrency: int | None, name: str | None, no_fetch: bool) -> int:
+    """Take submitted runs and do them, several at a time, with the tools and models that are configured here.
+
+    Start as many as you like, on any machine that reaches the database. SIGTERM or Ctrl-C drains it: effects that have
+    begun come to their end, runs under way go to other workers, and it ends with exit code 0. A second one stops it
+    at once; its runs are taken over when its lease is over. With --json it prints an object a line.
+
+    \b
+    bicameral worker --concurrency 4
+    """
+    config, make = chosen.config(), given_agent()
+    if make is None and not no_fetch:
+        bring_weights(chosen.out, config, ["privileged", "quarantined"])
+    return asyncio.run(_work(chosen.out, config, make, concurrency, name))
+
+
+async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency: int | None, name: str | None) -> int:
+    from bicameral.durable import Worker
+
+    told = Told(out)
+    async with submitted_runs(config, make=True) as runs, opened(config, make) as agent:
+        worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=told.became)
+        told.started(worker.name, worker.concurrency, shown_address(config))
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            # Not everywhere can signals be heard: in a thread, or on Windows.
+            for sign in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(sign, told.stop, sign)
+        await worker.run(told.stopping)
+    told.ended(worker.name)
+    return OK
+
+
+class Told:
+    """What a worker says while it works: a line, or an object, for whatever becomes of a run."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self._under_way: set[str] = set()
+        self._done = 0
+        self.stopping = asyncio.Event()
+
+    def started(self, worker: str, concurrency: int, database: str) -> None:
+        self._out.say(f"worker {worker}: up to {concurrency} runs at a time from {database}; Ctrl-C drains")
+        facts = {"worker": worker, "concurrency": concurrency, "database": database}
+        self._out.object({"ok": True, "event": "started", **facts})
+
+    def became(self, run: str, state: str, why: str | None) -> None:
+        """Told by the worker of each run that it takes, and of what became of it."""
+        self._under_way.add(run) if state == "running" else self._under_way.discard(run)
+        self._done += state in ("finished", "failed", "stopped")
+        self._out.object({"event": "run", "run": run, "state": state, "why": why})
+        if not self._out.as_json:
+            self._out.say(f"{datetime.now():%H:%M:%S}  {run}  {_words(state, why)}")
+
+    def stop(self, sign: signal.Signals) -> None:
+        """The first time, let what is under way come to a good end; the second time, go."""
+        if self.stopping.is_set():
+            self._out.say("stopped at once: others take over what was under way")
+            os._exit(TERMINATED if sign == signal.SIGTERM else INTERRUPTED)
+        number = len(self._under_way)
+        what = f"what is begun in {number} run{'' if number == 1 else 's'} comes to its end, others go on with the rest"
+        self._out.say(f"draining: {what if number else 'nothing is under way'}; once more stops at once")
+        self._out.object({"event": "draining", "runs": number})
+        self.stopping.set()
+
+    def ended(self, worker: str) -> None:
+        self._out.say(f"drained: {self._done} run{'' if self._done == 1 else 's'} came to an end here")
+        self._out.object({"ok": True, "event": "drained", "worker": worker, "runs": self._done})
+
+
+def _words(state: str, why: str | None) -> str:
+    match state:
+        case "waiting":
+            return f"waiting for an answer: bicameral approvals show {why}"
+        case "queued":
+            return f"given back{f': {why}' if why else ''}"
+        case "lost":
+            return "another worker has it now"
+        case _:
+            return f"{state}{f': {why}' if why else ''}"

@@ -1,0 +1,13 @@
+"""Durable runs: submitted by one process, done by another, and not lost when either dies.
+
+A `Submission` comes in and is a row of a database; any number of workers take runs from it, one worker a run at a time.
+The journal has every step, so a run whose worker died goes on where the record ends: what was done is not done again.
+A run that waits for a person, or for its time, is a row and no process. `Runs` is for whoever submits, watches, answers
+and cancels; `Worker` does the work. On one machine a SQLite file is enough; on several it is a PostgreSQL.
+"""
+
+from ._runs import Runs
+from ._views import ENDED, STATES, Approval, RunView, State, Submission, WorkerView
+from ._worker import Worker
+
+__all__ = ["ENDED", "STATES", "Approval", "RunView", "Runs", "State", "Submission", "Worker", "WorkerView"]

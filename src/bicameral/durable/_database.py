@@ -1,0 +1,222 @@
+"""The database of durable runs: opened once, asked in threads, and asked again when its connection is lost.
+
+Whatever is done here is done in one transaction and may be done twice: when a connection is lost while a transaction is
+being committed, nobody knows whether it was, and it is tried again. So every change names the state it expects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from bicameral.errors import DurableError
+from bicameral.secrets import know
+
+from ._tables import VERSION, Tables, tables
+
+T = TypeVar("T")
+Work = Callable[[sa.Connection], T]
+
+SCHEMA = "bicameral"
+DBOS_SCHEMA = "dbos"
+PATIENCE = 30.0
+"""Seconds for which a lost database is looked for again."""
+IDLE = 3_000
+"""Milliseconds for which a transaction may do nothing."""
+_RETRIED = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25P03", "53300"}
+_LOCK = 7_280_417_005
+
+
+class Database:
+    """One database, by the path of a SQLite file or the address of a PostgreSQL."""
+
+    def __init__(self, address: str, *, pool: int = 8) -> None:
+        self.address = address
+        self.sqlite = "://" not in address or address.startswith("sqlite:")
+        self.url = _sqlite_url(address) if self.sqlite else _postgres_url(address)
+        if password := sa.make_url(self.url).password:
+            know("durable database", password)
+        self.engine = self._engine(pool)
+        self.t: Tables = tables(None if self.sqlite else SCHEMA, None if self.sqlite else DBOS_SCHEMA)
+        self._threads = ThreadPoolExecutor(max_workers=pool, thread_name_prefix="bicameral-durable")
+        self._making = threading.Lock()
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file, if it is one."""
+        return Path(self.engine.url.database or "") if self.sqlite else None
+
+    @property
+    def now(self) -> sa.ColumnElement[float]:
+        """The time by the clock of the database, in seconds: the only clock that counts."""
+        if self.sqlite:
+            return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
+        return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
+
+    def beside(self) -> Database:
+        """The same database with connections of its own, so that nobody else can keep one waiting."""
+        return Database(self.address, pool=1)
+
+    def make(self) -> None:
+        """Make the tables that are not there yet."""
+        with self._making, self.alone():
+            self.transact(self._make)
+
+    def _make(self, db: sa.Connection) -> None:
+        if not self.sqlite:
+            db.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        self.t.meta.create_all(db, checkfirst=True)
+        facts = self.t.facts
+        found = db.execute(sa.select(facts.c.value).where(facts.c.name == "version")).scalar()
+        if found is None:
+            db.execute(facts.insert().values(name="version", value=str(VERSION)))
+        elif int(found) > VERSION:
+            raise DurableError(
+                "durable.newer",
+                f"the database was made by a newer Bicameral (version {found} of its tables, this one knows {VERSION})",
+                fix="Update Bicameral here.",
+            )
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Only one process at a time may make tables."""
+        if self.file is not None:
+            import fcntl
+
+            with open(f"{self.file}.lock", "a") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            return
+        with _translated(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as held:
+            # Asked again and again, and in no transaction: DBOS makes indexes while others go on, which waits for every
+            # transaction that is open, also for one that would only wait here.
+            while not held.scalar(sa.text(f"SELECT pg_try_advisory_lock({_LOCK})")):
+                time.sleep(0.1)
+            try:
+                yield
+            finally:
+                # With its connection a lock is gone by itself.
+                with suppress(DBAPIError):
+                    held.execute(sa.text(f"SELECT pg_advisory_unlock({_LOCK})"))
+
+    def transact(self, work: Work[T], patience: float = PATIENCE) -> T:
+        """Do this in a transaction, as often as the connection is lost meanwhile."""
+        end = time.monotonic() + patience
+        pause = 0.0
+        while True:
+            try:
+                with self.engine.begin() as db:
+                    return work(db)
+            except SQLAlchemyError as error:
+                if not _passing(error) or time.monotonic() + pause > end:
+                    raise lost(error) from error
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+            pause = min(2.0, pause * 2 or 0.02)
+
+    async def do(self, work: Work[T], patience: float = PATIENCE) -> T:
+        """The same, while others go on."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work, patience)
+
+    async def run(self, act: Callable[[], T]) -> T:
+        """Let one of the database's threads do this."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, act)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+        self.engine.dispose()
+
+    def _engine(self, pool: int) -> sa.Engine:
+        options: dict[str, Any] = {"pool_size": pool, "max_overflow": pool, "pool_timeout": 30, "pool_pre_ping": True}
+        if self.sqlite:
+            path = sa.make_url(self.url).database or ""
+            try:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise DurableError("durable.no-database", f"{path}: {error.strerror or error}") from None
+            engine = sa.create_engine(self.url, **options)
+            event.listen(engine, "connect", _prepared)
+            return engine
+        keepalive = {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
+        arguments = {"connect_timeout": 5, "application_name": "bicameral", **keepalive}
+        engine = sa.create_engine(self.url, connect_args=arguments, **options)
+        event.listen(engine, "connect", _bounded)
+        return engine
+
+
+def _prepared(connection: Any, _: object) -> None:
+    """A writer takes its lock when it begins, and waits for others instead of failing."""
+    connection.isolation_level = "IMMEDIATE"
+    connection.execute("PRAGMA busy_timeout=30000")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _bounded(connection: Any, _: object) -> None:
+    """Whoever is frozen in the middle of a transaction does not keep its locks: its session is ended."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE}")
+    connection.commit()
+
+
+def _sqlite_url(address: str) -> str:
+    path = address.removeprefix("sqlite:///") if address.startswith("sqlite:") else address
+    return f"sqlite:///{Path(path).absolute()}"
+
+
+def _postgres_url(address: str) -> str:
+    scheme, _, rest = address.partition("://")
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise DurableError(
+            "durable.bad-database",
+            f"runs cannot be kept in {scheme!r}",
+            expected="the path of a SQLite file, or postgresql://…",
+        )
+    return f"postgresql+psycopg://{rest}"
+
+
+def _passing(error: SQLAlchemyError) -> bool:
+    """Whether it may go better in a moment."""
+    if not isinstance(error, DBAPIError):
+        # All connections of the pool were in use for too long.
+        return isinstance(error, PoolTimeout)
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRIED:
+        return True
+    if isinstance(error, OperationalError) and "locked" in str(error.orig):
+        return True
+    state = getattr(error.orig, "sqlstate", None)
+    lost_it = isinstance(error, (OperationalError, InterfaceError)) and type(error.orig).__module__.startswith(
+        "psycopg"
+    )
+    return lost_it and (state is None or state.startswith(("08", "57")))
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    """Trouble with the connection, in words."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise lost(error) from error
+
+
+def lost(error: SQLAlchemyError) -> DurableError:
+    """What went wrong with a database, without the statement and its values."""
+    cause = (error.orig if isinstance(error, DBAPIError) else None) or error
+    words = str(cause).strip().splitlines()
+    return DurableError(
+        "durable.no-database",
+        f"the database of durable runs failed: {words[0] if words else type(cause).__name__}",
+        fix="See that it runs and can be reached, and try again: nothing is lost.",
+    )

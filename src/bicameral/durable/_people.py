@@ -1,0 +1,119 @@
+"""People who answer later: an approver and an asker that know what was answered, and let the run wait for the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from bicameral.errors import BicameralError, DurableError, RunError
+from bicameral.runs import Answers, Event, PendingCall, Question, Suspend
+from bicameral.tools import call_key
+from bicameral.types import Type, from_json, mismatch, plain, to_json, value_from_json, value_to_json
+
+from ._rows import MAX_REPLY
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from ._views import Approval
+
+
+@dataclass(slots=True)
+class Answered:
+    """What was answered and has not been acted on yet: calls with yes or no, and replies by what asked for them."""
+
+    calls: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
+    replies: dict[str, Any] = field(default_factory=dict[str, Any])
+    silent: set[str] = field(default_factory=set[str])
+    """What nobody replied to in time."""
+
+    @classmethod
+    def of(cls, rows: Sequence[sa.RowMapping], events: Sequence[Event]) -> Self:
+        """From the questions of a run and its record: a yes that is recorded was acted on, and does not count twice."""
+        found = cls()
+        for row in rows:
+            question, answer = json.loads(row["question"]), json.loads(row["answer"] or "null")
+            if row["kind"] == "ask":
+                if row["state"] == "replied":
+                    found.replies[question["key"]] = answer
+                else:
+                    found.silent.add(question["key"])
+                continue
+            later = [event for event in events if event.kind == "approval" and event.number >= row["number"]]
+            acted = {call["hash"] for event in later for call in event.body["calls"]}
+            for call in question["calls"]:
+                if call["hash"] not in acted:
+                    found.calls[call["hash"], call["why"]] = call["hash"] in (answer or ())
+        return found
+
+
+class LaterApprover:
+    """Says what was answered, and puts everything else to a person by letting the run wait."""
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered = answered
+
+    async def approve(self, question: Question) -> Answers:
+        known = self._answered.calls
+        missing = tuple(call for call in question.calls if _key(call) not in known)
+        if missing:
+            raise Suspend(Question(missing, question.before))
+        return Answers(frozenset(call.hash for call in question.calls if known[_key(call)]))
+
+
+class OpenRequest(Suspend):
+    """A request leaves something open, and the run waits for the reply before there is a plan."""
+
+    def __init__(self, question: str, type: Type) -> None:
+        super().__init__()
+        self.asked: dict[str, Any] = {"question": question, "type": to_json(type), "key": question, "step": ""}
+
+
+class LaterAsker:
+    """Gives the replies that are there, and lets the run wait for all others."""
+
+    def __init__(self, answered: Answered) -> None:
+        self._answered = answered
+
+    async def ask(self, question: str, type: Type) -> Any:
+        # A step of a plan has a key of its own; what a request leaves open is known by its words.
+        key = call_key() or question
+        if key in self._answered.replies:
+            return value_from_json(self._answered.replies[key])
+        if key in self._answered.silent:
+            raise RunError("run.needs-answer", f"nobody replied in time to: {question}")
+        raise OpenRequest(question, type)
+
+
+def _key(call: PendingCall) -> tuple[str, str]:
+    """A yes holds for the very call and for the very reason it was asked for."""
+    return call.hash, call.why
+
+
+def fitting(value: Any, asked: Approval) -> Any:
+    """A reply as it is kept: as JSON, held against the type that was asked for."""
+    try:
+        wanted = from_json(asked.type)
+        found = _read(value, wanted)
+        reason = mismatch(found, wanted, "the reply")
+        kept = value_to_json(found)
+    except (TypeError, ValueError, BicameralError) as error:
+        raise DurableError("durable.wrong-answer", f"the reply is no value a plan can use: {error}") from None
+    if reason:
+        raise DurableError("durable.wrong-answer", reason, expected=str(wanted))
+    if len(json.dumps(kept)) > MAX_REPLY:
+        raise DurableError("durable.wrong-answer", f"the reply is longer than {MAX_REPLY:,} characters")
+    return kept
+
+
+def _read(value: Any, wanted: Type) -> Any:
+    """A value of a program as it is; one that came as JSON, such as a date, in the form that JSON has for it."""
+    found = plain(value)
+    if mismatch(found, wanted, "the reply") is None:
+        return found
+    try:
+        return value_from_json(value)
+    except (TypeError, ValueError, KeyError, BicameralError):
+        return found

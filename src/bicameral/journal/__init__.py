@@ -1,0 +1,22 @@
+"""The journal: what happened in every run, in one SQLite file or one PostgreSQL, appended to and never changed.
+
+Events come in, sealed one to the next; out come the events of a run, whoever asks and however long after. It can be
+verified, and what it holds of a run can be erased so that the rest stays provable. Large values lie apart, by hash.
+"""
+
+from ._blobs import dumps
+from ._events import ENDS, Entry, Erased, Event, EventKind, RunSummary, Status
+from ._journal import Journal, open_journal_at
+
+__all__ = [
+    "ENDS",
+    "Entry",
+    "Erased",
+    "Event",
+    "EventKind",
+    "Journal",
+    "RunSummary",
+    "Status",
+    "dumps",
+    "open_journal_at",
+]

@@ -1,0 +1,199 @@
+"""Large values of the journal, each stored once under its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from bicameral.errors import JournalError
+from bicameral.secrets import masked_json
+
+MAX_VALUE = 64 * 2**20
+"""The most bytes of JSON that one value of an event may be."""
+BLOB_FROM = 4_096
+MANY_ENTRIES = 16
+
+_RAW, _PACKED, _PLAIN = "$blob", "$packed", "$plain"
+_MARKS = frozenset({_RAW, _PACKED, _PLAIN})
+_MARKED = '"$'
+
+Load = Callable[[str], bytes | None]
+"""Gives the stored form of the blob with a hash."""
+
+_FEW, _NARROW = 64, 1 << 63
+_LONG = 256
+_SHORT = frozenset({bool, float, type(None)})
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def dumps(value: Any) -> str:
+    """JSON as the journal writes it."""
+    return _ENCODER.encode(value)
+
+
+class Packing:
+    """Takes the large parts out of JSON values, and keeps them under their hashes until they are stored.
+
+    A text or list is a blob as a whole (`$blob`); a dict is looked into first, so that a part that was stored before is
+    not stored again, and is a blob of its own if much is left (`$packed`). A dict that looks like one of these marks
+    is written as `$plain`.
+    """
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+
+    def written(self, body: dict[str, Any]) -> str:
+        """The body of an event as JSON, without its large parts and without secrets."""
+        # Most bodies are small: those need no packing, and are quicker written whole than looked into.
+        if not _seems_large(body) and len(text := dumps(body)) < BLOB_FROM and _MARKED not in text:
+            return _as_utf8(masked_json(text))
+        text = _as_utf8(masked_json(dumps({key: self.pack(value) for key, value in body.items()})))
+        if len(text) > MAX_VALUE:
+            raise too_large(len(text))
+        return text
+
+    def pack(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return self._pack_dict(cast("dict[str, Any]", value))
+            case str() if len(value) >= BLOB_FROM:
+                return {_RAW: self._keep(dumps(value))}
+            case list():
+                items = cast("list[Any]", value)
+                if _left_after(items, BLOB_FROM) > 0:
+                    return items
+                text = dumps(items)
+                return {_RAW: self._keep(text)} if len(text) >= BLOB_FROM else items
+            case _:
+                return value
+
+    def _pack_dict(self, entries: dict[str, Any]) -> Any:
+        packed = {key: self.pack(part) for key, part in entries.items()}
+        if len(packed) > MANY_ENTRIES and len(text := dumps(packed)) >= BLOB_FROM:
+            return {_PACKED: self._keep(text)}
+        return {_PLAIN: packed} if len(packed) == 1 and packed.keys() <= _MARKS else packed
+
+    def _keep(self, text: str) -> str:
+        # Half a character has no bytes in UTF-8 proper, and a file name or a mail may well hold one.
+        raw = masked_json(text).encode("utf-8", "surrogatepass")
+        if len(raw) > MAX_VALUE:
+            raise too_large(len(raw))
+        hash_ = hashlib.sha256(raw).hexdigest()
+        self.blobs[hash_] = raw
+        return hash_
+
+
+def _seems_large(body: dict[str, Any], deep: int = 2) -> bool:
+    """Whether a body is large at a glance; one that is and does not seem so only takes longer."""
+    for part in body.values():
+        if isinstance(part, str):
+            if len(part) >= BLOB_FROM:
+                return True
+        elif isinstance(part, list):
+            if len(cast("list[Any]", part)) >= _LONG:
+                return True
+        elif isinstance(part, dict):
+            entries = cast("dict[str, Any]", part)
+            if len(entries) >= _LONG or (deep and _seems_large(entries, deep - 1)):
+                return True
+    return False
+
+
+def _as_utf8(text: str) -> str:
+    """A JSON text that can be written as UTF-8: half a character is written by its number."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(text), separators=(",", ":"), allow_nan=False)
+    return text
+
+
+def too_large(size: int) -> JournalError:
+    return JournalError(
+        "journal.too-large",
+        f"a value of {size:,} bytes cannot be recorded; the most is {MAX_VALUE:,}",
+        fix="Let the tool give less at a time, or a file instead of its content.",
+    )
+
+
+def unpack(value: Any, load: Load) -> Any:
+    """The value that was packed; a ValueError says that a part is missing or changed."""
+    if not isinstance(value, dict):
+        return value
+    entries = cast("dict[str, Any]", value)
+    mark = next(iter(entries)) if len(entries) == 1 else None
+    if mark == _RAW:
+        return _loaded(entries[_RAW], load)
+    inner: dict[str, Any] = entries
+    if mark == _PACKED:
+        inner = _loaded(entries[_PACKED], load)
+    elif mark == _PLAIN:
+        inner = entries[_PLAIN]
+    return {key: unpack(part, load) for key, part in inner.items()}
+
+
+def hashes_in(value: Any, load: Load) -> Iterator[str]:
+    """The hashes of all blobs that a packed value needs."""
+    if not isinstance(value, dict):
+        return
+    entries = cast("dict[str, Any]", value)
+    mark = next(iter(entries)) if len(entries) == 1 else None
+    inner: dict[str, Any] = entries
+    if mark in (_RAW, _PACKED):
+        yield entries[mark]
+        if mark == _RAW:
+            return
+        inner = _loaded(entries[mark], load)
+    elif mark == _PLAIN:
+        inner = entries[_PLAIN]
+    for part in inner.values():
+        yield from hashes_in(part, load)
+
+
+def squeezed(raw: bytes) -> bytes:
+    """A blob as it is stored."""
+    return zlib.compress(raw, 1)
+
+
+def _loaded(hash_: str, load: Load) -> Any:
+    content = load(hash_)
+    try:
+        raw = zlib.decompress(content) if content else b""
+    except zlib.error:
+        raw = b""
+    if hashlib.sha256(raw).hexdigest() != hash_:
+        raise ValueError(f"the value {hash_[:12]} is missing or changed")
+    return json.loads(raw.decode("utf-8", "surrogatepass"))
+
+
+def _left_after(value: Any, room: int) -> int:
+    """What a value surely leaves of some room when it is written as JSON; nothing if that cannot be told at a glance.
+
+    Most lists are short, and this is much quicker than writing them to see how long they get.
+    """
+    if type(value) is str:
+        # Each character takes six at the most.
+        return room - 6 * len(value) - 3
+    if type(value) in _SHORT:
+        return room - 30
+    if type(value) is int:
+        return room - 30 if -_NARROW < value < _NARROW else 0
+    if isinstance(value, list):
+        inside = cast("list[Any]", value)
+    elif isinstance(value, dict):
+        inside = [part for entry in cast("dict[str, Any]", value).items() for part in entry]
+    else:
+        return 0
+    if len(inside) > _FEW:
+        return 0
+    for item in inside:
+        room = _left_after(item, room - 1)
+        if room <= 0:
+            return 0
+    return room - 2

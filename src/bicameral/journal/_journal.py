@@ -1,0 +1,265 @@
+"""The journal: every run in one SQLite file or one PostgreSQL database, appended to and never changed.
+
+Events of a run are numbered without gaps, and each is sealed with a hash over itself and the one before, so that a
+changed or missing event is noticed. Triggers refuse every change but one, so that not even a bug of ours can rewrite
+what happened: what a run held can be erased, and then its events stay with their seals, and a mark says when and why.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import RLock
+from typing import Any, cast
+
+from bicameral.errors import JournalError, nearest
+
+from ._blobs import Packing, unpack
+from ._chain import COLUMNS, Row, followed, row_of, sealed, unmarked
+from ._erase import erase_run, prune_runs
+from ._events import ENDS, ERASED, Entry, Erased, Event, EventKind, RunSummary, Status
+from ._sqlite import SqliteStore
+from ._store import Store, Taken
+from ._verify import breaks_of
+
+_TELLING_COSTS: tuple[EventKind, ...] = (
+    "model-called",
+    "run-started",
+    "run-finished",
+    "run-failed",
+    "run-stopped",
+    "reason-round",
+)
+_COST_FACTS = ("role", "charges", "degraded", "planning_calls", "lost_calls")
+
+
+def open_journal_at(place: str | Path) -> Journal:
+    """The journal in a file, or at an address (`postgresql://…`, `sqlite:///…`); made if there is none yet.
+
+    Example:
+        >>> journal = open_journal_at("postgresql://bicameral@db.example.com/agents")
+    """
+    address = str(place)
+    kind, found, rest = address.partition("://")
+    if isinstance(place, Path) or not found:
+        return Journal(Path(place))
+    if kind.partition("+")[0] in ("postgresql", "postgres"):
+        from ._postgres import PostgresStore
+
+        return Journal(PostgresStore(f"postgresql://{rest}"))
+    if kind == "sqlite" and rest.startswith("/"):
+        return Journal(Path(rest[1:]))
+    raise JournalError(
+        "journal.unknown-address",
+        f"there is no journal at {kind}://",
+        expected="a file, sqlite:///FILE or postgresql://USER@HOST/DATABASE",
+    )
+
+
+class Journal:
+    """Reads and appends events; other processes may append at the same time.
+
+    `path` is where it is: a file, or the address of a database without its password.
+
+    Example:
+        >>> with Journal(Path("journal.db")) as journal:
+        ...     journal.append("run1", "run-started", "", {"request": "hello"})
+    """
+
+    def __init__(self, path: Path | Store) -> None:
+        self._store: Store = SqliteStore(path) if isinstance(path, Path) else path
+        self.path: Path | str = path if isinstance(path, Path) else path.name
+        self._tails: dict[str, tuple[int, str]] = {}
+        self._lock = RLock()
+        self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bicameral-journal")
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._background.shutdown(wait=True)
+        self._store.close()
+
+    def in_background(self, write: Callable[[Journal], None]) -> None:
+        """Let the journal's own thread do this soon."""
+        try:
+            self._background.submit(write, self)
+        except RuntimeError:
+            raise JournalError("journal.failed", f"{self.path}: the journal is closed") from None
+
+    def append(self, run: str, kind: EventKind, step: str, body: dict[str, Any], *, first: int | None = None) -> Event:
+        """Append one event; when this returns, the event survives the death of the process."""
+        return self.append_all(run, [Entry(time.time(), kind, step, body)], first=first)[0]
+
+    def append_all(self, run: str, entries: Sequence[Entry], *, first: int | None = None) -> list[Event]:
+        """Append several events of a run: all of them or none.
+
+        `first` is the number that the first of them must get. If somebody else has appended to the run, so that it
+        would get another, that is refused with `journal.fenced`: who goes on with a run knows all that happened in it.
+        """
+        if not entries:
+            return []
+        packing = Packing()
+        try:
+            texts = [packing.written(entry.body) for entry in entries]
+        except ValueError as error:
+            raise JournalError("journal.unrecordable", f"a value cannot be written as JSON: {error}") from None
+        with self._lock:
+            known = self._tails.pop(run, None)
+            number, seal = known or self._last(run)
+            if first is not None and number != first - 1:
+                raise self._taken(run, entries)
+            rows: list[Row] = []
+            events: list[Event] = []
+            for (at, kind, step, body), text in zip(entries, texts, strict=True):
+                number += 1
+                row = sealed(seal, run, number, at, kind, step, text)
+                seal = row.seal
+                rows.append(row)
+                events.append(Event(run, number, at, kind, step, body))
+            try:
+                self._store.append(rows, packing.blobs)
+            except Taken:
+                raise self._taken(run, entries) from None
+            if entries[-1].kind not in ENDS:
+                self._tails[run] = number, seal
+        return events
+
+    def _taken(self, run: str, entries: Sequence[Entry]) -> JournalError:
+        if any(entry.kind in ("run-started", "reason-started") for entry in entries):
+            return JournalError(
+                "journal.run-exists", f"{self.path}: run {run!r} is already being recorded", fix="Give it another id."
+            )
+        return JournalError(
+            "journal.fenced",
+            f"{self.path}: somebody else goes on with run {run!r}",
+            fix="This process leaves it alone; `bicameral runs watch` shows how it goes on.",
+        )
+
+    def events(self, run: str, *, erased: bool = False) -> list[Event]:
+        """Everything that happened in a run, in order; a record that was changed is refused, or erased.
+
+        With `erased` what is left of an erased run is given: events with empty bodies up to `run-erased`.
+        """
+        run = self.find(run)
+        rows = self._rows(run)
+        if wrong := unmarked(rows):
+            raise self._damaged(wrong)
+        events = [self._event(row, wrong) for row, wrong in followed(rows)]
+        if not erased and any(event.kind == ERASED for event in events):
+            raise JournalError("journal.erased", f"{self.path}: what run {run} held was erased")
+        return events
+
+    def after(self, run: str, number: int) -> list[Event]:
+        """What happened in a run after the event with this number; -1 is before the first. Nothing, if there is none.
+
+        For watching: the run is named in full, and need not have begun.
+        """
+        rows = self._rows(run, number)
+        before = rows.pop(0).seal if number >= 0 and rows and rows[0].number == number else ""
+        return [self._event(row, wrong) for row, wrong in followed(rows, before, max(number + 1, 0))]
+
+    def _rows(self, run: str, since: int = 0) -> list[Row]:
+        # Every name is one of ours.
+        query = f"SELECT {COLUMNS} FROM events WHERE run = ? AND number >= ? ORDER BY number"  # noqa: S608
+        return [row_of(row) for row in self._store.select(query, (run, since))]
+
+    def _event(self, row: Row, wrong: str | None) -> Event:
+        if wrong:
+            raise self._damaged(wrong)
+        kind = cast("EventKind", row.kind)
+        return Event(row.run, row.number, row.at, kind, row.step, self._read(row.body))
+
+    def verify(self, run: str | None = None) -> list[str]:
+        """Every break in the record of a run, or of all runs, each in a line: none says that all is as it was written.
+
+        What cannot be noticed here is that the last events of a run, or all of it, are gone.
+        """
+        return list(breaks_of(self._store, self.find(run) if run is not None else None))
+
+    def erase(self, run: str, why: str = "asked for") -> Erased:
+        """Take away all that a run holds: its request, plan, arguments, results and answers, for good.
+
+        What stays is that there was a run, when its events were and of which kind, and that it was erased. A process
+        that still goes on with it fails at its next event.
+        """
+        with self._lock:
+            run = self.find(run)
+            self._tails.pop(run, None)
+            return erase_run(self._store, run, why)
+
+    def prune(self, older_than: float, *, unfinished: bool = False, why: str = "retention") -> Erased:
+        """Erase every run whose last event was so many seconds ago; one without an end only if that is asked for."""
+        with self._lock:
+            self._tails.clear()
+            return prune_runs(self._store, time.time() - older_than, unfinished=unfinished, why=why)
+
+    def find(self, run: str) -> str:
+        """The full id of a run, or of a reasoning of several, from its beginning; `last` is the newest run."""
+        if run == "last":
+            newest = next(self.runs(limit=1), None)
+            if newest is None:
+                raise JournalError("journal.no-runs", f"{self.path} holds no run yet")
+            return newest.run
+        query = (
+            "SELECT run FROM events WHERE kind IN ('run-started', 'reason-started') AND number = 0 "
+            "AND run >= ? AND run < ? LIMIT 20"
+        )
+        found = [row[0] for row in self._store.select(query, (run, run + "\U0010ffff"))]
+        if run in found or len(found) == 1:
+            return run if run in found else found[0]
+        if found:
+            raise JournalError(
+                "journal.ambiguous-run",
+                f"{run!r} begins several runs: {', '.join(found[:3])}",
+                fix="Give more of the id.",
+            )
+        known = [summary.run for summary in self.runs(limit=200)]
+        raise JournalError("journal.unknown-run", f"there is no run {run!r}", nearest=nearest(run, known))
+
+    def runs(self, limit: int = 50) -> Iterator[RunSummary]:
+        """The newest runs first."""
+        query = (
+            "SELECT s.run, s.at, s.body, e.kind, e.at FROM events s JOIN events e ON e.run = s.run "
+            "AND e.number = (SELECT max(number) FROM events WHERE run = s.run) "
+            "WHERE s.kind = 'run-started' ORDER BY s.at DESC, s.run DESC LIMIT ?"
+        )
+        for run, at, body, kind, last in self._store.select(query, (limit,)):
+            request = str(self._read(body, "request").get("request") or "")
+            if kind in ENDS or kind == ERASED:
+                seconds = last - at if kind in ENDS else None
+                yield RunSummary(run, at, request, cast("Status", kind.removeprefix("run-")), seconds)
+            else:
+                yield RunSummary(run, at, request, "unfinished", None)
+
+    def costs(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
+        """What the events of all runs since then tell of calls of models: run, time, kind, step and facts."""
+        names = ", ".join(f"'{kind}'" for kind in _TELLING_COSTS)
+        # Every name is one of ours.
+        query = f"SELECT run, at, kind, step, body FROM events WHERE kind IN ({names}) AND at >= ? ORDER BY at, number"  # noqa: S608
+        for run, at, kind, step, body in self._store.select(query, (since,)):
+            yield run, at, kind, step, self._read(body, *_COST_FACTS)
+
+    def _last(self, run: str) -> tuple[int, str]:
+        """The number and the seal of the last event of a run."""
+        query = "SELECT number, seal FROM events WHERE run = ? ORDER BY number DESC LIMIT 1"
+        return next(iter(self._store.select(query, (run,))), (-1, ""))
+
+    def _read(self, text: str, *only: str) -> dict[str, Any]:
+        """The body of an event, or some entries of it; that of an erased one is empty."""
+        if not text:
+            return {}
+        try:
+            body = cast("dict[str, Any]", json.loads(text))
+            return {key: unpack(value, self._store.blob) for key, value in body.items() if not only or key in only}
+        except (ValueError, AttributeError, TypeError) as error:
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, what: str) -> JournalError:
+        return JournalError("journal.damaged", f"{self.path}: {what}")

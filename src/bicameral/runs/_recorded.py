@@ -1,0 +1,281 @@
+"""What the record holds of a run: its steps, their answers, what people said; and hands that only remember."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from pydantic import ValidationError
+
+from bicameral.decisions import Mode
+from bicameral.errors import BicameralError, JournalError, Place, RunError
+from bicameral.journal import ENDS, Event, EventKind, Journal, dumps
+from bicameral.plans import Plan
+from bicameral.tools import CHANGING, Tool
+from bicameral.types import Type, value_from_json
+
+from ._approvals import Answers, PendingCall, Question, refusal
+from ._hands import ask_facts, breathe, call_facts, extract_facts
+from ._note import Note, shade_json
+from ._outcome import EffectDone
+from ._start import Start
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What the journal holds of a run, in the shape in which a replay needs it."""
+
+    run: str
+    plan: Plan | None
+    """None for a conversation."""
+    tools: Mapping[str, str]
+    asked: Mapping[str, dict[str, Any]]
+    ended: Mapping[str, Event]
+    held: Mapping[str, Event]
+    """Calls that were not made, or not at once."""
+    approvals: tuple[Event, ...]
+    mode: Mode | None
+    """Whether control flow counted; None if the run had no labels."""
+    policy: str
+    end: Event | None
+    """How the run ended; None if it never did."""
+    start: Start | None = None
+    """What it went on from, if it did."""
+    replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """What models wrote in a conversation, by turn."""
+
+    @property
+    def decisions(self) -> dict[str, dict[str, Any]]:
+        """What was decided about each call."""
+        bodies = {step: event.body for step, event in self.held.items()} | dict(self.asked)
+        return {step: body["decision"] for step, body in bodies.items() if "decision" in body}
+
+    @property
+    def hands(self) -> RecordedHands:
+        """Hands that remember it."""
+        return RecordedHands(self.asked, self.ended, self.held, self.approvals, self.replies)
+
+
+class RecordedHands:
+    """Hands that only remember: each step gets the answer that the journal holds for it."""
+
+    def __init__(
+        self,
+        asked: Mapping[str, dict[str, Any]],
+        ended: Mapping[str, Event],
+        held: Mapping[str, Event] | None = None,
+        approvals: Iterable[Event] = (),
+        replies: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        self.effects: list[EffectDone] = []
+        self.in_flight: set[str] = set()
+        self.differences: list[str] = []
+        self._asked = asked
+        self._ended = ended
+        self._held = held or {}
+        self._approvals = [Approval.of(event) for event in approvals]
+        self._replies = replies or {}
+        self._used: set[str] = set()
+        self._answered: set[tuple[int, str]] = set()
+
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: Note | None = None) -> Any:
+        value = self._recorded(step, call_facts(tool, bound), note)
+        if tool.changes:
+            self.effects.append(EffectDone(step, tool.name, tool.effect))
+        return value
+
+    async def extract(self, step: str, source: Any, instruction: str, wanted: Type, note: Note | None = None) -> Any:
+        return self._recorded(step, extract_facts(source, instruction, wanted), note)
+
+    async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any:
+        return self._recorded(step, ask_facts(question, wanted), note)
+
+    async def approve(self, question: Question) -> Answers:
+        """The recorded answers; how calls were put together into questions depends on the time and does not count."""
+        approved: set[str] = set()
+        for call in question.calls:
+            found = self._approval(call.hash)
+            if found is None:
+                self.in_flight.add(call.step)
+                raise JournalError("journal.not-recorded", f"the record holds no approval for step {call.step!r}")
+            if found.error is not None:
+                raise recorded_error(found.error)
+            approved |= found.approved & {call.hash}
+        return Answers(frozenset(approved))
+
+    async def quiet(self) -> None:
+        """What is only remembered takes no time, but the turns of a loop still come to their calls one by one."""
+        await breathe()
+
+    async def before(self) -> None:
+        """What was asked before anything was done: a no, or nobody there, ended the run."""
+        for each in self._approvals:
+            if each.before and each.error is not None:
+                raise recorded_error(each.error)
+            if each.before and (refused := each.first_refused) is not None:
+                raise refusal(*refused)
+
+    def knows(self, step: str) -> Literal["ended", "begun", "held"] | None:
+        """Whether the step has ended, has begun and nobody knows how it went on, or was held back and never begun."""
+        if step in self._ended:
+            return "ended"
+        return "begun" if step in self._asked else "held" if step in self._held else None
+
+    def has_held(self, step: str, kind: EventKind) -> bool:
+        """Whether it is recorded that this call was not made, or not at once."""
+        return (found := self._held.get(step)) is not None and found.kind == kind
+
+    def said(self, call: PendingCall) -> bool | None:
+        """What a person said of a call; None if it is still to be asked about.
+
+        A no is a no to this call, wherever it comes, and a yes to a call that was due is a yes to the same call in this
+        run. A yes ahead was one to what was shown at one step, and to nothing that differs from that.
+        """
+        found: bool | None = None
+        for each in self._approvals:
+            if call.hash not in each.due | each.ahead:
+                continue
+            if each.error is not None:
+                raise recorded_error(each.error)
+            if call.hash not in each.approved:
+                return False
+            if call.hash in each.due or shown_hash(call.to_json()) in each.shown:
+                found = True
+        return found
+
+    def begun_alike(self, step: str, facts: dict[str, Any]) -> None:
+        """Hold a step that had not ended against its record; what was decided about it may be decided again."""
+        recorded = self._asked[step] if step in self._asked else self._held[step].body
+        self._compare(step, recorded, {name: fact for name, fact in facts.items() if name != "decision"})
+
+    def _approval(self, hash_: str) -> Approval | None:
+        """The next answer about a call when it was due, or else what was said ahead."""
+        return self._answer(hash_, ahead=False) or self._answer(hash_, ahead=True)
+
+    def _answer(self, hash_: str, *, ahead: bool) -> Approval | None:
+        """The next answer; in a conversation the same call may be asked about several times."""
+        last: Approval | None = None
+        for number, each in enumerate(self._approvals):
+            if hash_ in (each.ahead if ahead else each.due):
+                last = each
+                if (number, hash_) not in self._answered:
+                    self._answered.add((number, hash_))
+                    return each
+        return last
+
+    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+        """A model was asked; what it said and under which label must be as it was. What it cost was paid then."""
+        said = {name: fact for name, fact in facts.items() if name != "charges"}
+        self._compare(step, self._replies.get(step, {}), said)
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: Note) -> None:
+        found = self._held.get(step)
+        if found is None or found.kind != kind:
+            self.differences.append(f"step {step}: {kind!r} is not as recorded")
+        else:
+            self._compare(step, found.body, call_facts(tool, bound) | note.started())
+
+    def unused_effects(self) -> list[str]:
+        """Steps that changed the world by the record, and that nothing has come to again."""
+        changed = {step for step, asked in self._asked.items() if asked.get("effect") in CHANGING}
+        return sorted(changed & set(self._ended) - self._used)
+
+    def unused(self) -> list[str]:
+        """Steps that the record holds and that were not run again."""
+        return sorted(set(self._ended) - self._used)
+
+    def _recorded(self, step: str, facts: dict[str, Any], note: Note | None) -> Any:
+        asked, ended = self._asked.get(step), self._ended.get(step)
+        if asked is not None:
+            self._compare(step, asked, facts if note is None else facts | note.started())
+        if asked is None or ended is None:
+            self.in_flight.add(step)
+            raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
+        self._used.add(step)
+        if ended.kind == "step-failed":
+            raise recorded_error(ended.body["error"])
+        value = value_from_json(ended.body["result"])
+        if note is not None and not same(ended.body.get("shade"), shade_json(note.shade(value))):
+            self.differences.append(f"step {step}: 'shade' is not as recorded")
+        return value
+
+    def _compare(self, step: str, recorded: dict[str, Any], now: dict[str, Any]) -> None:
+        self.differences += [
+            f"step {step}: {name!r} is not as recorded"
+            for name, value in now.items()
+            if not same(recorded.get(name), value)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A question that was put to a person: the calls in it, by hash, and which of them were approved."""
+
+    due: frozenset[str]
+    ahead: frozenset[str]
+    approved: frozenset[str]
+    error: dict[str, Any] | None
+    before: bool
+    first_refused: tuple[str, str] | None
+    """The step and the tool of the first call that was not approved."""
+    shown: frozenset[str] = frozenset()
+    """What was shown of each call, by its hash."""
+
+    @classmethod
+    def of(cls, event: Event) -> Approval:
+        calls, approved = event.body["calls"], frozenset(event.body["approved"])
+        hashes = {
+            ahead: frozenset(str(call["hash"]) for call in calls if call.get("ahead", False) is ahead)
+            for ahead in (False, True)
+        }
+        refused = next(((call["step"], call["tool"]) for call in calls if call["hash"] not in approved), None)
+        error, before = event.body.get("error"), bool(event.body.get("before"))
+        shown = frozenset(map(shown_hash, calls))
+        return cls(hashes[False], hashes[True], approved, error, before, refused, shown)
+
+
+def shown_hash(call: Mapping[str, Any]) -> str:
+    """A hash over all that a person is shown of a call, from its JSON, whether it is due or asked about ahead."""
+    shown = {name: fact for name, fact in call.items() if name not in ("times", "ahead")}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+
+
+def read_run(events: Sequence[Event], journal: Journal) -> RunRecord:
+    first = events[0]
+    if first.kind != "run-started":
+        raise JournalError(
+            "journal.unknown-run", f"{first.run!r} is a reasoning of several runs", fix="Replay its rounds one by one."
+        )
+    try:
+        plan = None if "strategy" in first.body else Plan.model_validate_json(first.body["plan"])
+        tools = cast("dict[str, str]", first.body["tools"])
+    except (KeyError, ValidationError):
+        raise JournalError("journal.damaged", f"{journal.path}: the plan of run {first.run} cannot be read") from None
+    return RunRecord(
+        first.run,
+        plan,
+        tools,
+        {event.step: event.body for event in events if event.kind == "step-started"},
+        {event.step: event for event in events if event.kind in ("step-finished", "step-failed")},
+        {event.step: event for event in events if event.kind in ("call-waits", "call-denied")},
+        tuple(event for event in events if event.kind == "approval"),
+        first.body.get("mode"),
+        str(first.body.get("policy", "")),
+        events[-1] if events[-1].kind in ENDS else None,
+        Start.from_json(first.body["start"]) if "start" in first.body else None,
+        {event.step: event.body for event in events if event.kind == "model-called"},
+    )
+
+
+def same(recorded: Any, now: Any) -> bool:
+    """To the byte: `1`, `1.0` and `true` are equal in Python and three things in a record."""
+    return dumps(recorded) == dumps(now)
+
+
+def recorded_error(facts: dict[str, Any]) -> BicameralError:
+    place = Place(**facts["place"]) if "place" in facts else None
+    texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
+    return RunError(facts["code"], facts["message"], place=place, **texts)

@@ -1,0 +1,290 @@
+"""What comes in and goes out, as the OpenAPI document describes it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from bicameral.intent import MAX_REQUEST
+
+# What nobody types, and what no database keeps: the same that a request may not hold anywhere else.
+_UNTYPED = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f"
+SAID = rf"^[^{_UNTYPED}]*[^\s{_UNTYPED}][^{_UNTYPED}]*$"
+"""Something that a person could have typed, and not only blanks."""
+_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+MAX_PLAN = 60_000
+"""Twelve bytes a character at worst: it fits the body that is allowed by default."""
+MAX_DEPTH = 40
+
+State = Literal["queued", "running", "waiting", "finished", "failed", "stopped"]
+Id = Annotated[str, Field(pattern=_ID)]
+Request = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST, pattern=SAID)]
+
+
+def _plain(value: Any) -> Any:
+    """A JSON value that can be written again: no number without a value, no half character, not too deep."""
+    _check_plain(value, 0)
+    return value
+
+
+def _check_plain(value: Any, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    match value:
+        case float():
+            if value != value or value in (float("inf"), float("-inf")):
+                raise ValueError("no JSON number")
+        case str():
+            if "\x00" in value or (not value.isprintable() and any("\ud800" <= c <= "\udfff" for c in value)):
+                raise ValueError("no text")
+        case dict():
+            for key, item in cast("dict[str, Any]", value).items():
+                _check_plain(key, depth)
+                _check_plain(item, depth + 1)
+        case list():
+            for item in cast("list[Any]", value):
+                _check_plain(item, depth + 1)
+        case _:
+            pass
+
+
+Plain = Annotated[Any, AfterValidator(_plain)]
+
+
+def _whole(value: Any) -> Any:
+    """To JSON, 8 and 8.0 are the same number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = BeforeValidator(_whole)
+
+
+class Given(BaseModel):
+    """What a client sends: unknown fields are errors and nothing is coerced."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+class Told(BaseModel):
+    """What a client is told."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class ErrorPlace(Told):
+    """Where something is wrong."""
+
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    step: str | None = None
+    argument: str | None = None
+
+
+class ErrorFacts(Told):
+    """What is wrong. Facts that there are none of are left out."""
+
+    code: str
+    """A stable code, such as `server.unauthenticated`; docs/errors.md has all of them."""
+    message: str
+    """What is wrong, in a sentence."""
+    place: ErrorPlace | None = None
+    expected: str | None = None
+    """What would have been right."""
+    nearest: str | None = None
+    """The valid name that looks most like the one given."""
+    fix: str | None = None
+    """What to do next."""
+
+
+class ErrorAnswer(Told):
+    """Every answer that is not a success."""
+
+    error: ErrorFacts
+
+
+class CapsGiven(Given):
+    """How much the run may take; never more than the server's own limits."""
+
+    rounds: Annotated[int, Field(ge=1, le=10**6), Whole] | None = None
+    calls: Annotated[int, Field(ge=1, le=10**9), Whole] | None = None
+    tokens: Annotated[int, Field(ge=1, le=10**12), Whole] | None = None
+    money: Annotated[float, Field(gt=0, le=10**9)] | None = None
+    seconds: Annotated[float, Field(gt=0, le=10**9)] | None = None
+
+
+class _Submitted(Given):
+    priority: Annotated[int, Field(ge=1, le=9), Whole] = 5
+    """The smaller comes first."""
+    delay: Annotated[float, Field(ge=0, le=366 * 86400)] = 0
+    """Seconds that the run waits before it begins."""
+    answer_within: Annotated[float, Field(ge=1, le=366 * 86400)] = 7 * 86400
+    """Seconds that a question to a person stays open; after that it is answered with no."""
+    caps: CapsGiven | None = None
+
+
+class SubmitRequest(_Submitted):
+    """A request in plain words, to be planned and run."""
+
+    request: Request
+    deterministic: bool = False
+    """Plan from the request as it stands, without Echo."""
+
+
+class SubmitPlan(_Submitted):
+    """A plan to be run as it is."""
+
+    plan: Annotated[str, Field(min_length=1, max_length=MAX_PLAN)]
+    """In the Python syntax, or `plan/1` JSON as a text."""
+
+
+class PlanWanted(Given):
+    """A request that is to be planned and not run."""
+
+    request: Request
+    deterministic: bool = False
+    """Plan from the request as it stands, without Echo."""
+    fresh: bool = False
+    """Write the plan anew even if it is known."""
+
+
+class CheckWanted(Given):
+    """A plan that is to be checked and not run."""
+
+    plan: Annotated[str, Field(min_length=1, max_length=MAX_PLAN)]
+    """In the Python syntax, or `plan/1` JSON as a text."""
+
+
+class AnswerGiven(Given):
+    """Which of the calls that wait may be made; all others may not."""
+
+    approve: (
+        Literal["all", "none"]
+        | Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=10_000)]
+    )
+    """`all`, `none`, or the hashes of the calls."""
+
+
+class ReplyGiven(Given):
+    """The reply to a question that a plan asks."""
+
+    value: Plain
+    """A JSON value of the type that the question wants."""
+
+
+class Effect(Told):
+    """A change to the world that a run made."""
+
+    model_config = ConfigDict(extra="allow")
+    step: str
+    tool: str
+    effect: str
+
+
+class RunTold(Told):
+    """A run as it stands."""
+
+    run: Id
+    request: str
+    """Empty for a run of a plan."""
+    state: State
+    created: datetime
+    updated: datetime
+    attempts: int
+    """How often a worker began or took up the run."""
+    priority: int
+    why: str | None = None
+    """Why it failed, was stopped, or waits."""
+    answer: Any = None
+    """What it came to, if it is finished."""
+    error: ErrorFacts | None = None
+    """What went wrong, if it failed."""
+    effects: list[Effect] = []
+    waits_for: list[str] = []
+    """Ids of the approvals that it waits for."""
+    not_before: datetime | None = None
+    """When it may begin."""
+    seconds: float | None = None
+    """How long it worked."""
+
+
+class RunList(Told):
+    """Runs, the newest first."""
+
+    runs: list[RunTold]
+
+
+class EventTold(Told):
+    """Something that happened in a run."""
+
+    number: int
+    at: float
+    """Seconds since 1970."""
+    kind: str
+    step: str
+    """The path of the step with the turns of its loops; empty for the run as a whole."""
+    body: dict[str, Any]
+
+
+class JournalTold(Told):
+    """Everything that happened in a run, in order."""
+
+    run: Id
+    events: list[EventTold]
+
+
+class ApprovalTold(Told):
+    """A question to a person: calls that wait for a yes, or something that a plan asks."""
+
+    id: str
+    run: str
+    kind: Literal["calls", "ask"]
+    state: Literal["open", "approved", "denied", "partly", "expired", "replied", "withdrawn"]
+    calls: list[dict[str, Any]] = []
+    """Each call exactly as it would be made, with the hash that a yes is bound to."""
+    question: str
+    """What is asked, for a person to read."""
+    type: Any = None
+    """The type of the reply that an `ask` wants."""
+    step: str = ""
+    request: str = ""
+    """The request of the run."""
+    asked: datetime
+    expires: datetime
+    """After this the answer is no."""
+    answered: datetime | None = None
+    by: str = ""
+    """Who answered."""
+    approved: list[str] = []
+    """The hashes of the calls that were approved."""
+    reply: Any = None
+
+
+class ApprovalList(Told):
+    """Questions, the oldest first."""
+
+    approvals: list[ApprovalTold]
+
+
+class PlanTold(Told):
+    """A plan and how it came about, or why there is none (`ok` is false and `error` says so)."""
+
+    ok: bool
+    error: ErrorFacts | None = None
+    plan: dict[str, Any] | None = None
+    """The plan as `plan/1` JSON."""
+    source: str | None = None
+    """The plan as people read it."""
+    intent: dict[str, Any] | None = None
+    report: dict[str, Any] | None = None
+    """What the check found, what the plan changes and what it can cost at worst."""
+    proof: dict[str, Any] | None = None
+    """The verdict of policy on each call; none of a plan with errors."""
+
+
+class HealthTold(Told):
+    """Whether the server is there, or ready."""
+
+    ok: bool

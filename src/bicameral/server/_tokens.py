@@ -1,0 +1,173 @@
+"""Tokens: who may ask, kept as hashes in a file that only its owner reads.
+
+A token is 256 random bits, so its SHA-256 gives nothing away and needs no salt. A presented token is compared with
+every hash in constant time: how long the answer takes says neither which token was near nor whether any was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from bicameral.errors import Place, ServerError, nearest
+
+PREFIX = "bic_"
+_USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_MAX_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Whose token it is and until when it holds; never the token itself."""
+
+    id: str
+    user: str
+    hash: str
+    created: float
+    expires: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"id": self.id, "user": self.user, "hash": self.hash, "created": self.created}
+        return facts if self.expires is None else facts | {"expires": self.expires}
+
+
+class Tokens:
+    """The tokens of a file, read again whenever the file changed: a token that is removed holds no longer.
+
+    Example:
+        >>> tokens = Tokens(Path("tokens.json"))
+        >>> token, text = tokens.add("ana")
+        >>> tokens.holder(text).user
+        'ana'
+    """
+
+    def __init__(self, file: Path | None, extra: Iterable[Token] = ()) -> None:
+        self.file = file
+        self._extra = tuple(extra)
+        self._read: tuple[Token, ...] = ()
+        self._seen: tuple[int, int, int] | None = None
+
+    def all(self) -> tuple[Token, ...]:
+        """Every token there is, expired ones too."""
+        seen = _state(self.file)
+        if seen != self._seen:
+            self._read = () if seen is None or self.file is None else _load(self.file)
+            self._seen = seen
+        return (*self._read, *self._extra)
+
+    def holder(self, presented: str) -> Token | None:
+        """The token that somebody presents, if it is one and still holds."""
+        digest, now = token_hash(presented), time.time()
+        found: Token | None = None
+        for token in self.all():
+            # All of them, whether one was found or not.
+            if hmac.compare_digest(token.hash, digest):
+                found = token
+        return found if found is not None and (found.expires is None or found.expires > now) else None
+
+    def add(self, user: str, seconds: float | None = None) -> tuple[Token, str]:
+        """A new token for a user, and its text, which is kept nowhere."""
+        token, text = new_token(user, seconds)
+        self._write((*self._of_file(), token))
+        return token, text
+
+    def remove(self, token_id: str) -> Token:
+        """Take a token away; whoever still holds it is a stranger from now on."""
+        tokens = self._of_file()
+        gone = next((token for token in tokens if token.id == token_id), None)
+        if gone is None:
+            known = nearest(token_id, [token.id for token in tokens])
+            raise ServerError("server.unknown-token", f"there is no token {token_id!r}", nearest=known)
+        self._write(tuple(token for token in tokens if token is not gone))
+        return gone
+
+    def _of_file(self) -> tuple[Token, ...]:
+        return () if self.file is None or _state(self.file) is None else _load(self.file)
+
+    def _write(self, tokens: tuple[Token, ...]) -> None:
+        if self.file is None:
+            raise ServerError("server.bad-tokens", "these tokens are kept in no file")
+        text = json.dumps({"version": 1, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
+        beside = self.file.with_name(f".{self.file.name}.{secrets.token_hex(4)}")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            # Nobody else may read it at any time, and whoever reads it reads the old or the new whole.
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+                stream.write(text)
+            beside.replace(self.file)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            raise _unreadable(self.file, f"cannot be written: {error.strerror or error}") from None
+
+
+def new_token(user: str, seconds: float | None = None) -> tuple[Token, str]:
+    """A token that is in no file yet, and its text."""
+    if not _USER.fullmatch(user):
+        raise ServerError(
+            "server.bad-user",
+            f"{user[:80]!r} is no name for a user",
+            expected="up to 64 letters, digits and ._@-, beginning with a letter or digit",
+        )
+    text, now = PREFIX + secrets.token_urlsafe(32), time.time()
+    token = Token(secrets.token_hex(4), user, token_hash(text), round(now, 3))
+    return (token if seconds is None else replace(token, expires=round(now + seconds, 3))), text
+
+
+def token_hash(text: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _state(file: Path | None) -> tuple[int, int, int] | None:
+    """What tells one version of the file from another; None if there is none."""
+    if file is None:
+        return None
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(file, f"cannot be read: {error.strerror or error}") from None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _load(file: Path) -> tuple[Token, ...]:
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(_MAX_BYTES)
+        content = cast("dict[str, Any]", json.loads(raw))
+        if content["version"] != 1:
+            raise ValueError("another version")
+        return tuple(_token(entry) for entry in content["tokens"])
+    except OSError as error:
+        raise _unreadable(file, f"cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _unreadable(file, "is not a file of tokens") from None
+
+
+def _token(entry: dict[str, Any]) -> Token:
+    expires = entry.get("expires")
+    token = Token(entry["id"], entry["user"], entry["hash"], float(entry["created"]), expires and float(expires))
+    if not _USER.fullmatch(token.user) or not re.fullmatch("[0-9a-f]{64}", token.hash):
+        raise ValueError("no token")
+    return token
+
+
+def _unreadable(file: Path, what: str) -> ServerError:
+    return ServerError(
+        "server.bad-tokens",
+        f"the file of tokens {what}",
+        place=Place(file=str(file)),
+        fix="Mend it, or remove it and make tokens anew with `bicameral serve token add USER`.",
+    )

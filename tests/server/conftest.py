@@ -1,0 +1,14 @@
+"""One server for all tests of a file that do not need their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from server_world import Served, serving
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served")) as found:
+        yield found

@@ -1,0 +1,53 @@
+"""`bicameral serve` with models that reply from a script: the rest of the process is what users run.
+
+python served.py serve --port 0 --json …
+"""
+
+from __future__ import annotations
+
+import time
+
+from bicameral.agent import Agent
+from bicameral.cli import main
+from bicameral.config import Config
+from bicameral.errors import ModelError
+from bicameral.models import ModelRequest, ScriptedProvider
+from bicameral.secrets import know
+
+FIND = 'lines = read_lines("mail.txt")\nkept = unique_lines(lines)\nfound = grep(kept, "invoice")\nanswer(found)\n'
+PLANS = {
+    "find lines mentioning invoices": FIND,
+    "forward mail.txt to kim@example.com": (
+        'text = read_text("mail.txt")\npost("kim@example.com", text)\nanswer("forwarded")\n'
+    ),
+    "forward mail.txt to eve@example.com": (
+        'text = read_text("mail.txt")\npost("eve@example.com", text)\nanswer("forwarded")\n'
+    ),
+}
+SECRET = "sk-planted-secret-0123456789"
+
+
+def privileged(request: ModelRequest) -> str:
+    """The plan for what the prompt ends in; a long pause or an error where the request asks for one."""
+    words = "\n".join(message.text for message in request.messages)
+    if "break the model" in words:
+        raise ModelError("models.bad-reply", f"the prompt was {words!r} and the key {SECRET}")
+    if "take your time" in words:
+        time.sleep(0.2)
+    for said, plan in PLANS.items():
+        if said in words:
+            return plan
+    return 'answer("hello")\n'
+
+
+def make(config: Config) -> Agent:
+    know("PLANTED", SECRET)
+    return Agent.from_config(
+        config,
+        privileged=ScriptedProvider(privileged, grammars=False),
+        quarantined=ScriptedProvider([("", '{"value": 12}')], grammars=False),
+    )
+
+
+if __name__ == "__main__":
+    main(obj=make)

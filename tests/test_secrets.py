@@ -1,0 +1,150 @@
+"""Known secrets are written nowhere: not as they are, and not in the shapes that programs give them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from bicameral.errors import MAX_WORDS, Place, ToolError, words_of
+from bicameral.secrets import SHORTEST, Secret, know, knowing_none, masked, masked_json, masked_value
+from bicameral.telemetry import safe
+
+PLANTED = 'pa"ss\\wörd & 100%/+\n7'
+
+
+def test_a_secret_shows_its_name_and_nothing_else() -> None:
+    secret = Secret("MAIL_PASSWORD", PLANTED)
+    shown = (str(secret), repr(secret), f"{secret}", f"{secret!r}", json.dumps({"s": secret}, default=str))
+    assert all(PLANTED not in text and "[secret MAIL_PASSWORD]" in text for text in shown)
+    assert secret.reveal() == PLANTED
+    assert secret == Secret("other", PLANTED)
+    assert secret != Secret("MAIL_PASSWORD", "another value")
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
+
+
+def _shapes(value: str) -> list[str]:
+    raw = value.encode()
+    return [
+        value,
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        quote(value),
+        quote(value, safe=""),
+        quote_plus(value),
+        *(base64.b64encode(b"user:"[:n] + raw + b"tail").decode() for n in range(5)),
+        base64.urlsafe_b64encode(b"Basic:" + raw).decode(),
+    ]
+
+
+@pytest.mark.parametrize("before", ["", "a", "\\", "=", "key="])
+def test_every_shape_of_it_is_masked(before: str) -> None:
+    know("PLANTED", PLANTED)
+    for shape in _shapes(PLANTED):
+        text = masked(f"{before}{shape} after")
+        assert "[secret PLANTED]" in text
+        assert text.endswith("after")
+
+
+values = st.text(st.characters(exclude_categories=["Cs"]), min_size=SHORTEST, max_size=30).filter(
+    lambda text: len(text.strip()) >= SHORTEST
+)
+trees = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(value=values, before=st.text(max_size=10), after=st.text(max_size=10), tree=trees, ascii_only=st.booleans())
+def test_no_json_text_holds_a_known_secret(value: str, before: str, after: str, tree: Any, ascii_only: bool) -> None:
+    value = value.strip()
+    assume(value not in "[secret PLANTED]" and "\0" not in value)
+    with knowing_none():
+        know("PLANTED", value)
+        given_ = {"tree": tree, f"{before}{value}": [f"{before}{value}{after}", {"deep": value}]}
+        found = json.loads(masked_json(json.dumps(given_, ensure_ascii=ascii_only)))
+    shown = [text.replace("[secret PLANTED]", "\0") for text in _texts(found)]
+    assert not any(value in text for text in shown)
+    assert any("\0" in text for text in shown)
+
+
+def _texts(value: Any) -> list[str]:
+    match value:
+        case str():
+            return [value]
+        case dict():
+            return [text for key, part in value.items() for text in (key, *_texts(part))]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        case list():
+            return [text for part in value for text in _texts(part)]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return []
+
+
+def test_a_json_text_stays_json_where_a_secret_begins_like_an_escape() -> None:
+    know("PLANTED", "n0123456789")
+    text = json.dumps({"a": "line\n0123456789", "b": "n0123456789", "c": 5})
+    assert json.loads(masked_json(text)) == {"a": "line\n0123456789", "b": "[secret PLANTED]", "c": 5}
+
+
+def test_a_secret_that_is_a_number_is_masked_as_a_number() -> None:
+    know("PIN", "4929123456781234")
+    assert masked_value({"n": 4929123456781234, "m": 7}) == {"n": "[secret PIN]", "m": 7}
+    assert "4929123456781234" not in masked_json('{"n":4929123456781234}')
+
+
+def test_of_two_secrets_the_longer_is_masked_whole() -> None:
+    know("SHORT", "hunter2222")
+    know("LONG", "hunter2222-and-more")
+    assert masked("hunter2222-and-more hunter2222") == "[secret LONG] [secret SHORT]"
+
+
+def test_what_is_too_short_to_be_told_from_a_word_is_left() -> None:
+    know("SHORT", "x" * (SHORTEST - 1))
+    know("EMPTY", "")
+    assert masked("xxxxxxx") == "xxxxxxx"
+
+
+def test_a_name_cannot_smuggle_anything_in() -> None:
+    know('a "name"\n\x1b[31m' + "x" * 200, "12345678")
+    assert masked("12345678").isprintable()
+    assert json.loads(masked_json('["12345678"]')) == [masked("12345678")]
+    assert len(masked("12345678")) < 100
+
+
+def test_errors_do_not_quote_secrets() -> None:
+    know("PLANTED", PLANTED)
+    error = ToolError(
+        "tools.failed",
+        f"login with {PLANTED} failed",
+        place=Place(file=f"/tmp/{PLANTED}", argument=PLANTED),
+        expected=f"not {PLANTED}",
+        nearest=PLANTED,
+        fix=f"Change {PLANTED}.",
+    )
+    for text in (str(error), repr(error), json.dumps(error.to_json()), str(error.args)):
+        assert PLANTED not in text
+        assert json.dumps(PLANTED)[1:-1] not in text
+    assert words_of(ValueError(f"bad {PLANTED}")) == "ValueError: bad [secret PLANTED]"
+    half = words_of(ValueError("x" * (MAX_WORDS - 5) + PLANTED))
+    assert PLANTED[:5] not in half
+
+
+def test_a_secret_is_not_cut_in_half_before_it_is_masked() -> None:
+    know("PLANTED", "correct-horse-battery")
+    assert "correct" not in safe("x" * 110 + "correct-horse-battery")
+    assert safe("correct-horse-battery") == "[secret PLANTED]"
+
+
+def test_the_secrets_of_a_stretch_of_work_end_with_it() -> None:
+    with knowing_none():
+        know("PLANTED", "correct-horse-battery")
+        assert masked("correct-horse-battery") == "[secret PLANTED]"
+    assert masked("correct-horse-battery") == "correct-horse-battery"
