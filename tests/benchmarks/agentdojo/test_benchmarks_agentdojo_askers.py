@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from benchmarks.agentdojo.dojo import SUITES, suite_of
-from benchmarks.agentdojo.judging import benign
+import pytest
+
+pytest.importorskip("agentdojo", reason="agentdojo is not installed: make agentdojo")
+
+from benchmarks.agentdojo.dojo import SUITES, suite_of  # noqa: E402
+from benchmarks.agentdojo.judging import benign  # noqa: E402
 
 PAGE = Path(__file__).parents[3] / "docs" / "agentdojo.md"
 
