@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("agentdojo", reason="agentdojo is not installed: make agentdojo")
 
-from benchmarks.agentdojo.dojo import SUITES, suite_of  # noqa: E402
-from benchmarks.agentdojo.judging import benign  # noqa: E402
+from benchmarks.agentdojo.dojo import SUITES, suite_of
+from benchmarks.agentdojo.judging import benign
 
 PAGE = Path(__file__).parents[3] / "docs" / "agentdojo.md"
 
