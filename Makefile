@@ -32,7 +32,7 @@ demo: models ## say it, see the plan, check it, run it, on a small world
 	cd examples/world && ../../$(BIN)/bicameral run "Remove duplicates from mail.txt and find lines mentioning invoices"
 
 test: models ## the whole test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY) ## style, and the direction of imports
 	$(BIN)/ruff check

@@ -179,9 +179,10 @@ class Storm:
     async def _working(self) -> list[int]:
         """The workers that have a run in hand now."""
         holders = {view.worker for view in await self._running()}
-        for slot, process in self._alive.items():
+        for slot, process in list(self._alive.items()):
             if process.popen.poll() is not None:
                 self._start(slot)  # it ended by itself, which it should not
+                process.end()
                 print(f"{process.name} ended with {process.popen.returncode}: see its log", file=sys.stderr)
         return [slot for slot, process in self._alive.items() if any(map(process.is_worker, holders))]
 

@@ -22,7 +22,9 @@ def test_in_a_small_storm_nothing_is_lost_and_nothing_happens_twice(
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert {name: found[name] for name in benchmark.FAULTS} == dict.fromkeys(benchmark.FAULTS, 0)
     assert code == 0
-    assert (found["runs"], found["kills"], found["database"]) == (9, 2, database)
+    assert (found["runs"], found["database"]) == (9, database)
+    # Where the runs were quicker than the storm, there was nobody left to kill.
+    assert 1 <= found["kills"] <= 2
 
 
 def test_it_says_how_it_is_used() -> None:

@@ -48,9 +48,9 @@ class Conveyor:
             )
         _taken = taken
         try:
-            await self._database.run(lambda: self._registered(concurrency, user))
+            await self._database.run(lambda: self._database.patiently(lambda: self._registered(concurrency, user)))
             # On the loop's own thread: DBOS then runs attempts on this loop.
-            self._launch()
+            self._database.patiently(self._launched)
         except BaseException:
             _taken = None
             _only.release()
@@ -71,6 +71,15 @@ class Conveyor:
             application_name=APPLICATION,
             **limits,
         )
+
+    def _launched(self) -> None:
+        try:
+            self._launch()
+        except BaseException:
+            from dbos import DBOS
+
+            DBOS.destroy(destroy_registry=True)
+            raise
 
     def _launch(self) -> None:
         from dbos import DBOS, WorkflowSerializationFormat

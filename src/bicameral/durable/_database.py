@@ -71,8 +71,25 @@ class Database:
 
     def make(self) -> None:
         """Make the tables that are not there yet."""
+        self.patiently(self._made)
+
+    def _made(self) -> None:
         with self._making, self.alone():
             self.transact(self._make)
+
+    def patiently(self, act: Callable[[], T], patience: float = PATIENCE) -> T:
+        """Do this, and again if the connection was lost meanwhile; whatever it leaves behind must be no hindrance."""
+        end, pause = time.monotonic() + patience, 0.05
+        while True:
+            try:
+                return act()
+            except (SQLAlchemyError, DurableError) as error:
+                cause = error if isinstance(error, SQLAlchemyError) else error.__cause__
+                passes = isinstance(cause, SQLAlchemyError) and _passing(cause) and not _refused(cause)
+                if not passes or time.monotonic() + pause > end:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+            pause = min(2.0, pause * 2)
 
     def _make(self, db: sa.Connection) -> None:
         if not self.sqlite:
@@ -200,6 +217,12 @@ def _passing(error: SQLAlchemyError) -> bool:
         "psycopg"
     )
     return lost_it and (state is None or state.startswith(("08", "57")))
+
+
+def _refused(error: SQLAlchemyError) -> bool:
+    """Whether nothing answers there at all, or not to us: whoever named a wrong address is to hear of it at once."""
+    said = str(error.orig if isinstance(error, DBAPIError) else error)
+    return "connection failed" in said or "unable to open" in said
 
 
 @contextmanager

@@ -65,12 +65,10 @@ class Dispatch:
 
     def _connected(self) -> DBOSClient:
         quiet()
-        from dbos import DBOS, DBOSClient
+        from dbos import DBOSClient
 
         self._database.make()
-        with self._database.alone():
-            if not self._migrated():
-                DBOS.migrate(self._database.url, schema=DBOS_SCHEMA)
+        self._database.patiently(self._migrate)
         return DBOSClient(
             system_database_engine=self._database.engine,
             dbos_system_schema=DBOS_SCHEMA,
@@ -78,6 +76,13 @@ class Dispatch:
             application_name=APPLICATION,
             lazy=True,
         )
+
+    def _migrate(self) -> None:
+        from dbos import DBOS
+
+        with self._database.alone():
+            if not self._migrated():
+                DBOS.migrate(self._database.url, schema=DBOS_SCHEMA)
 
     def _migrated(self) -> bool:
         return sa.inspect(self._database.engine).has_table(
@@ -100,4 +105,9 @@ def quiet() -> None:
     """DBOS tells its log what it does; of that only what went wrong is of use here."""
     import logging
 
-    logging.getLogger("dbos").setLevel(logging.CRITICAL)
+    log = logging.getLogger("dbos")
+    log.setLevel(logging.CRITICAL)
+    # It keeps the standard error of its first start, which may be another one by now.
+    for handler in list(log.handlers):
+        if isinstance(handler, logging.StreamHandler) and getattr(handler.stream, "closed", False):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            log.removeHandler(handler)  # pyright: ignore[reportUnknownArgumentType]
