@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from journal_places import JournalPlace
 
 from bicameral.errors import ToolError
 from bicameral.plans import parse
 from bicameral.runs import Failed, Finished, open_journal_at, run_plan
 from bicameral.secrets import Secret
 from bicameral.tools import Registry, Tool, tool
+from journal_places import JournalPlace
 
 PLANTED = 'planted "4711" ü abcdefghij'
 
