@@ -492,3 +492,27 @@ async def test_who_resumes_what_is_no_run_of_a_plan_is_told_so(journal: Journal)
     with pytest.raises(JournalError) as caught:
         await resume_plan(journal, "talk", Office().registry)
     assert caught.value.code == "journal.no-plan"
+
+
+async def test_a_tool_that_does_something_else_by_now_is_another_tool(journal: Journal) -> None:
+    def registry(*, changed: bool = False) -> Registry:
+        def first() -> str:
+            """Say something."""
+            return "what it said"
+
+        def other() -> str:
+            """Say something."""
+            return "what it says now"
+
+        function = other if changed else first
+        function.__name__ = function.__qualname__ = "say"
+        return Registry([tool(effect="read")(function)])
+
+    source = "x = ask('Go on?', str)\na = say()\nanswer(a + x)"
+    outcome = await run_plan(_plan(source, registry()), registry(), journal=journal, asker=Later(), run="r1")
+    assert isinstance(outcome, Waiting)
+    error = await _refused(journal, registry(changed=True), None)
+    assert (error.code, "the code of the tool 'say' has changed" in str(error)) == ("run.other-code", True)
+    ended = await resume_plan(journal, "r1", registry(), asker=Says())
+    assert isinstance(ended, Finished)
+    assert ended.answer == "what it saidyes"

@@ -162,6 +162,8 @@ def _differences(record: RunRecord, first: Event, registry: Registry, policy: Po
             yield f"the tool {name!r} is not there any more"
         elif tool.fingerprint != fingerprint:
             yield f"the tool {name!r} has another version or declaration"
+        elif (code := first.body.get("code", {}).get(name)) and tool.code and tool.code() != code:
+            yield f"the code of the tool {name!r} has changed"
     if policy is None and record.mode is not None:
         yield "it was begun under policies, and there are none"
     if policy is not None and record.mode is None:

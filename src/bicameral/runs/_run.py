@@ -158,6 +158,7 @@ def _facts(plan: Plan, registry: Registry, intent: Intent | None, judge: Judge |
         "intent": intent.to_json() if intent else None,
         "plan": plan.to_json(),
         "tools": {name: tool.fingerprint for name, tool in sorted(used.items()) if tool},
+        "code": {name: tool.code() for name, tool in sorted(used.items()) if tool and tool.code},
     } | ({} if judge is None else {"policy": judge.fingerprint, "mode": judge.mode})
 
 

@@ -15,6 +15,7 @@ from bicameral.errors import ToolError, nearest
 from bicameral.types import OptionalType
 
 from ._argv import Element, Group, Template, Value, fill
+from ._code import code_of_program
 from ._command_files import CommandFiles
 from ._command_results import parse_result
 from ._folders import Folders
@@ -77,6 +78,7 @@ def command_tool(
         receivers=UNSAID if spec.receivers is None or not believed else tuple(spec.receivers),
         attaches=UNSAID if (attached := attached_by(spec)) is None or not believed else attached,
         hosts=_hosts(spec),
+        code=code_of_program(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
     )
 

@@ -16,6 +16,7 @@ from bicameral.errors import ToolError, nearest
 from bicameral.types import Type, annotation_doc, from_annotation, mismatch, plain, signature_hints
 
 from ._attached import Attaches, origins_of_named
+from ._code import code_of_function
 from ._origins import Origin, Origins
 from ._tool import EFFECTS, PURPOSES, REQUIRED, UNSAID, Argument, Effect, Owned, Purpose, Refine, Tool
 
@@ -174,6 +175,7 @@ def _from_function(
         idempotent=idempotent,
         words=words,
         refine=refine,
+        code=code_of_function(function),
         **facts,
     )
 

@@ -15,6 +15,7 @@ from bicameral.labels import NOTHING, Label, Readers, Shade
 from bicameral.types import ListType, Type, mismatch, plain, to_json, value_to_json
 
 from ._attached import Attaches, attach_faults, named_along, usually_attached
+from ._code import Code
 from ._origins import Origin, Origins, bare, faults_in
 from ._shades import Part, answered, compiled, fresh_names, has_fresh, readers_by_name, resolved, shade_of
 
@@ -87,8 +88,8 @@ class Tool:
     those who get what it carries (left out: all that direct it); `attaches`, those that name something kept elsewhere
     which goes along, with where it comes from and who may read it (left out: all that may name something); `hosts`, the
     only places it can reach, if it is so confined; `keeps`, the argument whose items a pure tool gives on unchanged;
-    `owned`, when a result is the user's
-    own. What is left out is taken for the worst; `declared` is False where nothing at all was said.
+    `owned`, when a result is the user's own. What is left out is taken for the worst; `declared` is False where nothing
+    at all was said. `code` tells the code that runs from any other: a run is resumed only with the code it began with.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Tool:
     hosts: tuple[str, ...] = ()
     keeps: str | None = None
     owned: Owned | None = field(default=None, compare=False, repr=False)
+    code: Code | None = field(default=None, compare=False, repr=False)
     declared: bool = UNSAID
     _parts: Part = field(init=False, compare=False, repr=False)
 
