@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
 from durable_world import named, plan, worker
@@ -145,7 +148,7 @@ async def test_a_worker_that_was_frozen_does_nothing_more_to_a_run_that_others_h
     run = await _submitted(runs, house, THREE)
     with worker(house.address, house.folder) as first:
         await _until(lambda: named(house.folder, "begun"))
-        _signal(first, signal.SIGSTOP)
+        await _frozen(first, house)
         with worker(house.address, house.folder) as second:
             view = await _ended(runs, run)
             _signal(first, signal.SIGCONT)
@@ -161,6 +164,26 @@ async def test_a_worker_that_was_frozen_does_nothing_more_to_a_run_that_others_h
             assert third.answer == 3
             assert second.is_alive()
     assert runs.record.verify() == []
+
+
+async def _frozen(process: BaseProcess, house: House) -> None:
+    """Freeze a worker, but not in the middle of a write to a file: with that lock in its hand nobody else can write."""
+    while True:
+        _signal(process, signal.SIGSTOP)
+        if "://" in house.address or all(map(_free, house.folder.glob("*.db"))):
+            return
+        _signal(process, signal.SIGCONT)
+        await asyncio.sleep(0.01)
+
+
+def _free(file: Path) -> bool:
+    with closing(sqlite3.connect(file, timeout=0.3, isolation_level=None)) as db:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        db.execute("ROLLBACK")
+        return True
 
 
 @pytest.mark.parametrize("house", ["postgres"], indirect=True)
