@@ -134,9 +134,13 @@ def takeovers(
 
 
 def _went_on(run: Ended, at: float) -> float:
-    """When somebody went on with a run after this moment; with one whose end was recorded, when that was seen."""
+    """When somebody went on with a run after this moment; with one whose end was recorded, when that was seen.
+
+    A run that lost its worker before it began is begun by the next, not resumed.
+    """
     events = [event for event in run.events if event.at > at]
-    resumed = [event.at for event in events if event.kind == "run-resumed"] or [event.at for event in events]
+    taken = [event.at for event in events if event.kind in ("run-started", "run-resumed")]
+    resumed = taken or [event.at for event in events]
     return resumed[0] if resumed else run.updated if run.updated > at else math.inf
 
 

@@ -84,7 +84,7 @@ def test_a_run_that_ended_at_an_effect_in_doubt_owes_what_came_before_it_and_no_
     assert len(verdict(stopped, LEDGER[1:]).missing) == 1
 
 
-def test_a_takeover_is_from_the_kill_to_the_first_resumption_after_it() -> None:
+def test_a_takeover_is_from_the_kill_until_somebody_goes_on_after_it() -> None:
     resumed = [Event("r", number, at, "run-resumed", "", {}) for number, at in ((6, 8.0), (7, 20.0))]
     run = replace(RUN, events=[*EVENTS, *resumed], updated=20.5)
     assert takeovers([("r", 4.5), ("r", 19.0)], [run]) == [3.5, 1.0]
@@ -92,6 +92,8 @@ def test_a_takeover_is_from_the_kill_to_the_first_resumption_after_it() -> None:
     assert takeovers([("r", 20.25)], [run]) == [0.25]
     assert takeovers([("r", 21.0)], [run]) == [float("inf")]
     assert takeovers([("r", 4.5)], [run], [4.0, 6.0, 9.0]) == [2.0]
+    begun = replace(RUN, events=[Event("r", 1, 5.0, "run-started", "", {}), *resumed])
+    assert takeovers([("r", 1.0)], [begun]) == [4.0]  # it died before the run began
     assert p95([]) is None
     assert p95([float(value) for value in range(1, 101)]) == 95.0
 

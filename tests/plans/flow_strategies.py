@@ -192,6 +192,7 @@ SMALL: tuple[str, ...] = tuple(
     line.strip()
     for line in """
     a + b ; -a ; a * b - 1 ; not s ; not ms ; s or t ; xs or ys ; m and s ; ms and ns ; a and b and s
+    xs and xs[1:] ; xs or xs + ys ; xs and xs * a ; d and dict(d) ; s and s[a:] ; (xs and ys)[1:] + xs
     (d or e)["k"] ; (d and e)["k"] ; (xs and m).id ; (m.tags or ws)[0] ; (ms and [m])[0].id
     s == t ; m == None ; xs != None ; a < b ; a < b < len(xs) ; m != first(ms) ; xs == ys ; [s] == [t]
     {"k": s} != {"k": t} ; m.tags == ws ; s in d ; s in ws ; s not in t

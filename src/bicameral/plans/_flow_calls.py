@@ -224,7 +224,7 @@ def _dict(given: _Given) -> Shade:
         own = join(join(pairs.own, pairs.item.own), key.flat)
         found.append(RecordShade(own, {}, tainted(value, own) if given.strict else value))
     if not found:
-        return whole.flat
+        return RecordShade(whole.flat, {}, whole.flat)
     return found[0] if len(found) == 1 else join_shades(found[0], found[1])
 
 

@@ -76,12 +76,20 @@ def _any_inside(whole: Shade, strict: bool) -> Shade:
 
 def of_slice(value: ShadeCode, bounds: list[ShadeCode]) -> ShadeCode:
     def run(env: ShadeEnv) -> Shade:
-        whole = value(env)
-        part = as_list(whole)
-        kept = whole.flat if part is None else ListShade(part.own, part.item)
-        return tainted(kept, join_all(bound(env).flat for bound in bounds))
+        return tainted(_some_items(value(env)), join_all(bound(env).flat for bound in bounds))
 
     return run
+
+
+def _some_items(whole: Shade) -> Shade:
+    """Some of its items, at other places. Of what may be a list or a text, a part may be either too."""
+    match whole:
+        case ListShade():
+            return ListShade(whole.own, whole.item)
+        case EitherShade():
+            return EitherShade(ListShade(whole.as_list.own, whole.as_list.item), whole.as_record)
+        case _:
+            return whole.flat
 
 
 def of_list(items: list[ShadeCode]) -> ShadeCode:
@@ -123,14 +131,19 @@ def plus(left: Shade, right: Shade) -> Shade:
     if as_list(left) is None and as_list(right) is None:
         return join(left.flat, right.flat)
     first, second = as_list(left) or left.flat, as_list(right) or right.flat
-    return ListShade(join(first.own, second.own), join_shades(first.item, second.item))
+    items = ListShade(join(first.own, second.own), join_shades(first.item, second.item))
+    either = join_shades(left, right)
+    if not isinstance(either, EitherShade) or isinstance(left, ListShade) or isinstance(right, ListShade):
+        return items
+    return EitherShade(items, either.as_record)
 
 
 def _times(left: Shade, right: Shade) -> Shade:
-    part, number = (as_list(left), right) if as_list(left) is not None else (as_list(right), left)
-    if part is None:
+    several = [shade for shade in (left, right) if isinstance(shade, ListShade)]
+    several = several or [shade for shade in (left, right) if isinstance(shade, EitherShade)]
+    if not several:
         return join(left.flat, right.flat)
-    return tainted(ListShade(part.own, part.item), number.flat)
+    return tainted(_some_items(several[0]), (right if several[0] is left else left).flat)
 
 
 def _neither(left: Shade, right: Shade) -> Shade:
