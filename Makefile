@@ -32,6 +32,7 @@ demo: models ## say it, see the plan, check it, run it, on a small world
 	cd examples/world && ../../$(BIN)/bicameral run "Remove duplicates from mail.txt and find lines mentioning invoices"
 
 test: models ## the whole test suite
+	$(BIN)/bicameral models pull minilm
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(READY) ## style, and the direction of imports
@@ -49,7 +50,7 @@ schemas: $(READY) ## write the published JSON Schemas again
 
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --extra standard --extra telemetry --extra server pyproject.toml -o requirements.lock --quiet
+		--group dev --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -6,10 +6,12 @@
     ├── ToolError        a tool, manifest or toolbox is wrong, or a call failed
     ├── PolicyError      a policy, or a file of cases for one, is wrong
     ├── ModelError       weights, an engine or a provider failed
+    ├── RetrievalError   a document, an index or a search in one is not as it must be
     ├── IntentError      the request cannot be turned into an intent
     ├── PlanError        a plan does not parse, does not check, or could not be written
     ├── RunError         a run failed or was stopped
     ├── JournalError     the record of a run cannot be read or written
+    ├── CatalogError     the catalogue has no such pattern, or a file of it is wrong
     ├── DurableError     a submitted run, a worker or a question is not as it must be
     └── ServerError      what was asked of the server cannot be answered, or it cannot be started
 
@@ -132,6 +134,10 @@ class ModelError(BicameralError):
     """Weights, an engine or a provider failed."""
 
 
+class RetrievalError(BicameralError):
+    """A document, an index or a search in one is not as it must be."""
+
+
 class IntentError(BicameralError):
     """The request cannot be turned into an intent."""
 
@@ -146,6 +152,10 @@ class RunError(BicameralError):
 
 class JournalError(BicameralError):
     """The record of a run cannot be read or written."""
+
+
+class CatalogError(BicameralError):
+    """The catalogue has no such pattern, or one of its files is wrong."""
 
 
 class DurableError(BicameralError):

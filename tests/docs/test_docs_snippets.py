@@ -28,10 +28,12 @@ from docs_snippets import (
     shell_words,
 )
 
+from bicameral.catalog.lint import lint
+from bicameral.catalog.stacks import parse_stack
 from bicameral.cli import main
 from bicameral.config import ConfigFile
 from bicameral.config._llm import LlmConfigFile, ProfileFile
-from bicameral.config._yaml import parse_yaml
+from bicameral.documents import parse_yaml
 from bicameral.tools import parse_manifest
 
 EVERY = [pytest.param(page, id=page.name) for page in PAGES]
@@ -56,7 +58,7 @@ def test_every_snippet_does_what_the_page_says(page: Path, world: Path, capsys: 
     for block in blocks(page):
         match block.kind:
             case "python":
-                code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+                code = compile("\n" * (block.line - 1) + block.text, str(page), "exec", dont_inherit=True)
                 exec(code, names)
                 assert capsys.readouterr().out == printed(block), f"{page.name}, line {block.line}"
             case "console":
@@ -136,6 +138,11 @@ def test_every_yaml_snippet_is_valid(page: Path) -> None:
     for block in blocks(page):
         if block.kind == "yaml":
             content = parse_yaml(block.text, page).settings
+            if "patterns" in content:
+                lint(parse_stack(block.text, file=page.name))
+                continue
+            if "repos" in content:
+                continue
             (LlmConfigFile if "models" in content else ProfileFile).model_validate(content)
 
 

@@ -82,11 +82,12 @@ def refusal(action: object) -> ModelError:
 
 
 def test_every_known_model_has_an_id_an_alias_and_pinned_wheels() -> None:
-    assert [weights.alias for weights in known_weights()] == ["0.5b", "1.5b", "135m"]
+    assert [weights.alias for weights in known_weights()] == ["0.5b", "1.5b", "135m", "minilm"]
+    assert [weights.alias for weights in known_weights() if weights.kind == "chat"] == ["0.5b", "1.5b", "135m"]
     for weights in known_weights():
         assert len(weights.sha256) == 64
         assert weights.licence == "Apache-2.0"
-        assert all(len(pin.sha256) == 64 and pin.bytes > 0 for pin in weights.wheels)
+        assert all(len(pin.sha256) == 64 and pin.bytes > 0 for pin in (*weights.wheels, *weights.files))
 
 
 def test_wheels_are_listed_in_numeric_order() -> None:
@@ -109,6 +110,15 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
 
 def test_a_misspelt_name_gets_the_nearest_one() -> None:
     assert refusal(lambda: find_weights("qwen2.5-coder-05b")).nearest == "qwen2.5-coder-0.5b"
+
+
+def test_an_embedding_model_is_found_only_by_who_asks_for_one() -> None:
+    error = refusal(lambda: find_weights("minilm"))
+    assert error.code == "models.wrong-kind"
+    assert "(minilm)" not in str(error.expected)
+    assert find_weights("minilm", "embedding") == find_weights("53aa5117", kind=None)
+    assert refusal(lambda: find_weights("0.5b", "embedding")).code == "models.wrong-kind"
+    assert "minilm" not in str(refusal(lambda: find_weights("no-such-model")))
 
 
 def test_the_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

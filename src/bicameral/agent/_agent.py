@@ -40,7 +40,7 @@ from ._sync import SyncAgent
 
 if TYPE_CHECKING:
     from bicameral.reasoner import Bounds, Company, Reasoned
-    from bicameral.strategies import Audience, Params, Worked
+    from bicameral.strategies import Audience, Desk, Params, Worked
     from bicameral.strategies import Bounds as WorkBounds
 
 
@@ -239,17 +239,42 @@ class Agent(Assembled):
         `careful`, so is every other call that cannot be taken back. `compiled` is what `run` does, and alone takes an
         `asker` and `deterministic`. How it ends is a value: nothing that was done gets lost.
         """
-        from bicameral.strategies import Audience, Bounds, Desk, Voices, strategy_named, work
+        from bicameral.strategies import strategy_named, work
 
         from ._working import compiled, configured
 
-        chosen, own = configured(self.config)
-        name = strategy_named(strategy or chosen)
+        name = strategy_named(strategy or configured(self.config)[0])
         if name == "compiled":
             options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
             return await compiled(self, request, deterministic=deterministic, **options)
-        voices = Voices(self._models, params or own, self._heard, self.config.limits.model_timeout)
-        desk = Desk(
+        desk = self.desk(
+            params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
+        )
+        return await work(request, name, desk)
+
+    def desk(
+        self,
+        *,
+        params: Params | None = None,
+        bounds: WorkBounds | None = None,
+        approver: Approver | None = None,
+        observer: Observer | None = None,
+        audience: Audience | None = None,
+        careful: bool = False,
+    ) -> Desk:
+        """This agent's models, tools, policy and record, for a strategy or a pattern to work at.
+
+        Example:
+            >>> await ReWOO().run(agent.desk(), said("Which of the three is cheapest?"))
+        """
+        from bicameral.strategies import Audience, Bounds, Desk, Voices
+
+        from ._working import configured
+
+        voices = Voices(
+            self._models, params or configured(self.config)[1], self._heard, self.config.limits.model_timeout
+        )
+        return Desk(
             voices,
             self.registry,
             self.policy,
@@ -261,7 +286,6 @@ class Agent(Assembled):
             careful,
             self.config.caps,
         )
-        return await work(request, name, desk)
 
     @held
     async def resume(

@@ -104,6 +104,17 @@ class Assembled:
         """The most that the models can take in a run of a plan, from what the check found out about it."""
         return worst_case(report, self._models.quarantined.models, self.prices)
 
+    def architecture(self, name: str = "agent") -> dict[str, Any]:
+        """What this agent is made of, as `bicameral lint` and `bicameral cost` read it; `name` is what it is called.
+
+        Example:
+            >>> lint(stack_of(agent)).of("error")
+        """
+        from ._architecture import architecture_of
+
+        models = {"privileged": self._models.privileged.name, "quarantined": self._models.quarantined.name}
+        return architecture_of(self, journal=self._journal is not None, models=models, name=name)
+
     async def aclose(self) -> None:
         """Free the models' memory and close the journal."""
         for model in dict.fromkeys([self._models.privileged, *self._stages]):

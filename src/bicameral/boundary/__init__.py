@@ -11,7 +11,7 @@ from ._extract import MAX_SOURCE, Executor, Extractor
 from ._handles import BoundaryError, Handle, Handles, Held
 from ._outcome import Absence, Alert, AlertKind, Filled, NotFound, Outcome, Rejected, RejectionKind
 from ._read_only import ReadOnly
-from ._reply import typed
+from ._reply import filled, typed
 from ._room import MAX_OUTPUT
 from ._seen import Level, as_seen_by_privileged
 from ._triple import Doubt, ModelValidator, RuleValidator, Triple, Validator
@@ -45,6 +45,7 @@ __all__ = [
     "Triple",
     "Validator",
     "as_seen_by_privileged",
+    "filled",
     "screen",
     "typed",
 ]

@@ -27,6 +27,16 @@ TERMINATED = 143
 
 NEEDS_A_PERSON = ("intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
 _BAD_INPUT = (
+    "catalog.bad-fact",
+    "catalog.bad-number",
+    "catalog.cannot-read",
+    "catalog.cannot-write",
+    "catalog.unknown-category",
+    "catalog.unknown-fact",
+    "catalog.unknown-knob",
+    "catalog.unknown-model",
+    "catalog.unknown-pattern",
+    "catalog.unknown-size",
     "journal.unknown-run",
     "journal.ambiguous-run",
     "journal.no-runs",
@@ -53,7 +63,7 @@ def exit_code(error: BicameralError) -> int:
     """The exit code for an error that ended a command."""
     if error.code in NEEDS_A_PERSON:
         return QUESTIONS
-    if error.code in _BAD_INPUT:
+    if error.code in _BAD_INPUT or error.code.startswith("stack."):
         return USAGE
     match error:
         case ConfigError() | IntentError() | PolicyError() | ToolError():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bicameral.errors import BicameralError
+
 from ._approving import TerminalApprover
 from ._exits import FAILED, INTERRUPTED, NEEDS_A_PERSON, OK, QUESTIONS
 from ._live import Display, display
@@ -14,6 +16,7 @@ from ._values import answer_text, readable
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent
+    from bicameral.patterns import Outcome
     from bicameral.strategies import Audience, Turn, Worked
 
 
@@ -110,13 +113,10 @@ def _why(worked: Worked) -> str:
             return ""
 
 
-def code_of(worked: Worked) -> int:
+def code_of(worked: Worked | Outcome[Any]) -> int:
     """The exit code for how it ended."""
-    from bicameral.strategies import GaveUp
-
     if worked.ok:
         return OK
-    if isinstance(worked, GaveUp):
-        code = worked.error.code
-        return INTERRUPTED if code == "run.stopped" else QUESTIONS if code in NEEDS_A_PERSON else FAILED
-    return FAILED
+    error: BicameralError | None = getattr(worked, "error", None)
+    code = error.code if error is not None else ""
+    return INTERRUPTED if code == "run.stopped" else QUESTIONS if code in NEEDS_A_PERSON else FAILED

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from bicameral.documents import Document
 from bicameral.errors import ConfigError, Place
 
 from ._config import Config, ConfigFile, Profile, user_folder
@@ -21,7 +22,6 @@ from ._places import line_of
 from ._profile import over, read_aliases, read_profile
 from ._read import text_of
 from ._routing import check_routing, is_routed
-from ._yaml import Document
 
 NAME = "bicameral.toml"
 _MAX_BYTES = 1_000_000

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
+from bicameral.documents import Document, Keys, parse_yaml
 from bicameral.errors import ConfigError, Place
 
 from ._llm import LlmConfigFile, ProfileFile
 from ._mistakes import mistake
 from ._read import text_of
-from ._yaml import Document, Keys, parse_yaml
 
 MAX_BYTES = 200_000
 

@@ -19,9 +19,10 @@ from bicameral.models._chunks import (
     whole,
 )
 from bicameral.models._client import Bounds, Client
+from bicameral.models._cores import engine_threads
 from bicameral.models._failures import FailureCode, ModelFailure
 from bicameral.models._keys import Key
-from bicameral.models._known import Weights, WheelPin, find_weights, known_weights
+from bicameral.models._known import FilePin, Kind, Weights, WheelPin, find_weights, known_weights
 from bicameral.models._litellm import LiteLLMProvider
 from bicameral.models._local import LocalProvider
 from bicameral.models._protocol import (
@@ -43,6 +44,7 @@ from bicameral.models._scripted import ScriptedProvider
 from bicameral.models._sources import HubSource, Source, WheelSource, default_sources
 from bicameral.models._store import ModelStore, StoreEntry, VerifyResult
 from bicameral.models._store_progress import Progress, SilentProgress, terminal_progress
+from bicameral.models._tools import tools_text
 from bicameral.models.remote import FAMILIES, RemoteProvider
 
 __all__ = [
@@ -56,9 +58,11 @@ __all__ = [
     "Client",
     "EndChunk",
     "FailureCode",
+    "FilePin",
     "Finish",
     "HubSource",
     "Key",
+    "Kind",
     "LiteLLMProvider",
     "LocalProvider",
     "Message",
@@ -89,10 +93,12 @@ __all__ = [
     "check_schema",
     "chunks_of",
     "default_sources",
+    "engine_threads",
     "find_weights",
     "known_weights",
     "terminal_progress",
     "texts_of",
+    "tools_text",
     "unfit",
     "whole",
 ]

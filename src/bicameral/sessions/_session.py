@@ -116,17 +116,21 @@ class Session:
         json_schema: dict[str, Any] | None = None,
         model: str | None = None,
         hear: Callable[[str], None] | None = None,
+        temperature: float = 0.0,
+        seed: int = 0,
     ) -> ModelReply:
         """Ask with a whole conversation after the setup; the reply may ask for tools instead of saying something.
 
         `job` is what the call is for, where a model is chosen by that, and `model` an alias or a hint. `hear` gets the
-        text while it is written, if the provider can tell it so early. Nothing is called because of a reply: whoever
-        asks for it sees to it that policy decides first.
+        text while it is written, if the provider can tell it so early. Above a temperature of 0 another seed is another
+        reply. Nothing is called because of a reply: whoever asks for it sees to it that policy decides first.
         """
         request = ModelRequest(
             messages=(*self.setup, *messages),
             json_schema=json_schema,
             max_tokens=self._max_tokens,
+            temperature=temperature,
+            seed=seed,
             timeout=self._timeout,
             model=model,
             tools=tools,

@@ -5,15 +5,16 @@ A request comes in; a conversation with models that may ask for tools goes on un
 a stranger's text, the quarantined model goes on with it, and every call it asks for is judged as a stranger's wish.
 """
 
-from ._bounds import BOUNDS, Bound, Bounds, Exhaustion, Taken
-from ._conversation import Audience, Conversation, Said, Voices
+from ._bounds import BOUNDS, Bound, Bounds, Exhaustion, Meter, Taken
+from ._conversation import Audience, Conversation, Notes, Passage, Said, Voices
 from ._native_react import native_react
 from ._outcome import Answered, Exhausted, GaveUp, Turn, Worked
 from ._phases import PHASES, ROLES, STRATEGIES, Params, PhaseName, StrategyName, strategy_named
 from ._plan_and_execute import plan_and_execute
 from ._replay import is_conversation, replay_conversation
 from ._spar import spar
-from ._work import Desk, work
+from ._tools import arguments_of, listed, result_text, schemas
+from ._work import Careful, Desk, work
 
 __all__ = [
     "BOUNDS",
@@ -24,12 +25,16 @@ __all__ = [
     "Audience",
     "Bound",
     "Bounds",
+    "Careful",
     "Conversation",
     "Desk",
     "Exhausted",
     "Exhaustion",
     "GaveUp",
+    "Meter",
+    "Notes",
     "Params",
+    "Passage",
     "PhaseName",
     "Said",
     "StrategyName",
@@ -37,10 +42,14 @@ __all__ = [
     "Turn",
     "Voices",
     "Worked",
+    "arguments_of",
     "is_conversation",
+    "listed",
     "native_react",
     "plan_and_execute",
     "replay_conversation",
+    "result_text",
+    "schemas",
     "spar",
     "strategy_named",
     "work",

@@ -66,14 +66,20 @@ class Exhaustion(RunError):
         self.bound: Bound = bound
         self.spent = spent
         self.limit = limit
+        self.by: Meter | None = None
+        """Whose bound it was, where somebody counted."""
 
 
 class Meter:
-    """Counts what one conversation takes, and refuses whatever would go beyond its bounds before it begins."""
+    """Counts what one conversation takes, and refuses whatever would go beyond its bounds before it begins.
 
-    def __init__(self, bounds: Bounds, ledger: Ledger) -> None:
+    What is taken of a part is also taken of the whole that is `above` it.
+    """
+
+    def __init__(self, bounds: Bounds, ledger: Ledger, above: Meter | None = None) -> None:
         self.bounds = bounds
         self._ledger = ledger
+        self._above = above
         self._started = time.monotonic()
         self._begun = 0
         self._rounds = 0
@@ -91,17 +97,30 @@ class Meter:
 
     def round(self) -> None:
         """Before each round."""
+        if self._above is not None:
+            self._above.round()
         self._hold("rounds", self._rounds)
         self._rounds += 1
 
     def tool(self) -> None:
         """Before each call of a tool."""
+        if self._above is not None:
+            self._above.tool()
         self._hold("tool_calls", self._tool_calls)
         self._tool_calls += 1
 
     def out_of_time(self) -> Exhaustion:
-        return Exhaustion("seconds", self.taken.seconds, self.bounds.seconds)
+        return self._reached("seconds", self.taken.seconds)
+
+    def is_out(self, error: Exhaustion) -> bool:
+        """Whether it was a bound of this one, or of a whole around it, that was reached: not of a part of it."""
+        return error.by is self or (self._above is not None and self._above.is_out(error))
 
     def _hold(self, bound: Own, taken: float) -> None:
-        if taken >= (limit := getattr(self.bounds, bound)):
-            raise Exhaustion(bound, taken, limit)
+        if taken >= getattr(self.bounds, bound):
+            raise self._reached(bound, taken)
+
+    def _reached(self, bound: Own, taken: float) -> Exhaustion:
+        error = Exhaustion(bound, taken, getattr(self.bounds, bound))
+        error.by = self
+        return error

@@ -12,7 +12,8 @@ text. What the quarantined model is shown of tools are words; nothing happens be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
@@ -22,7 +23,7 @@ from bicameral.models import Message, ModelReply, ToolCall
 from bicameral.plans import after_call
 from bicameral.reasoner import said_of
 from bicameral.routing import Charge, charged, situated
-from bicameral.runs import Door, shade_json
+from bicameral.runs import shade_json
 from bicameral.sessions import Chambers, Listener, Planning, Session
 from bicameral.telemetry import Fact, span, summary
 from bicameral.tools import Registry, Tool
@@ -49,12 +50,14 @@ class Said:
 class Audience:
     """Whoever watches: `phase` hears that a model is about to be asked, `text` what it writes, `turn` what came of it.
 
-    Nobody who watches can change what happens.
+    `call` hears of each call of a tool: the label of what came, how long it took, and the code of a failure. Nobody who
+    watches can change what happens.
     """
 
     phase: Callable[[PhaseName, str], None] | None = None
     text: Callable[[str], None] | None = None
     turn: Callable[[Turn], None] | None = None
+    call: Callable[[str, Label, float, str | None], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,26 @@ class Voices:
         return Session("quarantined", self.chambers.quarantined, (), **options)
 
 
+class Passage(Protocol):
+    """Where a call is judged and then made: the door of the run, or whatever stands before it."""
+
+    @property
+    def closed(self) -> BaseException | None: ...
+
+    async def pass_on(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        shades: Mapping[str, Shade],
+        pc: Label,
+        places: dict[str, Shade],
+        note: Callable[[dict[str, Shade]], None],
+        *,
+        needed: bool,
+    ) -> tuple[Any, Shade] | None: ...
+
+
 class Notes(Protocol):
     """Whoever writes down what models wrote."""
 
@@ -90,7 +113,7 @@ class Conversation:
     """One conversation under way; strategies say what is asked next."""
 
     voices: Voices
-    door: Door
+    door: Passage
     hands: Notes
     registry: Registry
     meter: Meter
@@ -102,7 +125,10 @@ class Conversation:
     """The labels of the places that were, or may have been, written to."""
     label: Label = NOTHING
     """The join of everything in it."""
-    _places: dict[str, Shade] = field(default_factory=dict[str, Shade])
+    places: dict[str, Shade] = field(default_factory=dict[str, Shade])
+    """The labels of the names that things were written to."""
+    path: str = ""
+    """Which part of a whole this is: the names of its steps in the record begin with it."""
 
     def system(self, text: str) -> None:
         self._add(Message("system", text), TRUSTED_USER)
@@ -142,39 +168,49 @@ class Conversation:
         self._note(phase, role, session, reply, read, charges)
         return reply
 
-    async def serve(self, reply: ModelReply) -> None:
-        """Make the calls that a reply asks for, one after another, as far as they may be made, and tell what came."""
+    async def serve(self, reply: ModelReply, *, because: Label = NOTHING) -> None:
+        """Make the calls that a reply asks for, one after another, as far as they may be made, and tell what came.
+
+        `because` is the label of whatever else it was that decided that they are made.
+        """
         # What was written carries what had been read when it was written, whatever has come in since.
-        read, turn = self.turns[-1].read, len(self.turns)
+        read, turn = join(self.turns[-1].read, because), len(self.turns)
         for number, call in enumerate(reply.calls):
             self.meter.tool()
-            text, label = await self._served(f"{turn}/{number}", call, read)
+            begun = time.perf_counter()
+            text, label, failed = await self._served(f"{self.path}{turn}/{number}", call, read)
+            if self.audience.call is not None:
+                _quietly(self.audience.call, str(call.name), label, time.perf_counter() - begun, failed)
             self._add(Message("tool", text, answers=call.id), label)
 
-    async def _served(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label]:
-        """What the model is told of a call, and the label of that."""
+    def leave(self, call: ToolCall, why: str) -> None:
+        """Say of a call that a reply asks for that it is not made; these are our own words."""
+        self._add(Message("tool", why, answers=call.id), TRUSTED_USER)
+
+    async def _served(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label, str | None]:
+        """What the model is told of a call, the label of that, and the code of what failed."""
         try:
             tool, arguments = self._understood(call)
         except ToolError as error:
             # It says only what the model itself wrote and what tools there are.
-            return f"error: {error}", read
+            return f"error: {error}", read, error.code
         shades: dict[str, Shade] = dict.fromkeys(arguments, read)
         facts: dict[str, Fact] = {"bicameral.step": step, "bicameral.step.do": "call", "gen_ai.tool.name": tool.name}
         try:
             with span("step", tool.name, facts) as told:
                 given = await self.door.pass_on(
-                    step, tool, arguments, shades, read, self._places, self._note_written, needed=True
+                    step, tool, arguments, shades, read, self.places, self._note_written, needed=True
                 )
                 if told.on and given is not None:
                     told.tell(summary("bicameral.result", given[1].flat))
         except BicameralError as error:
             if self.door.closed is not None or isinstance(error, JournalError) or error.code in _ENDS:
                 raise
-            return self._failed(step, tool, shades, read, error)
+            return *self._failed(step, tool, shades, read, error), error.code
         if given is None:
             raise ToolError("tools.failed", f"{tool.name!r} was not called")
         value, shade = given
-        return result_text(value), shade.flat
+        return result_text(value), shade.flat, None
 
     def _understood(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
         """The tool and the arguments that a call means; whatever a model wrote is held to the tool's declaration."""
@@ -242,7 +278,7 @@ class Conversation:
         calls = [{"id": str(each.id), "name": str(each.name), "arguments": _recorded(each)} for each in reply.calls]
         paid = [charge.to_json() for charge in charges]
         body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": shade_json(read), "charges": paid}
-        self.hands.model_called(str(turn.number), body)
+        self.hands.model_called(f"{self.path}{turn.number}", body)
         if self.audience.turn is not None:
             _quietly(self.audience.turn, turn)
 

@@ -19,7 +19,8 @@ from ._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, Owne
 from ._toolbox import Settings, Surroundings, Toolbox
 
 if TYPE_CHECKING:
-    from ._command import command_tools
+    from ._command import CommandFailed, command_of, command_tools
+    from ._command_line import command_arguments, command_usage, ready_command
     from ._describe import CommandSettings, describe_tool
     from ._loading import installed_toolboxes, load_file, load_toolbox, load_toolboxes
     from ._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
@@ -33,6 +34,7 @@ __all__ = [
     "REQUIRED",
     "Argument",
     "Attaches",
+    "CommandFailed",
     "CommandSettings",
     "Completed",
     "Confinement",
@@ -52,7 +54,10 @@ __all__ = [
     "argument_of",
     "call_key",
     "can_name",
+    "command_arguments",
+    "command_of",
     "command_tools",
+    "command_usage",
     "confinement_problem",
     "describe_tool",
     "installed_toolboxes",
@@ -65,6 +70,7 @@ __all__ = [
     "parse_manifest",
     "principals",
     "read_manifest",
+    "ready_command",
     "run_confined",
     "tool",
     "under_key",
@@ -72,7 +78,8 @@ __all__ = [
 
 # Commands, manifests and packages are looked at only where somebody asks for them, so that `import bicameral` is quick.
 _LATER = {
-    "_command": ("command_tools",),
+    "_command": ("CommandFailed", "command_of", "command_tools"),
+    "_command_line": ("command_arguments", "command_usage", "ready_command"),
     "_describe": ("CommandSettings", "describe_tool"),
     "_loading": ("installed_toolboxes", "load_file", "load_toolbox", "load_toolboxes"),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),

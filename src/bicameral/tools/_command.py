@@ -29,6 +29,14 @@ _COMPLAINT_LINES = 8
 _COMPLAINT_CHARACTERS = 1200
 
 
+class CommandFailed(ToolError):
+    """A command ended with an exit code that its manifest does not take for success; a signal is a negative one."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__("tools.command-failed", message)
+        self.exit_code = exit_code
+
+
 def command_tools(manifest: Manifest, folders: Folders, *, probe: Probe = confinement_problem) -> list[Tool]:
     """The tools of a manifest; what they read and write stays inside `folders`."""
     return [command_tool(spec, folders, program=None, probe=probe) for spec in manifest.tools]
@@ -49,7 +57,7 @@ def command_tool(
     """
     parsed = template(spec)
     start = [program_path(_name_of(parsed[0]))] if program is None else list(program)
-    command = _Command(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
+    command = Command(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
     declared = any(each.purpose for each in spec.arguments.values()) or spec.outbound is not None
     reaches_out = bool(spec.network) or spec.effect == "send" or (believed and bool(spec.outbound))
     return Tool(
@@ -81,6 +89,12 @@ def command_tool(
         code=code_of_program(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
     )
+
+
+def command_of(tool: Tool) -> Command | None:
+    """The command that a tool runs, or None if it is no command."""
+    behind = getattr(tool.run, "__self__", None)
+    return behind if type(behind) is Command and tool.run == behind.run else None
 
 
 def _hosts(spec: ToolSpec) -> tuple[str, ...]:
@@ -129,8 +143,8 @@ def _name_of(element: Element | Group) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Command:
-    """A command ready to be called."""
+class Command:
+    """A command ready to be called: what its tool's `run` is bound to, and nothing else's is."""
 
     spec: ToolSpec
     template: Template
@@ -188,7 +202,7 @@ class _Command:
             case "exited":
                 code = done.exit_code
                 how = f"ended with signal {-code}" if code < 0 else f"failed with exit code {code}"
-                raise ToolError("tools.command-failed", f"{name!r} {how}{_complaint(done.stderr)}")
+                raise CommandFailed(f"{name!r} {how}{_complaint(done.stderr)}", code)
             case "not-started":
                 raise ToolError("tools.cannot-start", f"{name!r} could not be started{_complaint(done.stderr)}")
             case "timeout":

@@ -46,7 +46,7 @@ def _wanted(chosen: Common, names: tuple[str, ...]) -> list[Weights]:
     from bicameral.config import needed_weights
     from bicameral.models import find_weights
 
-    return [find_weights(name) for name in names] if names else needed_weights(chosen.config())
+    return [find_weights(name, kind=None) for name in names] if names else needed_weights(chosen.config())
 
 
 def _progress(chosen: Common) -> Progress:
@@ -69,12 +69,22 @@ def list_models(chosen: Common) -> int:
         weights = entry.weights
         in_use = weights.sha256 in used
         size = size_text(weights.bytes)
-        rows.append({"name": weights.alias, "state": entry.state, "size": size, "used": in_use, "title": weights.title})
+        rows.append(
+            {
+                "name": weights.alias,
+                "kind": weights.kind,
+                "state": entry.state,
+                "size": size,
+                "used": in_use,
+                "title": weights.title,
+            }
+        )
         facts.append(
             {
                 "id": weights.id,
                 "alias": weights.alias,
                 "title": weights.title,
+                "kind": weights.kind,
                 "licence": weights.licence,
                 "state": entry.state,
                 "bytes": weights.bytes,
@@ -153,7 +163,7 @@ def path(chosen: Common, name: str) -> int:
     from bicameral.config import model_store
     from bicameral.models import find_weights
 
-    weights = find_weights(name)
+    weights = find_weights(name, kind=None)
     found = model_store(chosen.config()).path(weights)
     if found is not None:
         chosen.out.show(str(found))

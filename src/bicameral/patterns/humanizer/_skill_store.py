@@ -1,0 +1,211 @@
+"""Skills on disk: what was learned, from which runs, how it fared, and what a person said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bicameral.errors import LabelError, Place, RunError
+from bicameral.labels import Label, join_all, shade_from_json, shade_to_json
+
+from ._chained import ChainedFile, Entry
+from ._endorsed import endorsed
+from ._skill import Reviewer, Skill, SkillText, alike, content_words, text_from_json, text_to_json
+
+if TYPE_CHECKING:
+    from bicameral.retrieval import Embedder
+
+ALIKE = 0.8
+"""Two skills with so much in common are one."""
+NEAR = 0.2
+_PATIENCE = 5.0
+
+
+_Way = tuple[tuple[str, ...], bool]
+"""The tools that were called, in their order, and whether no stranger had a hand in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Success:
+    topic: frozenset[str]
+    label: Label
+
+
+@dataclass
+class _Library:
+    """What the records of a file come to."""
+
+    skills: dict[str, Skill] = field(default_factory=dict[str, Skill])
+    proven: dict[_Way, dict[str, _Success]] = field(default_factory=dict[_Way, dict[str, _Success]])
+    learned: int = 0
+
+
+class SkillStore:
+    """Skills in one file, appended to and never changed.
+
+    Example:
+        >>> store = SkillStore(folder / "skills.jsonl")
+        >>> [skill.text.name for skill in store.fitting("How many people live in Ghent?", 3)]
+        ['look up a population']
+    """
+
+    def __init__(self, path: Path, *, known: str | None = None) -> None:
+        self._file = ChainedFile(path, "bicameral skills 1", known, _PATIENCE)
+        self._vectors: dict[tuple[str, str], Any] = {}
+
+    def skills(self) -> tuple[Skill, ...]:
+        """All that are kept, in the order in which they were learned."""
+        return tuple(self._library().skills.values())
+
+    def fitting(self, task: str, k: int, embedder: Embedder | None = None) -> list[Skill]:
+        """The `k` active skills that fit a task best, by meaning if there is an embedder and else by words.
+
+        Each is held against the task alone: a skill that is not active changes nothing about the others.
+        """
+        active = self._active()
+        if not active:
+            return []
+        scores = self._near(task, active, embedder) if embedder is not None else _shared(task, active)
+        ranked = sorted(zip(scores, active, strict=True), key=lambda pair: (-pair[0], -pair[1].usefulness))
+        return [skill for score, skill in ranked[:k] if score > (0 if embedder is None else NEAR)]
+
+    @property
+    def label(self) -> Label:
+        """The label of which skills fit: all active ones had a say in that."""
+        return join_all(skill.label for skill in self._active())
+
+    def succeeded(self, tools: Sequence[str], run: str, task: str, label: Label) -> int:
+        """Write down a proven success; how many different runs have now succeeded in this way, of this trust."""
+        key = (tuple(tools), label.trusted)
+        if run not in self._library().proven.get(key, ()):
+            facts = {"tools": list(tools), "run": run, "topic": sorted(content_words(task))}
+            self._file.append({"what": "succeeded", **facts, "label": shade_to_json(label)})
+        return len(self._library().proven[key])
+
+    def known(self, tools: Sequence[str], *, trusted: bool) -> bool:
+        """Whether there is a skill of this way already. For trusted runs a stranger's does not count."""
+        return any(skill.tools == tuple(tools) for skill in _seen_by(self.skills(), trusted=trusted))
+
+    def learn(self, text: SkillText, tools: Sequence[str], label: Label, *, most: int) -> Skill | None:
+        """Keep a skill; None if it says what another says, or if all that are there are more useful."""
+        library = self._library()
+        proven = library.proven.get((tuple(tools), label.trusted), {})
+        if not proven:
+            raise RunError("pattern.unproven", "a skill is kept only after a success that was proven")
+        if any(
+            alike(text.words, each.text.words) >= ALIKE
+            for each in _seen_by(library.skills.values(), trusted=label.trusted)
+        ):
+            return None
+        for _ in range(len(library.skills) + 1 - most):
+            worst = _least_useful(library.skills.values(), trusted=label.trusted)
+            if worst is None:
+                return None
+            self._file.append({"what": "retired", "skill": worst.id, "why": "the library is full"})
+            del library.skills[worst.id]
+        body = {"what": "learned", "text": text_to_json(text), "tools": list(tools), "runs": list(proven)}
+        topic = frozenset[str].intersection(*(each.topic for each in proven.values()))
+        whole = join_all((label, *(each.label for each in proven.values())))
+        self._file.append(body | {"topic": sorted(topic), "label": shade_to_json(whole)})
+        return self.skills()[-1]
+
+    def used(self, skill: str, *, task: str, values: Mapping[str, str], ok: bool, tokens: int, label: Label) -> Skill:
+        """Write down a use and how it came out. In a run that a stranger had a hand in it is not counted."""
+        self.skill(skill)
+        facts: dict[str, Any] = {"task": task, "values": dict(values), "ok": ok, "tokens": tokens}
+        self._file.append({"what": "used", "skill": skill, **facts, "label": shade_to_json(label)})
+        return self.skill(skill)
+
+    async def review(self, skill: str, reviewer: Reviewer) -> Skill | None:
+        """Let a person look at a skill: with a yes it counts as his own, otherwise it is retired."""
+        found = self.skill(skill)
+        if await reviewer(found) is True:
+            label = shade_to_json(endorsed(found.label))
+            self._file.append({"what": "reviewed", "skill": skill, "sources": list(found.sources), "label": label})
+            return self.skill(skill)
+        self._file.append({"what": "retired", "skill": skill, "why": "a person said no"})
+        return None
+
+    def skill(self, id: str) -> Skill:
+        for each in self.skills():
+            if each.id == id:
+                return each
+        raise RunError("pattern.no-skill", f"there is no skill {id[:60]!r}")
+
+    def _active(self) -> list[Skill]:
+        return [skill for skill in self.skills() if skill.state == "active"]
+
+    def _near(self, task: str, skills: Sequence[Skill], embedder: Embedder) -> list[float]:
+        texts = [f"{skill.text.name}. {skill.text.when} {' '.join(sorted(skill.topic))}" for skill in skills]
+        new = [each for each in dict.fromkeys([*texts, task]) if (embedder.fingerprint, each) not in self._vectors]
+        for each, vector in zip(new, embedder.vectors(new), strict=True):
+            self._vectors[embedder.fingerprint, each] = vector
+        asked = self._vectors.pop((embedder.fingerprint, task))
+        return [float(self._vectors.get((embedder.fingerprint, each), asked) @ asked) for each in texts]
+
+    def _library(self) -> _Library:
+        library = _Library()
+        for entry in self._file.entries():
+            try:
+                _take_in(library, entry)
+            except (KeyError, TypeError, ValueError, AttributeError, LabelError):
+                raise RunError(
+                    "pattern.store-damaged",
+                    "this file is not as it was written: it has a record that says nothing about skills",
+                    place=Place(file=str(self._file.path), line=entry.number + 1),
+                    fix="Nothing in it is used. Put a copy in its place that nobody has changed.",
+                ) from None
+        return library
+
+
+def _take_in(library: _Library, entry: Entry) -> None:
+    body = entry.body
+    match body["what"]:
+        case "succeeded":
+            key = (tuple(body["tools"]), _label(body).trusted)
+            library.proven.setdefault(key, {})[body["run"]] = _Success(frozenset(body["topic"]), _label(body))
+        case "learned":
+            library.learned += 1
+            id = f"s{library.learned}"
+            tools, runs = tuple(body["tools"]), tuple(body["runs"])
+            text, topic = text_from_json(body["text"]), frozenset(body["topic"])
+            library.skills[id] = Skill(id, text, tools, runs, topic, _label(body), entry.number)
+        case "used":
+            skill = library.skills[body["skill"]]
+            if _label(body).trusted:
+                uses, successes = skill.uses + 1, skill.successes + (body["ok"] is True)
+                library.skills[skill.id] = replace(skill, uses=uses, successes=successes)
+        case "reviewed":
+            skill = library.skills[body["skill"]]
+            library.skills[skill.id] = replace(skill, label=_label(body), reviewed=True)
+        case "retired":
+            del library.skills[body["skill"]]
+        case _:
+            raise ValueError("an unknown record")
+
+
+def _label(body: Mapping[str, Any]) -> Label:
+    return shade_from_json(body["label"]).flat
+
+
+def _shared(task: str, skills: Sequence[Skill]) -> list[float]:
+    asked = content_words(task)
+    return [alike(asked, skill.words) for skill in skills]
+
+
+def _seen_by(skills: Iterable[Skill], *, trusted: bool) -> list[Skill]:
+    """The skills that a new one is held against: none of strangers, if it is made of trusted runs."""
+    return [skill for skill in skills if skill.label.trusted or not trusted]
+
+
+def _least_useful(skills: Iterable[Skill], *, trusted: bool) -> Skill | None:
+    """Which skill makes room for a new one. Strangers' skills go first, and a stranger's makes only such go.
+
+    A skill that has proven itself is not given up for one that has not.
+    """
+    found = list(skills)
+    of_strangers = [skill for skill in found if skill.state == "quarantined"]
+    candidates = of_strangers or ([skill for skill in found if skill.usefulness <= 1 / 2] if trusted else [])
+    return min(candidates, key=lambda skill: (skill.usefulness, skill.learned), default=None)

@@ -1,0 +1,1 @@
+"""Integration: how a model's wish becomes a call of something real."""

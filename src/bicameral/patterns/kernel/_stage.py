@@ -1,0 +1,378 @@
+"""The stage: what a running pattern has, and the only way from it to models and tools.
+
+It keeps the law. What a model is asked has the join of the labels of all that is in the question, and so has the reply;
+a question with a stranger's word in it goes to the quarantined model. What a stage has opened (`read`) is from then on
+the label of everything it does: of each question, and of the fact that a tool is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, LiteralString, TypeVar, cast
+
+from bicameral.boundary import filled
+from bicameral.errors import BicameralError, JournalError, ModelError, ToolError, nearest
+from bicameral.labels import NOTHING, TRUSTED_USER, Label, Shade, join, join_all, join_shades
+from bicameral.models import Message, ModelReply
+from bicameral.plans import after_call
+from bicameral.routing import BudgetSpent, charged, situated
+from bicameral.runs import CapReached, Door, shade_json
+from bicameral.sessions import Session, counted, within
+from bicameral.strategies import Audience, Bounds, Conversation, Exhaustion, Meter, Notes, Turn, Voices, arguments_of
+from bicameral.tools import Registry, Tool
+from bicameral.types import RecordType, Type, json_schema
+
+from ._guards import CallGuard, GuardedDoor
+from ._labelled import Labelled, Part, label_of, opened, said, words_of
+from ._roles import Role
+from ._talk import Talk, must_not_read
+from ._trace import UNKNOWN, Asked, Called, Moment, Noted
+
+T = TypeVar("T")
+_ENDS = ("run.refused", "run.needs-approval")
+_OURS = ("policy.denied", *_ENDS)
+"""Why a call was not made: what was said before it, and not the tool."""
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all parts of one run have in common."""
+
+    voices: Voices
+    door: Door
+    hands: Notes
+    registry: Registry
+    trace: list[Moment] = field(default_factory=list[Moment])
+    places: dict[str, Shade] = field(default_factory=dict[str, Shade])
+    written: dict[str, Shade] = field(default_factory=dict[str, Shade])
+    audience: Audience = field(default_factory=Audience)
+    asked: int = 0
+    called: int = 0
+    talks: int = 0
+
+    def note_written(self, places: dict[str, Shade]) -> None:
+        for place, shade in places.items():
+            self.written[place] = join_shades(self.written[place], shade) if place in self.written else shade
+
+
+@dataclass(slots=True)
+class Stage:
+    """One part of a running pattern. Parts know nothing of each other but what they are given and what they give."""
+
+    shared: Shared
+    meter: Meter
+    at: str = ""
+    opened: Label = NOTHING
+    """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
+    kept: Registry | None = None
+    heads: tuple[Part, ...] = ()
+    """What every prompt begins with, before the setup of whoever is asked."""
+    guards: tuple[CallGuard, ...] = ()
+    answered_by: str = ""
+    """The model that replied last here."""
+
+    @property
+    def registry(self) -> Registry:
+        """The tools that can be called here."""
+        return self.shared.registry if self.kept is None else self.kept
+
+    def keep_tools(self, names: Iterable[str]) -> None:
+        """From now on only these tools can be called here and in parts of this; none of the others comes back."""
+        wanted = set(names)
+        if missing := sorted(wanted - set(self.registry.names)):
+            raise ToolError(
+                "tools.unknown", f"there is no tool {missing[0]!r}", nearest=nearest(missing[0], self.registry.names)
+            )
+        self.kept = self.registry.subset(wanted)
+
+    def begin_with(self, part: Part) -> None:
+        """From now on every prompt here and in parts of this begins with this, whoever is asked; it stays there."""
+        self.heads = (*self.heads, part)
+
+    def beginning(self, role: Role, stable: Sequence[Part] = ()) -> str:
+        """The fixed beginning of a participant's prompts. For the kernel alone."""
+        return "\n\n".join((*map(words_of, self.heads), role.setup, *map(words_of, stable)))
+
+    def guard(self, guard: CallGuard) -> None:
+        """From now on every call here, and in parts and conversations of this, passes this guard; none goes away."""
+        self.guards = (*self.guards, guard)
+
+    @property
+    def door(self) -> GuardedDoor:
+        """The only way to a tool."""
+        return GuardedDoor(self, self.shared.door)
+
+    def read(self, labelled: Labelled[T]) -> T:
+        """Open a value. Everything that this stage does afterwards carries its label."""
+        self.opened = join(self.opened, labelled.label)
+        return opened(labelled)
+
+    def give(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
+        """A value that the pattern made of what it has opened, and of these."""
+        return Labelled(value, join_all((TRUSTED_USER, self.opened, *(each.label for each in of))))
+
+    def note(self, what: LiteralString, **facts: str | float | bool) -> None:
+        """Write into the trace what the pattern did; names and numbers, and no word of a stranger."""
+        self.shared.trace.append(Noted(self.at, what, dict(facts)))
+
+    # Models ---------------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        role: Role,
+        *parts: Part,
+        stable: Sequence[Part] = (),
+        schema: Mapping[str, Any] | None = None,
+        sample: int = 0,
+    ) -> Labelled[str]:
+        """What a participant replies. `stable` is what belongs to the fixed beginning of its prompt, after its setup.
+
+        The parts stand in one message, in their order. Another `sample` is another reply if the role has a temperature.
+        """
+        head = self.beginning(role, stable)
+        label = join_all((TRUSTED_USER, self.opened, *(label_of(part) for part in (*self.heads, *stable, *parts))))
+        if role.reads == "trusted" and not label.trusted:
+            raise must_not_read(role)
+        messages = (Message("system", head), Message("user", "".join(words_of(part) for part in parts)))
+        reply = await self._asked(role, messages, label, schema, sample)
+        return Labelled(reply.text, label)
+
+    async def fill(
+        self,
+        role: Role,
+        *parts: Part,
+        wanted: Type,
+        stable: Sequence[Part] = (),
+        retries: int = 1,
+        sample: int = 0,
+        repair: Role | None = None,
+        max_text: int | None = None,
+    ) -> Labelled[Any]:
+        """What a participant fills into a typed form. Nothing is coerced: what does not fit is asked for again.
+
+        With a `repair` it is asked of that participant, who sees the reply that does not fit and not the question.
+        `max_text` is how many characters a free text in the form may have.
+        """
+        schema: dict[str, Any] = json_schema(wanted, max_text=max_text)
+        if not isinstance(wanted, RecordType):
+            alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+            schema = alone | {"additionalProperties": False}
+        asked: tuple[Part, ...] = parts
+        for left in range(retries, -1, -1):
+            reply = await self.ask(role, *asked, stable=stable, schema=schema, sample=sample)
+            try:
+                return Labelled(filled(opened(reply), wanted), reply.label)
+            except ValueError as error:
+                self.opened = join(self.opened, reply.label)
+                self.note("reply-rejected", participant=role.name)
+                if left == 0:
+                    raise ModelError("models.bad-reply", f"{role.name}: the reply does not fit: {error}") from None
+                if repair is not None:
+                    role, asked = repair, ("This does not fit the form:\n", reply)
+                else:
+                    asked = (*parts, "\n\nYour last reply was not of the wanted form. Reply with the JSON alone.")
+        raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
+
+    async def _asked(
+        self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
+    ) -> ModelReply:
+        voices = replace(self.shared.voices, max_tokens=role.max_tokens)
+        session = voices.session(role.job, trusted=label.trusted)
+        model = voices.params.phase_models.get(role.phase) if role.phase is not None else None
+        try:
+            with situated(phase=role.phase), charged() as charges:
+                reply = await session.converse(
+                    messages,
+                    job=role.job,
+                    json_schema=dict(schema) if schema is not None else None,
+                    model=model,
+                    hear=self.shared.audience.text,
+                    temperature=role.temperature,
+                    seed=sample,
+                )
+        except BicameralError:
+            # Whether a model replies at all may be for whoever wrote what it read to say.
+            self.opened = join(self.opened, label)
+            raise
+        if reply.calls:
+            # It was shown no tools: whatever it asks for is no call of anything.
+            reply = replace(reply, calls=())
+        self._note_asked(role, session, messages, reply, label, [charge.to_json() for charge in charges])
+        return reply
+
+    def _note_asked(
+        self,
+        role: Role,
+        session: Session,
+        messages: tuple[Message, ...],
+        reply: ModelReply,
+        label: Label,
+        charges: list[Any],
+    ) -> None:
+        self.shared.asked += 1
+        prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
+        chamber = "privileged" if label.trusted else "quarantined"
+        model = self.answered_by = reply.model or session.provider.name
+        asked = Asked(self.at, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
+        self.shared.trace.append(asked)
+        facts = asked.to_json() | {"text": reply.text, "shade": shade_json(label), "charges": charges}
+        self.shared.hands.model_called(f"{self.at}{self.shared.asked}", facts)
+
+    # Tools ----------------------------------------------------------------------------------------------------------
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, because: Label = NOTHING) -> Labelled[Any]:
+        """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
+        chose this call, where that was not opened here."""
+        found = self._tool(tool)
+        decided = join_all((TRUSTED_USER, self.opened, because))
+        given_for = {name: _labelled(each).under(decided) for name, each in arguments.items()}
+        shades = {name: each.shade for name, each in given_for.items()}
+        values = {name: opened(each) for name, each in given_for.items()}
+        self.meter.tool()
+        self.shared.called += 1
+        step, begun = f"{self.at}call {self.shared.called}", time.perf_counter()
+        label = join_all((decided, *(shade.flat for shade in shades.values())))
+        try:
+            given = await self.door.pass_on(
+                step,
+                found,
+                arguments_of(found, values),
+                shades,
+                decided,
+                self.shared.places,
+                self.shared.note_written,
+                needed=True,
+            )
+        except BicameralError as error:
+            if error.code not in _OURS:
+                # Whether a tool gives anything at all may be for whoever writes what it gives to say.
+                label = join(label, after_call(found, shades, None, step, decided).flat)
+            self.opened = join(self.opened, label)
+            self.shared.trace.append(Called(self.at, tool, label, time.perf_counter() - begun, error.code))
+            raise
+        if given is None:
+            raise ToolError("tools.failed", f"{tool!r} was not called")
+        value, shade = given
+        self.shared.trace.append(Called(self.at, tool, shade.flat, time.perf_counter() - begun))
+        return Labelled(value, shade)
+
+    def _tool(self, name: str) -> Tool:
+        tool = self.registry.get(name)
+        if tool is None:
+            raise ToolError(
+                "tools.unknown", f"there is no tool {name[:60]!r}", nearest=nearest(name[:60], self.registry.names)
+            )
+        return tool
+
+    def conversation(self, role: Role) -> Talk:
+        """A conversation with a participant that may ask for tools itself, under the same law and in the same run."""
+        shared, registry = self.shared, self.registry
+
+        def turned(turn: Turn) -> None:
+            asked = Asked(self.at, role.name, turn.chamber, turn.model, turn.read, turn.usage, turn.seconds)
+            shared.trace.append(asked)
+
+        def called(tool: str, label: Label, seconds: float, failed: str | None) -> None:
+            # A tool that does not exist has the name that a model gave it, which may be anybody's words.
+            shared.trace.append(Called(self.at, tool if tool in registry else UNKNOWN, label, seconds, failed))
+
+        shared.talks += 1
+        talk = Conversation(
+            replace(shared.voices, max_tokens=role.max_tokens),
+            self.door,
+            shared.hands,
+            registry,
+            self.meter,
+            replace(shared.audience, turn=turned, call=called),
+            written=shared.written,
+            label=self.opened,
+            places=shared.places,
+            path=f"{self.at}talk {shared.talks}/",
+        )
+        return Talk(self, role, talk)
+
+    # Parts ----------------------------------------------------------------------------------------------------------
+
+    def part(self, name: str) -> Stage:
+        """A part with a stage of its own: it begins with what was opened here, and opens nothing for this one."""
+        return Stage(self.shared, self.meter, f"{self.at}{name}/", self.opened, self.kept, self.heads, self.guards)
+
+    async def do(self, name: str, work: Callable[[Stage], Awaitable[Labelled[T]]]) -> Labelled[T]:
+        """Let a part do something; what it gives carries whatever it has opened on the way."""
+        return await self._done(self.part(name), work)
+
+    async def _done(self, part: Stage, work: Callable[[Stage], Awaitable[Labelled[T]]]) -> Labelled[T]:
+        try:
+            given = await work(part)
+        except BicameralError:
+            self.opened = join(self.opened, part.opened)
+            raise
+        return given.under(part.opened)
+
+    async def side_by_side(
+        self, works: Sequence[tuple[str, Callable[[Stage], Awaitable[Labelled[T]]]]], *, width: int
+    ) -> list[Labelled[T] | BicameralError]:
+        """Let parts work at the same time, `width` at once; in their order what each gave, or why it gave nothing.
+
+        One that fails does not end the others. Bounds, a refusal of a person and a record that cannot be written end
+        all of them.
+        """
+        room = asyncio.Semaphore(width)
+
+        async def one(part: Stage, work: Callable[[Stage], Awaitable[Labelled[T]]]) -> Labelled[T] | BicameralError:
+            async with room:
+                try:
+                    return await self._done(part, work)
+                except BicameralError as error:
+                    if self._ends(error):
+                        raise
+                    return error
+
+        # All of them begin with what is opened now: nothing that one opens and fails by is in another that comes later.
+        parts = [(self.part(name), work) for name, work in works]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(part, work)) for part, work in parts]
+        except* BicameralError as errors:
+            raise _first(errors) from None
+        return [task.result() for task in tasks]
+
+    def _ends(self, error: BicameralError) -> bool:
+        """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
+        if isinstance(error, Exhaustion):
+            return self.meter.is_out(error)
+        common = isinstance(error, JournalError | BudgetSpent | CapReached) or error.code in _ENDS
+        return common or self.shared.door.closed is not None
+
+    @asynccontextmanager
+    async def within(self, bounds: Bounds) -> AsyncGenerator[Stage]:
+        """This stage with bounds of its own, besides those around it."""
+        with counted() as ledger:
+            meter = Meter(bounds, ledger, self.meter)
+            inner = Stage(self.shared, meter, self.at, self.opened, self.kept, self.heads, self.guards)
+            limit = asyncio.timeout(bounds.seconds)
+            try:
+                async with limit:
+                    with within(meter):
+                        yield inner
+            except TimeoutError:
+                if limit.expired():
+                    raise meter.out_of_time() from None
+                raise
+            finally:
+                self.opened = join(self.opened, inner.opened)
+
+
+def _labelled(value: Any) -> Labelled[Any]:
+    return cast("Labelled[Any]", value) if isinstance(value, Labelled) else said(value)
+
+
+def _first(group: BaseExceptionGroup[BicameralError]) -> BicameralError:
+    for error in group.exceptions:
+        return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    raise RuntimeError("an empty group of errors")

@@ -1,0 +1,1 @@
+"""Knowledge: what a model is given to read, and what is kept of it."""

@@ -1,0 +1,1 @@
+"""Orchestration: how work is divided among several, and put together again."""

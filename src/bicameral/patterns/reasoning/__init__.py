@@ -1,0 +1,1 @@
+"""Reasoning: how models and tools come to an answer together."""

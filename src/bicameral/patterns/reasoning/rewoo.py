@@ -1,0 +1,249 @@
+"""R5, ReWOO: all calls are planned before the first one is made, and the answer is written once, from what they gave.
+
+Use it where what is to be called can be known at the outset and only values go from one call to the next. The planner
+never sees a result, so no stranger's text can change which tools are called; the solver sees results and no tools.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, TypedDict, cast
+
+from bicameral.errors import BicameralError, ModelError, PlanError, nearest
+from bicameral.strategies import arguments_of, listed
+from bicameral.tools import Origin, Registry, Tool, tool
+from bicameral.types import from_annotation, mismatch
+
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said, text, together
+
+PLANNER = Role(
+    "Planner",
+    "Write the calls of tools that answer the question, all at once and in order. An argument may be the result of an "
+    "earlier call, written #E1 for the first call, #E2 for the second. Leave out what is not needed.",
+    reads="trusted",
+    tier="large",
+    job="planning",
+    phase="plan",
+)
+SOLVER = Role(
+    "Solver",
+    "Answer the question from the evidence, in one short sentence. If the evidence is not enough, reply INSUFFICIENT.",
+    tier="small",
+    job="summarizing",
+    phase="final_answer",
+    max_tokens=128,
+)
+_REFERENCE = re.compile(r"#E([0-9]{1,9})")
+
+
+class _Argument(TypedDict):
+    name: str
+    value: str
+
+
+class _Call(TypedDict):
+    tool: str
+    arguments: list[_Argument]
+
+
+class _Plan(TypedDict):
+    calls: list[_Call]
+
+
+_PLAN = from_annotation(_Plan)
+
+
+@dataclass(frozen=True)
+class ReWOO(Pattern[[Labelled[str]], str]):
+    """Plan, call, answer: two calls of a model however many tools are called, three if the first plan does not check.
+
+    Example:
+        >>> outcome = await ReWOO().run(desk, said("How many people live in Ghent and Bruges together?"))
+        >>> len(outcome.asked)
+        2
+    """
+
+    id: ClassVar[str] = "R5"
+    max_calls: int = 12
+    max_replans: int = 1
+    planner: Role = PLANNER
+    solver: Role = SOLVER
+    width: int = 8
+
+    async def on(self, stage: Stage, /, question: Labelled[str]) -> Labelled[str]:
+        plan = await self._plan(stage, question)
+        found = await self._worked(stage, plan)
+        lines = [_line(stage, number, call, found) for number, call in enumerate(plan)]
+        return await stage.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question)
+
+    async def _plan(self, stage: Stage, question: Labelled[str]) -> Sequence[_Call]:
+        """The calls, checked: a plan that does not check is written once more and never run."""
+        tools = said(f"Tools:\n{listed(stage.registry)}")
+        wrong = said("")
+        for left in range(self.max_replans, -1, -1):
+            try:
+                plan = await stage.fill(
+                    self.planner, "Question: ", question, wrong, wanted=_PLAN, stable=[tools], retries=0
+                )
+                calls = cast("list[_Call]", stage.read(plan)["calls"])
+                _check(calls, stage.registry, self.max_calls)
+            except (PlanError, ModelError) as error:
+                if left == 0 or error.code not in ("pattern.bad-plan", "models.bad-reply"):
+                    raise
+                stage.note("plan-rejected", code=error.code)
+                wrong = stage.give(f"\n\nThis plan is wrong: {error.message}.")
+            else:
+                stage.note("planned", calls=len(calls), depth=max(_depths(calls)))
+                return calls
+        raise PlanError("pattern.bad-plan", "there is no plan")
+
+    async def _worked(self, stage: Stage, calls: Sequence[_Call]) -> Mapping[int, Labelled[Any]]:
+        """What calls gave, without those that failed or needed one that did. No model is asked.
+
+        Those that need nothing of each other are made side by side.
+        """
+        found: dict[int, Labelled[Any]] = {}
+        depths = _depths(calls)
+        for level in range(max(depths) + 1):
+            batch = [number for number, depth in enumerate(depths) if depth == level]
+            ready = [number for number in batch if _needs(calls[number]) <= found.keys()]
+            for number in set(batch) - set(ready):
+                stage.note("node-blocked", node=number + 1)
+            works = [(f"E{number + 1}", partial(_called, call=calls[number], found=found)) for number in ready]
+            made = await stage.side_by_side(works, width=self.width)
+            for number, gave in zip(ready, made, strict=True):
+                if isinstance(gave, BicameralError):
+                    stage.note("node-failed", node=number + 1, code=gave.code)
+                else:
+                    found[number] = gave
+        return found
+
+
+def _line(stage: Stage, number: int, call: _Call, found: Mapping[int, Labelled[Any]]) -> Labelled[str]:
+    """One call as the Solver is told of it. Lines of a result are set in, so that none looks like one of ours."""
+    if number in found:
+        gave = text("{gave}", gave=found[number]).map(lambda words: "\n  ".join(words.splitlines()))
+    else:
+        blocked = not _needs(call) <= found.keys()
+        gave = stage.give("(not called: it needs a call that failed)" if blocked else "(this call failed)")
+    return text("#E{number} ({tool}): {gave}\n", number=said(number + 1), tool=stage.give(call["tool"]), gave=gave)
+
+
+async def _called(part: Stage, call: _Call, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
+    tool = part.registry[call["tool"]]
+    arguments = {each["name"]: _substituted(each, tool, found) for each in call["arguments"]}
+    return await part.call(tool.name, arguments)
+
+
+def _substituted(argument: _Argument, tool: Tool, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
+    """An argument with the results that it refers to; nobody looks into them, and what they say refers to nothing."""
+    name, written = argument["name"], argument["value"]
+    numbers = _references(written)
+    if not numbers:
+        return said(_read(written, name, tool))
+    if written.strip() == f"#E{numbers[0] + 1}":
+        return found[numbers[0]]
+
+    def put_in(gave: list[Any]) -> Any:
+        by_number = {each: str(value) for each, value in zip(numbers, gave, strict=True)}
+        return _read(_REFERENCE.sub(lambda match: by_number[int(match[1]) - 1], written), name, tool)
+
+    return together(found[each] for each in numbers).map(put_in)
+
+
+def _read(written: str, name: str, tool: Tool) -> Any:
+    """What a text means as this argument: the text itself, or JSON. What fits neither stays a text, and is refused."""
+    try:
+        meant: Any = json.loads(written, parse_constant=str)  # no NaN, no Infinity
+    except (ValueError, RecursionError):
+        meant = written
+    return meant if not _fits(written, name, tool) and _fits(meant, name, tool) else written
+
+
+def _fits(value: Any, name: str, tool: Tool) -> bool:
+    kind = next(argument.type for argument in tool.arguments if argument.name == name)
+    return mismatch(arguments_of(tool, {name: value})[name], kind) is None
+
+
+def _references(written: str) -> list[int]:
+    return [int(each) - 1 for each in _REFERENCE.findall(written)]
+
+
+def _needs(call: _Call) -> set[int]:
+    return {each for argument in call["arguments"] for each in _references(argument["value"])}
+
+
+def _check(calls: Sequence[_Call], registry: Registry, most: int) -> None:
+    """Every tool exists, every argument is one of its own and of its type, every reference points back."""
+    if not 0 < len(calls) <= most:
+        raise PlanError("pattern.bad-plan", f"it has {len(calls)} calls", expected=f"1 to {most}")
+    for number, call in enumerate(calls):
+        found = registry.get(call["tool"])
+        if found is None:
+            near = nearest(call["tool"][:60], registry.names)
+            raise PlanError("pattern.bad-plan", f"there is no tool {call['tool'][:60]!r}", nearest=near)
+        names = [each["name"] for each in call["arguments"]]
+        known = {argument.name for argument in found.arguments}
+        needed = {argument.name for argument in found.arguments if argument.required}
+        if set(names) - known or needed - set(names) or len(set(names)) != len(names):
+            takes = ", ".join(argument.name for argument in found.arguments) or "nothing"
+            raise PlanError("pattern.bad-plan", f"call {number + 1}: {found.name} takes {takes}")
+        if any(not 0 <= each < number for each in _needs(call)):
+            raise PlanError("pattern.bad-plan", f"call {number + 1} refers to a call that does not come before it")
+        for each in call["arguments"]:
+            value = _read(each["value"], each["name"], found)
+            if not _references(each["value"]) and not _fits(value, each["name"], found):
+                raise PlanError("pattern.bad-plan", f"call {number + 1}: {each['name']} is not of {found.signature}")
+
+
+def _depths(calls: Sequence[_Call]) -> list[int]:
+    """How many calls must come before each, along its references."""
+    known: list[int] = []
+    for call in calls:
+        known.append(1 + max((known[each] for each in _needs(call)), default=-1))
+    return known
+
+
+# An example ---------------------------------------------------------------------------------------------------------
+
+_PEOPLE = {"Ghent": 270_473, "Bruges": 119_541, "Leuven": 105_193}
+_QUESTION = "How many people live in Ghent and in Bruges together?"
+
+
+def _tools(folder: Path) -> Sequence[Tool]:
+    @tool(effect="read", outbound=False, origins=Origin("system", "public"), purpose={"city": "selects"})
+    def population(city: str) -> int:
+        """How many people live in a city."""
+        return _PEOPLE[city]
+
+    @tool(effect="pure", origins=Origin("system", "public"))
+    def add(a: int, b: int) -> int:
+        """The sum of two numbers."""
+        return a + b
+
+    return (population, add)
+
+
+def _good(outcome: Answered[str]) -> bool:
+    called = sorted(each.tool for each in outcome.called)
+    return re.sub(r"[^0-9]", "", outcome.value).endswith("390014") and called == ["add", "population", "population"]
+
+
+def _sizes(folder: Path) -> dict[str, int | float | str]:
+    setup = f"{PLANNER.setup}\n\nTools:\n{listed(Registry(_tools(folder)))}"
+    return {"setup": setup, "tools": 0, "input": _QUESTION, "items": 3, "observation": 12, "output": 20}
+
+
+EXAMPLE = Example(
+    "The people of two cities are looked up side by side and added up.",
+    lambda folder: ReWOO(),
+    lambda folder: (said(_QUESTION),),
+    _good,
+    _sizes,
+    _tools,
+)

@@ -1,0 +1,1 @@
+"""Reliability: what holds when models do not."""

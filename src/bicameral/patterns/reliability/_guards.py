@@ -1,0 +1,186 @@
+"""Guards: what one is given, what it can say, and those that most stacks need."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, LiteralString, cast, get_args
+
+from bicameral.boundary import screen
+from bicameral.secrets import masked
+from bicameral.types import Type, mismatch
+
+Seam = Literal["input", "call", "result", "output"]
+"""Where a guard stands: at what comes in, before a call, at what a call gave, at what goes out."""
+SEAMS: tuple[Seam, ...] = get_args(Seam)
+REMOVED = "[removed]"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a guard is given, and nothing else: the value at its seam (before a call, the arguments), whether it is free
+    of strangers, and at the seams of a tool which tool it is."""
+
+    value: Any
+    trusted: bool
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Nothing is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """It must not go on. The reason stands in the program, so that it can be told to anybody; `found` counts."""
+
+    reason: LiteralString
+    found: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Redact:
+    """It may go on as this. Arguments of a call are never changed: there it is a no."""
+
+    value: Any
+    reason: LiteralString
+    found: int = 1
+
+
+Verdict = Pass | Refuse | Redact
+Check = Callable[[Seen], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One rule at one seam. A check that raises, or says anything but a verdict, is a no.
+
+    Example:
+        >>> small = Guard("small", "call", lambda seen: Pass() if seen.value["amount"] < 100 else Refuse("too much"))
+    """
+
+    rule: str
+    at: Seam
+    check: Check
+
+
+def longest(at: Seam, most: int) -> Guard:
+    """Texts of `most` characters together."""
+
+    def check(seen: Seen) -> Verdict:
+        length = sum(map(len, texts_in(seen.value)))
+        return Pass() if length <= most else Refuse("it is too long", length)
+
+    return Guard("length", at, check)
+
+
+def fits(at: Seam, wanted: Type, *, tool: str = "") -> Guard:
+    """A value of this type; with `tool` only what has to do with that one is looked at."""
+
+    def check(seen: Seen) -> Verdict:
+        if tool and seen.tool != tool:
+            return Pass()
+        return Refuse("it is not of the type that it must be") if mismatch(seen.value, wanted) else Pass()
+
+    return Guard("type", at, check)
+
+
+def screened(at: Seam) -> Guard:
+    """No stranger's text that looks as if it were meant for a model, or meant not to be seen."""
+
+    def check(seen: Seen) -> Verdict:
+        alerts = 0 if seen.trusted else sum(screen(text).alert for text in texts_in(seen.value))
+        return Refuse("a stranger's text speaks to a model, or hides something", alerts) if alerts else Pass()
+
+    return Guard("screening", at, check)
+
+
+def without_words(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guard:
+    """None of these words, whatever is done to their letters. With `redact` they are taken out where they are plain."""
+    listed = sorted({_plain(word) for word in words}, key=len, reverse=True)
+    found_in = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, listed)) + r")(?!\w)", re.IGNORECASE)
+
+    def check(seen: Seen) -> Verdict:
+        count = sum(len(found_in.findall(_plain(text))) for text in texts_in(seen.value))
+        if not count:
+            return Pass()
+        cleaned = mapped(seen.value, lambda text: found_in.sub(REMOVED, text)) if redact else seen.value
+        # A word that is still there was written so that nobody should find it.
+        if redact and not any(found_in.search(_plain(text)) for text in texts_in(cleaned)):
+            return Redact(cleaned, "a word must not be in it", count)
+        return Refuse("a word must not be in it", count)
+
+    return Guard("words", at, check)
+
+
+_SECRETS = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
+    r"|\bgh[pousr]_[A-Za-z0-9]{36,}"
+    r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}"
+    r"|\bsk-[A-Za-z0-9_-]{20,}"
+    r"|\bAIza[0-9A-Za-z_-]{35}"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
+    r"|\b[Bb]earer [A-Za-z0-9._~+/-]{20,}=*"
+)
+_CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
+
+
+def without_secrets(at: Seam, *, redact: bool = True) -> Guard:
+    """No keys, tokens or numbers of cards, and nothing that this process knows as a secret."""
+
+    def check(seen: Seen) -> Verdict:
+        texts = list(texts_in(seen.value))
+        count = sum(_cleaned(text) != text for text in texts)
+        if not count:
+            return Pass()
+        return (
+            Redact(mapped(seen.value, _cleaned), "a secret is in it", count) if redact else Refuse("a secret is in it")
+        )
+
+    return Guard("secrets", at, check)
+
+
+def _cleaned(text: str) -> str:
+    return _CARD.sub(lambda match: REMOVED if _is_card(match[0]) else match[0], _SECRETS.sub(REMOVED, masked(text)))
+
+
+def _is_card(number: str) -> bool:
+    """Whether the last digit of a number checks the others, as with every card."""
+    digits = [int(each) for each in number if each.isdigit()]
+    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
+    return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
+
+
+def _plain(text: str) -> str:
+    """A text as it is meant to be read: one form of each letter, and nothing that nobody sees."""
+    seen = (each for each in unicodedata.normalize("NFKD", text) if unicodedata.category(each) not in ("Cf", "Mn"))
+    return "".join(seen).casefold()
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a value, the names of its fields among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, each in cast("Mapping[Any, Any]", value).items():
+            yield from texts_in(name)
+            yield from texts_in(each)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in cast("Iterable[Any]", value):
+            yield from texts_in(each)
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {mapped(name, change): mapped(each, change) for name, each in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        changed = [mapped(each, change) for each in cast("Iterable[Any]", value)]
+        return changed if isinstance(value, list) else tuple(changed)
+    return value

@@ -1,0 +1,1 @@
+"""Signal: how one call of a model is worded."""

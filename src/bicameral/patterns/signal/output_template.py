@@ -1,0 +1,106 @@
+"""S6, output template: the reply has a fixed shape, which code can rely on.
+
+Use it wherever a program reads what a model wrote. The shape is a type, the model is held to it while it writes, and
+what does not fit all the same is written again, never mended: a value that was bent into shape hides a failure. That
+the shape is right says nothing of the values, so there is room for a check of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypedDict
+
+from bicameral.errors import RunError
+from bicameral.types import RecordType, Type, from_annotation
+
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said
+
+HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
+REPAIR = Role(
+    "Repair",
+    "Write the reply again as one JSON object of the wanted form. Change the form alone, and add nothing.",
+    tier="small",
+    max_tokens=256,
+)
+Check = Callable[[Any], str | None]
+"""Says what is wrong with a value, in words of its own, or nothing."""
+
+
+@dataclass(frozen=True)
+class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
+    """The form is a `TypedDict` (or any record type); the value that comes is one of it, with the labels of the task.
+
+    A reply that does not fit goes to the Repair, who does not see the task, at most `retries` times. A value that fits
+    and that `check` finds wrong ends it: nobody may guess another one.
+
+    Example:
+        >>> ticket = OutputTemplate.of(Ticket)
+        >>> outcome = await ticket.run(desk, said("The app crashes when I print."))
+        >>> outcome.value["kind"]
+        'bug'
+    """
+
+    id: ClassVar[str] = "S6"
+    wanted: Type
+    retries: int = 1
+    host: Role = HOST
+    repair: Role = REPAIR
+    check: Check | None = None
+
+    @classmethod
+    def of(cls, form: Any, *, retries: int = 1, check: Check | None = None) -> OutputTemplate:
+        """For a form that is written as a Python annotation."""
+        return cls(from_annotation(form), retries, check=check)
+
+    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
+        # The form stands in the fixed beginning of the prompt, so that it is read once however many tasks there are.
+        form = said(_form(self.wanted))
+        made = await stage.fill(
+            self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
+        )
+        return made if self.check is None else await stage.do("check", lambda part: _checked(part, made, self.check))
+
+
+async def _checked(part: Stage, made: Labelled[dict[str, Any]], check: Check | None) -> Labelled[dict[str, Any]]:
+    problem = check(part.read(made)) if check is not None else None
+    if problem is not None:
+        raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value: {problem}")
+    return made
+
+
+def _form(wanted: Type) -> str:
+    if not isinstance(wanted, RecordType):
+        return f"Fields:\n- value ({wanted})"
+    return "Fields:\n" + "\n".join(f"- {each.name} ({each.type})" for each in wanted.fields)
+
+
+# An example ---------------------------------------------------------------------------------------------------------
+
+
+class _Ticket(TypedDict):
+    kind: Literal["bug", "question", "praise"]
+    product: str
+    urgent: bool
+
+
+_TASK = "Sort this message: The billing page crashes each time I print, please help before tonight!"
+
+
+def _good(outcome: Answered[dict[str, Any]]) -> bool:
+    value = outcome.value
+    return value["kind"] == "bug" and "billing" in value["product"].lower() and value["urgent"] is True
+
+
+def _sizes(folder: Path) -> dict[str, int | float | str]:
+    return {"setup": f"{HOST.setup}\n\n{_form(from_annotation(_Ticket))}", "input": _TASK, "output": 24}
+
+
+EXAMPLE = Example(
+    "A message becomes a ticket with a kind, a product and a flag.",
+    lambda folder: OutputTemplate.of(_Ticket),
+    lambda folder: (said(_TASK),),
+    _good,
+    _sizes,
+)

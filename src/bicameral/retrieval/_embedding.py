@@ -1,0 +1,187 @@
+"""Embeddings: texts as vectors, so that what means the same is near even where no word is shared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bicameral.errors import RetrievalError
+from bicameral.models import ModelStore, Progress, Weights, engine_threads, find_weights
+
+from ._extra import installed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ._bert import Bert
+
+_TRAINED_WINDOW = 256
+_TOKENS_AT_ONCE = 1024
+
+
+class Embedder(Protocol):
+    """What turns texts into vectors of length 1. Vectors of two embedders with different fingerprints never meet."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same vectors: of the weights, the tokenizer, and how they are used."""
+        ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens of a text it reads; what comes after does not count."""
+        ...
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens each text has."""
+        ...
+
+
+class LocalEmbedder:
+    """The embedding model of the store, on the CPU of this machine; nothing is loaded before the first text.
+
+    Texts are embedded side by side, on as many cores as the engines of the chat models use, or `threads`.
+
+    Example:
+        >>> embedder = LocalEmbedder()
+        >>> near = embedder.vectors(["The invoice is due on Friday.", "When must the bill be paid?"])
+        >>> round(float(near[0] @ near[1]), 2)
+        0.44
+    """
+
+    def __init__(
+        self,
+        weights: str = "minilm",
+        *,
+        store: ModelStore | None = None,
+        offline: bool = False,
+        progress: Progress | None = None,
+        threads: int | None = None,
+    ) -> None:
+        installed()
+        if threads is not None and threads < 1:
+            raise RetrievalError("retrieval.bad-setting", f"{threads} threads", expected="1 or more")
+        self.weights = find_weights(weights, kind="embedding")
+        self._store = store or ModelStore()
+        self._offline = offline
+        self._progress = progress
+        self._threads = threads or engine_threads()
+        self._loading = Lock()
+        self._loaded: tuple[Any, Bert] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"local:{self.weights.id}@{self.weights.sha256[:8]}"
+
+    @property
+    def fingerprint(self) -> str:
+        return _fingerprint(self.weights)
+
+    @property
+    def width(self) -> int:
+        return self._model()[1].width
+
+    @property
+    def window(self) -> int:
+        return _TRAINED_WINDOW - 2
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row a text. A text that is longer than the window counts by its beginning."""
+        import numpy as np
+
+        from ._blas import one_core_each
+
+        tokenizer, model = self._model()
+        tokens = [_cut(tokenizer.encode(_whole(text)).ids) for text in texts]
+        batches = list(_batches(tokens))
+        with one_core_each():
+            if len(batches) < 2:
+                rows = [model.vectors(batch) for batch in batches]
+            else:
+                with ThreadPoolExecutor(min(self._threads, len(batches)), "embedding") as workers:
+                    rows = list(workers.map(model.vectors, batches))
+        return np.concatenate([np.zeros((0, model.width), dtype=np.float32), *rows])
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        tokenizer, _ = self._model()
+        return [len(tokenizer.encode(_whole(text), add_special_tokens=False).ids) for text in texts]
+
+    def _model(self) -> tuple[Any, Bert]:
+        with self._loading:
+            if self._loaded is None:
+                path = self._store.ensure(self.weights, progress=self._progress, offline=self._offline)
+                self._loaded = _load(self._store, self.weights, path)
+            return self._loaded
+
+
+def _load(store: ModelStore, weights: Weights, path: Path) -> tuple[Any, Bert]:
+    from tokenizers import Tokenizer
+
+    from ._bert import Bert, Shape
+    from ._tensors import read_tensors
+
+    try:
+        config = json.loads(store.beside(weights, "config.json").read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_file(str(store.beside(weights, "tokenizer.json")))
+        tensors, _ = read_tensors(path)
+        model = Bert(tensors, Shape.of(config))
+    except (OSError, ValueError, KeyError) as error:
+        raise RetrievalError(
+            "retrieval.bad-weights",
+            f"{weights.title} cannot be used: {error}",
+            fix=f"`bicameral models verify {weights.alias}` looks at its files.",
+        ) from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    # A text that says [SEP] says five characters, and no more.
+    tokenizer.encode_special_tokens = True
+    return tokenizer, model
+
+
+def _fingerprint(weights: Weights) -> str:
+    used = {
+        "files": [part.sha256 for part in weights.parts],
+        "pooling": "mean",
+        "normalised": True,
+        "window": _TRAINED_WINDOW,
+    }
+    return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
+
+
+def _whole(text: str) -> str:
+    """The text without halves of characters, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _cut(tokens: list[int]) -> list[int]:
+    """As many tokens as the model was trained for, the one that ends a text among them."""
+    return tokens if len(tokens) <= _TRAINED_WINDOW else [*tokens[: _TRAINED_WINDOW - 1], tokens[-1]]
+
+
+def _batches(texts: Sequence[list[int]]) -> Iterator[list[list[int]]]:
+    """As many texts at a time as fill the processor and not the memory."""
+    batch: list[list[int]] = []
+    size = 0
+    for tokens in texts:
+        if batch and size + len(tokens) > _TOKENS_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+        batch.append(tokens)
+        size += len(tokens)
+    if batch:
+        yield batch

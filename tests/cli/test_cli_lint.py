@@ -1,0 +1,183 @@
+"""`bicameral lint`: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from cli_world import World
+
+ROOT = Path(__file__).parents[2]
+CLEAN = (ROOT / "examples" / "stacks" / "triage.stack.yaml").read_text(encoding="utf-8")
+LOOSE = "name: Coder\npatterns:\n  - V9\n  - V14\n  - V11\n  - R13\n"
+WARNED = "patterns: [V9, V14]\n"
+MODULE = """\
+import dataclasses
+described = {"name": "Coder", "patterns": ["R13", "V9", "V14", "V11"]}
+several = [described, {"patterns": ["V8"]}]
+number = 3
+class Holder:
+    inner = described
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command adds its folder to where modules are looked for."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def test_a_clean_stack_gives_nothing(world: World) -> None:
+    world.write("clean.yaml", CLEAN)
+    result = world.call("lint", "clean.yaml")
+    assert result.exit_code == 0
+    assert result.stdout == "clean.yaml: nothing to say\n"
+
+
+def test_an_error_is_told_with_place_reason_and_fix(world: World) -> None:
+    world.write("coder.yaml", LOOSE)
+    result = world.call("lint", "coder.yaml")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0] == "coder.yaml:6:5: error: V8 (Tool Sandboxing) is missing: R13 needs it  [REQ-R13-V8, CRIT5]"
+    assert lines[1] == "    at:  patterns[3]"
+    assert lines[2].startswith("    why: code that a model wrote")
+    assert lines[3] == "    fix: Add V8 (Tool Sandboxing)."
+    assert "not decided, because nobody says it:" in lines
+    assert re.search(r"^ +facts\.production +real users depend on it \(true or false\)  \[LAW5", result.stdout, re.M)
+    assert re.fullmatch(r"coder.yaml: 1 error, \d+ warnings?, \d+ notes?", lines[-1])
+
+
+def test_quiet_leaves_notes_out(world: World) -> None:
+    world.write("coder.yaml", LOOSE)
+    assert "not decided" not in world.call("lint", "coder.yaml", "--quiet").stdout
+
+
+def test_warnings_fail_only_if_that_is_asked_for(world: World) -> None:
+    world.write("warned.yaml", WARNED)
+    assert world.call("lint", "warned.yaml").exit_code == 0
+    assert world.call("lint", "warned.yaml", "--strict").exit_code == 1
+
+
+def test_standard_input_is_read(world: World) -> None:
+    result = world.call("lint", "-", stdin=LOOSE)
+    assert result.exit_code == 1
+    assert result.stdout.startswith("-:6:5: error: V8")
+    assert world.call("lint", "-", stdin="").exit_code == 2
+    assert world.call("lint", "-", stdin=b"\xff\xfe").exit_code == 2
+
+
+def test_python_objects_are_linted(world: World) -> None:
+    world.write("own_agents.py", MODULE)
+    for name in ("described", "Holder.inner"):
+        result = world.call("lint", f"own_agents:{name}")
+        assert result.exit_code == 1, result.output
+        assert "V8 (Tool Sandboxing) is missing" in result.stdout
+    assert "V8" not in world.call("lint", "own_agents:several", "--quiet").stdout
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("own_agents:number", "an object of int does not say what it is made of"),
+        ("own_agents:describd", "Did you mean 'described'? [stack.cannot-read]"),
+        ("no_such_module:x", "[stack.cannot-read]"),
+        ("none.yaml", "there is no such file"),
+        (".", "this is a folder"),
+        ("EX99", "there is no such file"),
+    ],
+)
+def test_what_cannot_be_read_ends_with_two(world: World, what: str, said: str) -> None:
+    world.write("own_agents.py", MODULE)
+    result = world.call("lint", what)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_mistake_in_a_stack_is_told_with_its_place(world: World) -> None:
+    world.write("s.yaml", "patterns: [V9]\nfacts: {prodction: true}\n")
+    result = world.call("lint", "s.yaml")
+    assert result.exit_code == 2
+    assert "s.yaml, line 2, column 9: there is no fact 'prodction'. Did you mean 'production'?" in result.stderr
+    assert world.json("lint", "s.yaml", code=2)["error"]["place"]["line"] == 2
+
+
+def test_several_files_are_all_told_of_even_if_one_cannot_be_read(world: World) -> None:
+    world.write("coder.yaml", LOOSE)
+    world.write("bad.yaml", "patterns: [")
+    result = world.call("lint", "coder.yaml", "bad.yaml", "EX2", "--quiet")
+    assert result.exit_code == 2
+    assert "coder.yaml: 1 error" in result.stdout
+    assert "EX2: 1 error" in result.stdout
+    assert "bad.yaml, line 1, column 12" in result.stderr
+
+
+def test_json_has_every_finding(world: World) -> None:
+    world.write("coder.yaml", LOOSE)
+    told = world.json("lint", "coder.yaml", code=1)
+    assert told["ok"] is False
+    (stack,) = told["stacks"]
+    first = stack["findings"][0]
+    assert first["rule"] == "REQ-R13-V8"
+    assert first["wants"] == ["V8"]
+    assert first["place"] == {"file": "coder.yaml", "line": 6, "column": 5}
+    assert first["reference"] == "bicameral lint --explain REQ-R13-V8; bicameral patterns show V8"
+    assert json.loads(world.call("lint", "coder.yaml", "--format", "json").stdout) == told
+
+
+def test_sarif_goes_to_standard_output(world: World) -> None:
+    world.write("coder.yaml", LOOSE)
+    result = world.call("lint", "coder.yaml", "none.yaml", "--format", "sarif")
+    assert result.exit_code == 2
+    sarif = json.loads(result.stdout)
+    assert sarif["version"] == "2.1.0"
+    run = sarif["runs"][0]
+    assert run["results"][0]["ruleId"] == "REQ-R13-V8"
+    assert run["invocations"][0]["executionSuccessful"] is False
+    alone = world.call("lint", "none.yaml", "--format", "sarif")
+    assert alone.exit_code == 2
+    assert json.loads(alone.stdout)["runs"][0]["results"] == []
+
+
+def test_another_folder_can_be_named(world: World) -> None:
+    (world.folder / "inner").mkdir()
+    world.write("inner/coder.yaml", LOOSE)
+    assert "V8" in world.call("lint", "coder.yaml", "--folder", "inner").stdout
+
+
+def test_rules_and_facts_are_listed_and_explained(world: World) -> None:
+    listed = world.call("lint", "--rules")
+    assert listed.exit_code == 0
+    assert len(listed.stdout.splitlines()) == 246
+    assert len(world.json("lint", "--rules")["rules"]) == 246
+    assert "facts.calls_independent" in world.call("lint", "--facts").stdout
+    assert any(fact["name"] == "cache_ttl" for fact in world.json("lint", "--facts")["facts"])
+    explained = world.call("lint", "--explain", "conn_j").stdout
+    assert explained.startswith("CONN_J: ")
+    assert "asks: V20.max_retries, prompt_tokens, token_cap" in explained
+    assert world.json("lint", "--explain", "CRIT1")["rule"]["needs"] == ["calls_independent"]
+    unknown = world.call("lint", "--explain", "CRIT11")
+    assert unknown.exit_code == 2
+    assert "Did you mean 'CRIT1'?" in unknown.stderr
+
+
+def test_nothing_to_lint_is_a_mistake(world: World) -> None:
+    result = world.call("lint")
+    assert result.exit_code == 2
+    assert "Nothing to lint" in result.stderr
+
+
+def test_the_hook_of_pre_commit_runs_the_linter(world: World) -> None:
+    from bicameral.documents import parse_yaml
+
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
+    hook = parse_yaml("hooks:\n" + text, Path("hooks")).settings["hooks"][0]
+    assert hook["entry"] == "bicameral lint"
+    assert hook["language"] == "python"
+    assert re.search(hook["files"], "stacks/triage.stack.yaml")
+    assert re.search(hook["files"], "triage.stack.yml")
+    assert not re.search(hook["files"], "docker-compose.yaml")

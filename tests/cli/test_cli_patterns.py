@@ -1,0 +1,160 @@
+"""`bicameral patterns`: the catalogue as people and programs read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from cli_terminal import Terminal
+from cli_world import World
+
+from bicameral.catalog import CATEGORIES, IDS, Pattern, catalog, plain
+from bicameral.catalog.facts._reading import Spot, read_value
+from bicameral.catalog.facts._yaml import Row
+from bicameral.cli._patterns import page
+from bicameral.patterns import IMPLEMENTED
+
+PROGRAM = str(Path(sys.executable).with_name("bicameral"))
+
+
+def test_all_patterns_are_listed_by_category(world: World) -> None:
+    lines = world.call("patterns").stdout.splitlines()
+    assert [line for line in lines if not line.startswith(" ")] == list(CATEGORIES)
+    assert [line.split()[0] for line in lines if line.startswith(" ")] == list(IDS)
+    told = world.json("patterns", "list")["patterns"]
+    assert [each["id"] for each in told] == list(IDS)
+    assert all(each["name"] and each["what"] for each in told)
+
+
+def test_a_category_is_listed_alone(world: World) -> None:
+    told = world.json("patterns", "list", "--category", "integration")["patterns"]
+    assert [each["id"] for each in told] == ["I1", "I2", "I3", "I4", "I5", "I6"]
+    error = world.json("patterns", "list", "--category", "integraton", code=2)["error"]
+    assert (error["code"], error["nearest"]) == ("catalog.unknown-category", "integration")
+
+
+def test_those_that_can_be_run_are_marked_and_can_be_listed_alone(world: World) -> None:
+    told = world.json("patterns", "list", "--implemented")["patterns"]
+    assert {each["id"] for each in told} == set(IMPLEMENTED)
+    assert all(IMPLEMENTED[each["id"]].endswith(f":{each['implemented']}") for each in told)
+    everyone = {each["id"]: each["implemented"] for each in world.json("patterns", "list")["patterns"]}
+    assert {id for id, where in everyone.items() if where} == set(IMPLEMENTED)
+    lines = world.call("patterns", "list").stdout.splitlines()
+    assert {line.split()[0] for line in lines if line[6:7] == "•"} == set(IMPLEMENTED)
+
+
+def test_a_pattern_is_shown_with_what_it_needs_clashes_with_and_costs(world: World) -> None:
+    shown = world.call("patterns", "show", "o6").stdout
+    assert shown.startswith("O6  Orchestrator-Workers  (orchestration")
+    for said in (
+        "Not when\n  the parts are the same every time: O2 Prompt Chaining or O4 Parallelization",
+        "Orchestrator (model, large) writes a brief",
+        "max_workers = 5 (1 to 10): workers",
+        "Needs\n  O17 (hard): ",
+        "Clashes\n  CONN_F ",
+        "for a small task: 5 model calls, at most 7",
+        "M6 Subagent decomposition bounds context",
+        "Grows to\n  O7 Supervisor Hierarchy, O11 Blackboard System",
+    ):
+        assert said in shown
+    told = world.json("patterns", "show", "O6")["pattern"]
+    assert told["cost"]["sessions"][1]["calls"] == "min(items, max_workers)"
+    assert "O17" in {id for each in told["requirements"] for id in each["all_of"]}
+    assert {"ORC1", "ORC2"} <= {each["id"] for each in told["conflicts"]}
+    assert "O7" in told["grows_to"]
+
+
+def test_every_pattern_has_a_page_that_fits_the_terminal() -> None:
+    for pattern in catalog().patterns.values():
+        for width in (100, 60):
+            first, *lines = page(pattern, width)
+            assert pattern.name in first
+            assert max(map(len, lines)) <= width, pattern.id
+            assert all("None" not in line.split() for line in lines), pattern.id
+
+
+def _row(value: Any) -> Any:
+    """Values as the reader of files has them."""
+    if isinstance(value, list):
+        return [_row(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    row = Row(1)
+    row.update({key: _row(inner) for key, inner in cast("dict[str, Any]", value).items()})
+    return row
+
+
+def test_the_json_of_a_pattern_reads_back_as_the_same_pattern() -> None:
+    for pattern in catalog().patterns.values():
+        told = json.loads(json.dumps(plain(pattern)))
+        assert read_value(Pattern, _row(told), Spot("json", 1, pattern.id)) == pattern
+
+
+def test_a_misspelt_id_is_told_with_the_nearest(world: World) -> None:
+    error = world.json("patterns", "show", "O66", code=2)["error"]
+    assert (error["code"], error["nearest"]) == ("catalog.unknown-pattern", "O6")
+    assert "Did you mean 'R17'" in world.call("patterns", "show", "S7").output
+    assert "Did you mean 'O3'" in world.call("patterns", "show", "Routng").output
+
+
+def test_patterns_are_found_by_words(world: World) -> None:
+    told = world.json("patterns", "search", "routing", "inputs", "--limit", "2")["patterns"]
+    assert told[0]["id"] == "O3"
+    assert told[0]["words"] == ["routing", "inputs"]
+    assert len(told) == 2
+    assert world.call("patterns", "search", "blackbord").stdout.startswith("O11")
+    nothing = world.call("patterns", "search", "qqqqqq")
+    assert nothing.exit_code == 0
+    assert "no pattern fits" in nothing.stderr
+    assert world.json("patterns", "search", "qqqqqq")["patterns"] == []
+    assert world.call("patterns", "search").exit_code == 2
+
+
+def test_words_that_look_like_control_codes_do_no_harm(world: World) -> None:
+    for words in ("\x1b[31mred", "[bold]", "--", "%s", "{0}"):
+        assert world.call("patterns", "search", "--", words).exit_code == 0
+    assert world.call("patterns", "show", "[bold]O6[/bold]").exit_code == 2
+
+
+def test_a_terminal_gets_headings_and_a_pipe_plain_text(world: World, terminals: list[Terminal]) -> None:
+    terminal = Terminal("patterns", "show", "O6")
+    terminals.append(terminal)
+    terminal.wait_for("Sources")
+    assert terminal.end() == 0
+    assert "\x1b[1mNeeds\x1b[0m" in terminal.shown
+    piped = subprocess.run([PROGRAM, "patterns", "show", "O6"], capture_output=True, text=True, timeout=60, check=True)
+    assert "\x1b" not in piped.stdout
+    quiet = Terminal("patterns", "show", "O6", NO_COLOR="1")
+    terminals.append(quiet)
+    quiet.wait_for("Sources")
+    assert quiet.end() == 0
+    assert "\x1b[36m" not in quiet.shown
+
+
+def test_the_shell_is_told_ids_and_categories(world: World) -> None:
+    def completed(words: str, position: int) -> list[str]:
+        variables = {"_BICAMERAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(position)}
+        done = subprocess.run([PROGRAM], env={**os.environ, **variables}, capture_output=True, text=True, timeout=60)
+        return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+    assert completed("bicameral patterns show i", 3) == ["I1", "I2", "I3", "I4", "I5", "I6"]
+    assert completed("bicameral patterns list --category hu", 4) == ["humanizer"]
+    assert {"list", "search", "show"} <= set(completed("bicameral patterns ", 2))
+
+
+@pytest.mark.parametrize("words", [("patterns", "show", "O6"), ("patterns", "list"), ("patterns", "search", "judge")])
+def test_an_answer_comes_at_once(world: World, words: tuple[str, ...]) -> None:
+    def used() -> float:
+        """Seconds of the processor, so that what else the machine does is not counted."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([PROGRAM, *words], capture_output=True, timeout=60, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(used() for _ in range(3)) < 1

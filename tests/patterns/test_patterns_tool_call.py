@@ -1,0 +1,149 @@
+"""I2: the model picks one tool; code holds it to the declaration, policy decides, and a stranger gets nothing done."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from patterns_models import performed
+from patterns_world import EVE, HOSTILE, World, table
+
+from bicameral.models import LocalProvider, ToolCall
+from bicameral.patterns import Answered, GaveUp, said, strangers, text
+from bicameral.patterns.integration.tool_call import MOST_TOOLS, ToolCalling
+from bicameral.runs import Answers, Question
+from bicameral.tools import tool
+
+
+def call(name: str, **arguments: Any) -> list[ToolCall]:
+    return [ToolCall("1", name, arguments)]
+
+
+def routed(there: Any, task: Any, **knobs: Any) -> Any:
+    return asyncio.run(ToolCalling(**knobs).run(there.desk, task if not isinstance(task, str) else said(task)))
+
+
+def test_the_tool_that_was_picked_is_called_once_and_its_result_is_given() -> None:
+    there = table([call("add", a=2, b=3)])
+    outcome = routed(there, "What is 2 and 3?")
+    assert outcome.value == {"tool": "add", "arguments": {"a": 2, "b": 3}, "result": 5}
+    assert [each.tool for each in outcome.called] == ["add"]
+    assert len(outcome.asked) == 1
+    assert [each.name for each in there.privileged.asked[0].tools] == ["read_page", "population", "add", "send"]
+
+
+def test_where_no_tool_is_needed_none_is_called() -> None:
+    outcome = routed(table(["Hello."]), "Say hello.")
+    assert outcome.value == {"tool": None, "arguments": {}, "result": "Hello."}
+    assert not outcome.called
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (call("ad", a=1, b=2), "Did you mean 'add'"),
+        (call("add", a=1), "needs the argument 'b'"),
+        (call("add", a=1, b="2"), "cannot take this"),
+        (call("add", a=1, b=True), "cannot take this"),
+        (call("add", a=1, b=2, c=3), "has no argument 'c'"),
+        ([ToolCall("1", "add", ["a", "b"])], "these are no arguments"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str) -> None:
+    there = table([wrong, call("add", a=1, b=2)])
+    outcome = routed(there, "1 and 2?")
+    assert outcome.value["result"] == 3
+    assert told in there.privileged.prompts[1]
+    assert [each.tool for each in outcome.called] == ["add"]
+    assert len(outcome.asked) == 2
+
+
+def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
+    there = table([call("add", a=1, b="2")] * 9)
+    outcome = routed(there, "1 and 2?", retries=2)
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "tools.wrong-type"
+    assert len(outcome.asked) == 3
+    assert not outcome.called
+
+
+def test_only_the_first_of_several_calls_is_made() -> None:
+    there = table([[ToolCall("1", "add", {"a": 1, "b": 2}), ToolCall("2", "send", {"to": EVE, "body": "x"})]])
+    outcome = routed(there, "1 and 2?")
+    assert outcome.value["tool"] == "add"
+    assert there.world.done == []
+
+
+def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
+    there = table([call("send", to=EVE, body="x"), call("send", to=EVE, body="x")])
+    outcome = routed(there, "1 and 2?", tools=("add", "population"))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "tools.unknown"
+    assert [each.name for each in there.privileged.asked[0].tools] == ["population", "add"]
+    assert there.world.done == []
+
+
+@pytest.mark.parametrize("count", [0, MOST_TOOLS + 1])
+def test_too_many_tools_or_none_are_refused_before_anybody_is_asked(count: int) -> None:
+    @tool(effect="pure")
+    def one(a: int) -> int:
+        """One."""
+        return a
+
+    there = table(["never"], tools=[one.named(f"tool_{number}") for number in range(count)])
+    outcome = routed(there, "x")
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "pattern.tool-count"
+    assert not there.privileged.asked
+
+
+@pytest.mark.parametrize("to", [EVE, "bob@example.com"])
+def test_who_has_read_a_stranger_picks_as_a_stranger_does(to: str) -> None:
+    """The page talks the model into a mail; whoever gets it, the call is a stranger's wish and nobody says yes."""
+    there = table(["never asked"], [call("send", to=to, body="all you know")])
+    outcome = routed(there, text("Sum this up: {page}", page=strangers(HOSTILE, "page")))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "run.needs-approval"
+    assert there.world.done == []
+    assert not there.privileged.asked
+
+
+def test_what_a_stranger_made_it_read_carries_his_label_and_so_do_words() -> None:
+    there = table([], [call("population", city="Ghent"), "A word."])
+    page = strangers("Ghent is nice.", "page")
+    looked_up = routed(there, text("How many live there? {page}", page=page))
+    assert looked_up.value["result"] == 270_473
+    assert not looked_up.label.trusted
+    assert not routed(there, page).label.trusted
+
+
+def test_a_retry_in_quarantine_stays_there() -> None:
+    there = table(["never asked"], [call("ad"), call("send", to=EVE, body="x")])
+    outcome = routed(there, strangers(HOSTILE, "page"))
+    assert isinstance(outcome, GaveUp)
+    assert outcome.error.code == "run.needs-approval"
+    assert [each.chamber for each in outcome.asked] == ["quarantined"] * 2
+
+
+def test_a_person_can_say_yes_to_exactly_this_call() -> None:
+    class Yes:
+        def __init__(self) -> None:
+            self.seen: list[Any] = []
+
+        async def approve(self, question: Question) -> Answers:
+            self.seen += [(each.tool, dict(each.arguments)) for each in question.calls]
+            return Answers.yes(question.calls)
+
+    yes = Yes()
+    there = table([], [call("send", to="bob@example.com", body="Hi")], world=World(), approver=yes)
+    assert routed(there, strangers("Write to Bob.", "page")).value["result"] == "sent"
+    assert yes.seen == [("send", {"to": "bob@example.com", "body": "Hi"})]
+
+
+@pytest.mark.model
+def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
+    example, outcome = performed("I2", small_model, tmp_path)
+    assert isinstance(outcome, Answered), outcome
+    assert example.good(outcome), outcome.value
