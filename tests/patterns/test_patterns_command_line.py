@@ -108,6 +108,16 @@ def test_a_pipe_is_a_list_of_commands_that_code_joins(folder: Path) -> None:
     assert "c ERROR\na ERROR" in there.privileged.prompts[1]
 
 
+@pytest.mark.parametrize("kind", [{}, {"result": "lines"}])
+@pytest.mark.parametrize("stdin", ["str", "list[str]"])
+def test_the_next_command_reads_exactly_what_was_printed(folder: Path, kind: dict[str, Any], stdin: str) -> None:
+    count = OWN | {"argv": ["wc", "-l"], "stdin": "given", "effect": "pure", "arguments": {"given": {"type": stdin}}}
+    tools = commands(folder, grep=listed()["grep"] | kind, count=count)
+    there = table([first(["grep", "ERROR", "app.log"], ["count"]), answer("2")], tools=tools)
+    assert ran(there, "grep", "count").value == "2"
+    assert "exit status 0\n2\n" in there.privileged.prompts[1]
+
+
 def test_what_a_manifest_reads_as_lines_or_as_json_is_told_too(folder: Path) -> None:
     as_lines, as_json = ({"result": "lines"}, {"result": "json", "result_type": "int"})
     tools = commands(folder, grep=listed()["grep"] | as_lines, yes=listed()["yes"] | as_json)

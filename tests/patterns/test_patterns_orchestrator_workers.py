@@ -24,7 +24,7 @@ GOAL = "The goal is 4711."
 
 
 def brief(worker: str, objective: str = "Find it.", **more: str) -> dict[str, str]:
-    return {"worker": worker, "objective": objective, "context": "c", "output": "o", "limits": "l"} | more
+    return {"worker": worker, "objective": objective, "context": "c", "form": "f", "limits": "l"} | more
 
 
 def planned(*briefs: dict[str, str]) -> str:
@@ -105,8 +105,8 @@ def test_a_worker_sees_its_setup_and_its_brief_and_nothing_else() -> None:
     )
     assert ran(there, OrchestratorWorkers(TWO)).ok
     first, second = prompts(there, "Do what")
-    assert first.endswith("alone.\nObjective: Do A.\nContext: CANARY-A\nOutput: o\nLimits: l\nTools: none")
-    assert second.endswith("alone.\nObjective: Do B.\nContext: CANARY-B\nOutput: o\nLimits: l\nTools: none")
+    assert first.endswith("alone.\nObjective: Do A.\nContext: CANARY-A\nForm: f\nLimits: l\nTools: none")
+    assert second.endswith("alone.\nObjective: Do B.\nContext: CANARY-B\nForm: f\nLimits: l\nTools: none")
     for prompt in (first, second):
         assert GOAL not in prompt
         assert "Split the goal" not in prompt
@@ -377,7 +377,6 @@ def test_a_worker_that_is_asked_once_has_no_tools() -> None:
 
 
 @pytest.mark.model
-def test_the_example_comes_out_right(large_model: LocalProvider, tmp_path: Path) -> None:
-    """With the 1.5B: the 0.5B writes one brief for all of it."""
-    example, outcome = performed("O6", large_model, tmp_path)
+def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
+    example, outcome = performed("O6", small_model, tmp_path)
     assert example.good(answered(outcome)), outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,22 @@ from bicameral.runs import Answers, Question
 from bicameral.tools import tool
 
 
-def call(name: str, **arguments: Any) -> list[ToolCall]:
-    return [ToolCall("1", name, arguments)]
+def call(name: str, **arguments: Any) -> str:
+    return json.dumps({"call": {"tool": name, "arguments": arguments}})
+
+
+def words(answer: str) -> str:
+    return json.dumps({"call": {"tool": "none", "answer": answer}})
 
 
 def routed(there: Any, task: Any, **knobs: Any) -> Any:
     return asyncio.run(ToolCalling(**knobs).run(there.desk, task if not isinstance(task, str) else said(task)))
+
+
+def _offered(there: Any) -> list[str]:
+    """What a reply can be, as the model is held to it."""
+    choices = there.privileged.asked[0].json_schema["properties"]["call"]["anyOf"]
+    return [each["properties"]["tool"]["const"] for each in choices]
 
 
 def test_the_tool_that_was_picked_is_called_once_and_its_result_is_given() -> None:
@@ -31,11 +42,12 @@ def test_the_tool_that_was_picked_is_called_once_and_its_result_is_given() -> No
     assert outcome.value == {"tool": "add", "arguments": {"a": 2, "b": 3}, "result": 5}
     assert [each.tool for each in outcome.called] == ["add"]
     assert len(outcome.asked) == 1
-    assert [each.name for each in there.privileged.asked[0].tools] == ["read_page", "population", "add", "send"]
+    assert "- add(a: int, b: int) -> int: The sum of two numbers." in there.privileged.prompts[0]
+    assert _offered(there) == ["read_page", "population", "add", "send", "none"]
 
 
 def test_where_no_tool_is_needed_none_is_called() -> None:
-    outcome = routed(table(["Hello."]), "Say hello.")
+    outcome = routed(table([words("Hello.")]), "Say hello.")
     assert outcome.value == {"tool": None, "arguments": {}, "result": "Hello."}
     assert not outcome.called
 
@@ -48,7 +60,13 @@ def test_where_no_tool_is_needed_none_is_called() -> None:
         (call("add", a=1, b="2"), "cannot take this"),
         (call("add", a=1, b=True), "cannot take this"),
         (call("add", a=1, b=2, c=3), "has no argument 'c'"),
-        ([ToolCall("1", "add", ["a", "b"])], "these are no arguments"),  # pyright: ignore[reportArgumentType]
+        (json.dumps({"call": {"tool": "add", "arguments": ["a", "b"]}}), "this is no call"),
+        (json.dumps({"call": {"tool": "none", "arguments": {}}}), "there is no tool 'none'"),
+        (json.dumps({"call": {"tool": "add", "arguments": {"a": 1, "b": 2}, "answer": "x"}}), "this is no call"),
+        (json.dumps({"tool": "add", "arguments": {"a": 1, "b": 2}}), "this is no call"),
+        ('{"call": {"tool": "add", "tool": "send", "arguments": {}}}', "this is no call"),
+        ("add(1, 2)", "this is no call"),
+        ([ToolCall("1", "send", {"to": EVE, "body": "x"})], "this is no call"),
     ],
 )
 def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str) -> None:
@@ -58,6 +76,7 @@ def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str
     assert told in there.privileged.prompts[1]
     assert [each.tool for each in outcome.called] == ["add"]
     assert len(outcome.asked) == 2
+    assert there.world.done == []
 
 
 def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
@@ -69,19 +88,12 @@ def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     assert not outcome.called
 
 
-def test_only_the_first_of_several_calls_is_made() -> None:
-    there = table([[ToolCall("1", "add", {"a": 1, "b": 2}), ToolCall("2", "send", {"to": EVE, "body": "x"})]])
-    outcome = routed(there, "1 and 2?")
-    assert outcome.value["tool"] == "add"
-    assert there.world.done == []
-
-
 def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
     there = table([call("send", to=EVE, body="x"), call("send", to=EVE, body="x")])
     outcome = routed(there, "1 and 2?", tools=("add", "population"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "tools.unknown"
-    assert [each.name for each in there.privileged.asked[0].tools] == ["population", "add"]
+    assert _offered(there) == ["population", "add", "none"]
     assert there.world.done == []
 
 
@@ -111,7 +123,7 @@ def test_who_has_read_a_stranger_picks_as_a_stranger_does(to: str) -> None:
 
 
 def test_what_a_stranger_made_it_read_carries_his_label_and_so_do_words() -> None:
-    there = table([], [call("population", city="Ghent"), "A word."])
+    there = table([], [call("population", city="Ghent"), words("A word.")])
     page = strangers("Ghent is nice.", "page")
     looked_up = routed(there, text("How many live there? {page}", page=page))
     assert looked_up.value["result"] == 270_473

@@ -44,7 +44,6 @@ from bicameral.models._scripted import ScriptedProvider
 from bicameral.models._sources import HubSource, Source, WheelSource, default_sources
 from bicameral.models._store import ModelStore, StoreEntry, VerifyResult
 from bicameral.models._store_progress import Progress, SilentProgress, terminal_progress
-from bicameral.models._tools import tools_text
 from bicameral.models.remote import FAMILIES, RemoteProvider
 
 __all__ = [
@@ -98,7 +97,6 @@ __all__ = [
     "known_weights",
     "terminal_progress",
     "texts_of",
-    "tools_text",
     "unfit",
     "whole",
 ]

@@ -68,11 +68,6 @@ def told(messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Iterat
             yield message.speaker, [message.text, *_written(message)]
 
 
-def tools_text(tools: tuple[ToolSchema, ...]) -> str:
-    """Everything that a model in this process is told because there are tools, for whoever counts words."""
-    return "".join(_signatures(tools)) if tools else ""
-
-
 def _signatures(tools: tuple[ToolSchema, ...]) -> Iterator[str]:
     functions = ({"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools)
     lines = (json.dumps({"type": "function", "function": function}, ensure_ascii=False) for function in functions)

@@ -70,7 +70,7 @@ def checked(stage: Stage, words: Sequence[str], printed: Labelled[Any] | None) -
             raise ToolError("tools.bad-command-line", f"{name} does not read what another command prints")
         lines = spec.arguments[spec.stdin].type == "list[str]"
         whole = printed.map(printed_text)
-        arguments[spec.stdin] = whole.map(str.splitlines) if lines else whole
+        arguments[spec.stdin] = whole.map(str.splitlines) if lines else whole.map(_with_end)
         piped = {spec.stdin: [] if lines else ""}
     tool.bind(arguments | piped)
     return tool, arguments
@@ -85,6 +85,11 @@ def failure(stage: Stage, tool: Tool, error: ToolError) -> Labelled[str]:
     stage.note("command-failed", command=tool.name, code=error.code, **({} if status is None else {"status": status}))
     what = f"failed: {_WORDS.get(error.code) or said_of(error.code)}" if status is None else f"exit status {status}"
     return stage.give(what if stage.opened.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
+
+
+def _with_end(text: str) -> str:
+    """As it was printed: the end of the last line is no part of a result, and the next command counts it."""
+    return f"{text}\n" if text and not text.endswith("\n") else text
 
 
 def printed_text(value: Any) -> str:

@@ -146,9 +146,16 @@ _LOG = """\
 09:04 WARN slow
 09:05 ERROR gave up
 """
-_FILES: dict[str, Any] = {"files": {"type": "list[path]"}}
+_FLAG: dict[str, Any] = {"type": "bool", "default": False}
+_READS: dict[str, Any] = {"files": {"type": "list[path]", "default": []}, "text": {"optional": True}}
 # The files are the user's own.
-_OWN: dict[str, Any] = {"effect": "read", "outbound": False, "origins": {"": {"trust": "user"}}, "timeout": 10}
+_OWN: dict[str, Any] = {
+    "effect": "read",
+    "outbound": False,
+    "origins": {"": {"trust": "user"}},
+    "timeout": 10,
+    "stdin": "text",
+}
 _MANIFEST: dict[str, Any] = {
     "manifest": 1,
     "tools": [
@@ -156,15 +163,15 @@ _MANIFEST: dict[str, Any] = {
         | {
             "name": "grep",
             "argv": ["grep", {"when": "count", "add": ["-c"]}, "-e", "{pattern}", "--", "{files}"],
-            "arguments": {"pattern": {}, "count": {"type": "bool", "default": False}} | _FILES,
+            "arguments": {"pattern": {}, "count": _FLAG} | _READS,
         },
         _OWN
         | {
             "name": "wc",
             "argv": ["wc", {"when": "lines", "add": ["-l"]}, "--", "{files}"],
-            "arguments": {"lines": {"type": "bool", "default": False}} | _FILES,
+            "arguments": {"lines": _FLAG} | _READS,
         },
-        _OWN | {"name": "sort", "argv": ["sort", "--", "{files}"], "arguments": _FILES},
+        _OWN | {"name": "sort", "argv": ["sort", "--", "{files}"], "arguments": _READS},
     ],
 }
 

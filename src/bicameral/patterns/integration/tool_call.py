@@ -14,22 +14,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, cast
 
+from bicameral.boundary import filled
 from bicameral.errors import RunError, ToolError
-from bicameral.models import ToolCall, tools_text
-from bicameral.strategies import arguments_of, schemas
+from bicameral.strategies import arguments_of, listed, schemas
 from bicameral.tools import Origin, Registry, Tool, tool
-from bicameral.types import plain
+from bicameral.types import ANY, Field, RecordType
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said
+from ..kernel import Answered, Example, Labelled, Part, Pattern, Role, Stage, said
 
 ROUTER = Role(
     "Router",
-    "Call the one tool that does what is asked for. If none of them does, answer in one short sentence.",
+    "Pick the one tool that does what is asked for and fill in its arguments. If none of them does, pick none and "
+    "answer in one short sentence.",
     tier="large",
     job="acting",
     phase="act",
     max_tokens=256,
 )
+NONE = "none"
+"""What is picked where no tool is."""
+_REPLY = RecordType((Field("call", ANY),))
 MOST_TOOLS = 15
 """With more of them the wrong one is picked too often."""
 
@@ -61,40 +65,59 @@ class ToolCalling(Pattern[[Labelled[str]], Routed]):
         if self.tools is not None:
             stage.keep_tools(self.tools)
         _check_count(stage.registry)
-        talk = stage.conversation(self.router)
-        talk.tell(task)
+        schema = _schema(stage.registry)
+        tools = said(f"Tools:\n{listed(stage.registry)}")
+        wrong: tuple[Part, ...] = ()
         for left in range(self.retries, -1, -1):
-            reply = await talk.ask()
-            if not reply.calls:
-                return stage.give(Routed(tool=None, arguments={}, result=reply.text))
-            call, *others = reply.calls
-            if others:
-                stage.note("calls-left-out", calls=len(others))
+            reply = await stage.ask(self.router, task, *wrong, stable=[tools], schema=schema)
             try:
-                found, arguments = fitting(call, stage.registry)
+                found, arguments = _picked(stage.read(reply), stage.registry)
             except ToolError as error:
                 stage.note("call-rejected", code=error.code, retries=left)
                 if left == 0:
                     raise
-                talk.leave(reply, stage.give(f"error: {error}"))
-            else:
-                given = await stage.call(found.name, arguments)
-                return given.map(partial(_routed, found.name, arguments))
+                # It says only what the model itself wrote and what tools there are.
+                wrong = ("\n\nYour last reply does not fit: ", stage.give(str(error)))
+                continue
+            if found is None:
+                return stage.give(Routed(tool=None, arguments={}, result=arguments["answer"]))
+            given = await stage.call(found.name, arguments)
+            return given.map(partial(_routed, found.name, arguments))
         raise ToolError("tools.wrong-type", "nothing was asked for")
 
 
-def fitting(call: ToolCall, registry: Registry) -> tuple[Tool, dict[str, Any]]:
-    """The tool and the arguments that a call means; an error says what in it is not as the tool declares."""
-    found = registry[str(call.name)[:60]]
+def _schema(registry: Registry) -> dict[str, Any]:
+    """One call of one of the tools, or an answer: what a reply is held to while it is written, if the provider can."""
+    choices = [_choice(each.name, "arguments", each.parameters) for each in schemas(registry)]
+    choices.append(_choice(NONE, "answer", {"type": "string"}))
+    return _object({"call": {"anyOf": choices}})
+
+
+def _choice(tool: str, field: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return _object({"tool": {"const": tool}, field: schema})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    whole: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
+    return whole | {"additionalProperties": False}
+
+
+def _picked(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, Any]]:
+    """The tool and the arguments that a reply means, or no tool and the answer; held to the declaration in any case."""
     try:
-        written = plain(call.arguments)
-    except TypeError as error:
-        raise ToolError("tools.wrong-type", f"these are no arguments: {error}") from None
-    if type(written) is not dict:
-        raise ToolError("tools.wrong-type", "these are no arguments", expected="an object with the arguments")
-    arguments = arguments_of(found, cast("dict[str, Any]", written))
-    found.bind(arguments)
-    return found, arguments
+        call = filled(reply, _REPLY)["call"]
+    except ValueError as error:
+        raise ToolError("tools.wrong-type", f"this is no call: {error}") from None
+    match call:
+        case {"tool": str(name), "answer": str(), **others} if name == NONE and not others:
+            return None, call
+        case {"tool": str(name), "arguments": dict(), **others} if not others:
+            found = registry[name[:60]]
+            arguments = arguments_of(found, cast("dict[str, Any]", call["arguments"]))
+            found.bind(arguments)
+            return found, arguments
+        case _:
+            raise ToolError("tools.wrong-type", "this is no call", expected="a tool and its arguments, or an answer")
 
 
 def _routed(tool: str, arguments: dict[str, Any], result: Any) -> Routed:
@@ -147,12 +170,8 @@ def _good(outcome: Answered[Routed]) -> bool:
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {
-        "setup": ROUTER.setup,
-        "tools": tools_text(schemas(Registry(_tools(folder)))),
-        "input": _TASK,
-        "item_output": 50,
-    }
+    tools = f"Tools:\n{listed(Registry(_tools(folder)))}"
+    return {"setup": ROUTER.setup, "tools": tools, "input": _TASK, "item_output": 45}
 
 
 EXAMPLE = Example(

@@ -61,14 +61,6 @@ class Talk:
         finally:
             self._level()
 
-    def leave(self, reply: ModelReply, *why: Part) -> None:
-        """Say of the calls that a reply asks for that none of them is made, and why."""
-        for part in why:
-            self._stage.opened = join(self._stage.opened, label_of(part))
-        for call in reply.calls:
-            self._talk.leave(call, "".join(words_of(part) for part in why))
-        self._level()
-
     def _level(self) -> None:
         both = join(self._stage.opened, self._talk.label)
         self._stage.opened = self._talk.label = both

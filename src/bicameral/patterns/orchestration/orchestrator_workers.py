@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, cast
 
+from bicameral.catalog.costs import tokens_of
 from bicameral.errors import BicameralError, CatalogError, PlanError, RunError
 from bicameral.strategies import Bounds
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType
@@ -21,11 +22,12 @@ from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, cut_to_t
 from ._doing import Doer, done_by
 from ._spawning import spawning
 
+_BRIEF = '{"worker": "tea", "objective": "How is tea made?", "context": "none", "form": "one sentence", "limits": "tea only"}'
 ORCHESTRATOR = Role(
     "Orchestrator",
-    "Split the goal into sub-tasks, as few as will do, and write a brief for each; a worker knows nothing else. "
-    "objective: what to find out or to make; context: facts out of the goal that it needs, or none; output: the form "
-    "of the result; limits: what to leave out, or none. Do none of the work yourself.",
+    "Split the goal into sub-tasks, as few as will do, and write a brief for each; a worker knows nothing else. Do "
+    'none of the work yourself. For example, for "How are tea and ink made?": {"briefs": ['
+    f"{_BRIEF}, {_BRIEF.replace('tea', 'ink')}]}}",
     reads="trusted",
     tier="large",
     job="planning",
@@ -74,11 +76,11 @@ class Brief(TypedDict):
     worker: str
     objective: str
     context: str
-    output: str
+    form: str
     limits: str
 
 
-_WORDS = ("objective", "context", "output", "limits")
+_WORDS = ("objective", "context", "form", "limits")
 
 
 class _Result(TypedDict):
@@ -171,11 +173,11 @@ def _head(workers: Sequence[Worker], most: int) -> str:
 
 def _told(part: Stage, brief: Brief, worker: Worker) -> Labelled[str]:
     return text(
-        "Objective: {objective}\nContext: {context}\nOutput: {output}\nLimits: {limits}\nTools: {tools}",
+        "Objective: {objective}\nContext: {context}\nForm: {form}\nLimits: {limits}\nTools: {tools}",
         tools=said(", ".join(worker.tools) or "none"),
         objective=part.give(brief["objective"]),
         context=part.give(brief["context"]),
-        output=part.give(brief["output"]),
+        form=part.give(brief["form"]),
         limits=part.give(brief["limits"]),
     )
 
@@ -218,8 +220,11 @@ def _good(outcome: Answered[str]) -> bool:
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    setup = f"{ORCHESTRATOR.setup}\n\n{_head([_desk(name) for name in _DESKS], 3)}"
-    return {"setup": setup, "input": _GOAL, "items": 2, "brief": 60, "output": 30}
+    workers = [_desk(name) for name in _DESKS]
+    head = f"{ORCHESTRATOR.setup}\n\n{_head(workers, 3)}"
+    setups = [head, SYNTHESIS.setup, *(each.by.setup for each in workers if isinstance(each.by, Role))]
+    mean = sum(tokens_of(each) for each in setups) / len(setups)
+    return {"setup": mean, "input": _GOAL, "items": len(workers), "brief": _BRIEF, "output": 30}
 
 
 EXAMPLE = Example(

@@ -14,17 +14,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypedDict, cast
 
-from bicameral.errors import BicameralError, ModelError, PlanError, nearest
+from bicameral.catalog.costs import tokens_of
+from bicameral.errors import BicameralError, ModelError, PlanError
 from bicameral.strategies import arguments_of, listed
 from bicameral.tools import Origin, Registry, Tool, tool
-from bicameral.types import from_annotation, mismatch
+from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, mismatch
 
 from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said, text, together
 
 PLANNER = Role(
     "Planner",
-    "Write the calls of tools that answer the question, all at once and in order. An argument may be the result of an "
-    "earlier call, written #E1 for the first call, #E2 for the second. Leave out what is not needed.",
+    "Write all calls of tools that answer the question, in order. A value may be the result of an earlier call: #E1 "
+    'for the first, #E2 for the second. For example, for "How much do tea and milk cost?": {"calls": [{"tool": '
+    '"price", "arguments": [{"name": "of", "value": "tea"}]}, {"tool": "price", "arguments": [{"name": "of", "value": '
+    '"milk"}]}, {"tool": "sum", "arguments": [{"name": "a", "value": "#E1"}, {"name": "b", "value": "#E2"}]}]}',
     reads="trusted",
     tier="large",
     job="planning",
@@ -32,7 +35,7 @@ PLANNER = Role(
 )
 SOLVER = Role(
     "Solver",
-    "Answer the question from the evidence, in one short sentence. If the evidence is not enough, reply INSUFFICIENT.",
+    "Answer the question from the evidence alone, in one short sentence.",
     tier="small",
     job="summarizing",
     phase="final_answer",
@@ -51,11 +54,12 @@ class _Call(TypedDict):
     arguments: list[_Argument]
 
 
-class _Plan(TypedDict):
-    calls: list[_Call]
-
-
-_PLAN = from_annotation(_Plan)
+def _form(registry: Registry) -> Type:
+    """The form of a plan over these tools: one that does not exist cannot be written."""
+    arguments = sorted({argument.name for tool in registry for argument in tool.arguments})
+    argument = RecordType((Field("name", LiteralType(tuple(arguments)) if arguments else STR), Field("value", STR)))
+    call = RecordType((Field("tool", LiteralType(registry.names)), Field("arguments", ListType(argument))))
+    return RecordType((Field("calls", ListType(call)),))
 
 
 @dataclass(frozen=True)
@@ -79,16 +83,19 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         plan = await self._plan(stage, question)
         found = await self._worked(stage, plan)
         lines = [_line(stage, number, call, found) for number, call in enumerate(plan)]
-        return await stage.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question)
+        gaps = "\nIf the answer needs a call that failed, reply INSUFFICIENT." if len(found) < len(plan) else ""
+        return await stage.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question, gaps)
 
     async def _plan(self, stage: Stage, question: Labelled[str]) -> Sequence[_Call]:
         """The calls, checked: a plan that does not check is written once more and never run."""
-        tools = said(f"Tools:\n{listed(stage.registry)}")
+        if not len(stage.registry):
+            raise PlanError("pattern.bad-plan", "there are no tools to plan with")
+        tools, form = said(f"Tools:\n{listed(stage.registry)}"), _form(stage.registry)
         wrong = said("")
         for left in range(self.max_replans, -1, -1):
             try:
                 plan = await stage.fill(
-                    self.planner, "Question: ", question, wrong, wanted=_PLAN, stable=[tools], retries=0
+                    self.planner, "Question: ", question, wrong, wanted=form, stable=[tools], retries=0
                 )
                 calls = cast("list[_Call]", stage.read(plan)["calls"])
                 _check(calls, stage.registry, self.max_calls)
@@ -103,10 +110,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         raise PlanError("pattern.bad-plan", "there is no plan")
 
     async def _worked(self, stage: Stage, calls: Sequence[_Call]) -> Mapping[int, Labelled[Any]]:
-        """What calls gave, without those that failed or needed one that did. No model is asked.
-
-        Those that need nothing of each other are made side by side.
-        """
+        """What calls gave, without those that failed or needed one that did; side by side as far as can be."""
         found: dict[int, Labelled[Any]] = {}
         depths = _depths(calls)
         for level in range(max(depths) + 1):
@@ -131,13 +135,14 @@ def _line(stage: Stage, number: int, call: _Call, found: Mapping[int, Labelled[A
     else:
         blocked = not _needs(call) <= found.keys()
         gave = stage.give("(not called: it needs a call that failed)" if blocked else "(this call failed)")
-    return text("#E{number} ({tool}): {gave}\n", number=said(number + 1), tool=stage.give(call["tool"]), gave=gave)
+    arguments = ", ".join(f"{each['name']}={each['value']}" for each in call["arguments"])
+    asked = stage.give(f"#E{number + 1} = {call['tool']}({arguments})")
+    return text("{asked}: {gave}\n", asked=asked, gave=gave)
 
 
 async def _called(part: Stage, call: _Call, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
     tool = part.registry[call["tool"]]
-    arguments = {each["name"]: _substituted(each, tool, found) for each in call["arguments"]}
-    return await part.call(tool.name, arguments)
+    return await part.call(tool.name, {each["name"]: _substituted(each, tool, found) for each in call["arguments"]})
 
 
 def _substituted(argument: _Argument, tool: Tool, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
@@ -179,14 +184,11 @@ def _needs(call: _Call) -> set[int]:
 
 
 def _check(calls: Sequence[_Call], registry: Registry, most: int) -> None:
-    """Every tool exists, every argument is one of its own and of its type, every reference points back."""
+    """Every argument is one of its tool's and of its type, every reference points back."""
     if not 0 < len(calls) <= most:
         raise PlanError("pattern.bad-plan", f"it has {len(calls)} calls", expected=f"1 to {most}")
     for number, call in enumerate(calls):
-        found = registry.get(call["tool"])
-        if found is None:
-            near = nearest(call["tool"][:60], registry.names)
-            raise PlanError("pattern.bad-plan", f"there is no tool {call['tool'][:60]!r}", nearest=near)
+        found = registry[call["tool"]]
         names = [each["name"] for each in call["arguments"]]
         known = {argument.name for argument in found.arguments}
         needed = {argument.name for argument in found.arguments if argument.required}
@@ -235,8 +237,9 @@ def _good(outcome: Answered[str]) -> bool:
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    setup = f"{PLANNER.setup}\n\nTools:\n{listed(Registry(_tools(folder)))}"
-    return {"setup": setup, "tools": 0, "input": _QUESTION, "items": 3, "observation": 12, "output": 20}
+    head = f"{PLANNER.setup}\n\nTools:\n{listed(Registry(_tools(folder)))}"
+    mean, line = (tokens_of(head) + tokens_of(SOLVER.setup)) / 2, "#E1 = population(city=Ghent): 100000\n"
+    return {"setup": mean, "tools": 0, "input": _QUESTION, "items": 3, "observation": line, "output": 20}
 
 
 EXAMPLE = Example(

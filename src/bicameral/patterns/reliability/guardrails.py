@@ -15,8 +15,7 @@ from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
 from bicameral.errors import BicameralError, CatalogError, RunError
 from bicameral.labels import Label
-from bicameral.models import tools_text
-from bicameral.strategies import schemas
+from bicameral.strategies import listed
 from bicameral.tools import Origin, Registry, Tool, tool
 
 from ..integration.tool_call import ROUTER, Routed, ToolCalling
@@ -214,12 +213,8 @@ def _good(outcome: Answered[Routed]) -> bool:
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {
-        "setup": ROUTER.setup,
-        "tools": tools_text(schemas(Registry(_tools(folder)))),
-        "input": _TASK,
-        "item_output": 30,
-    }
+    tools = f"Tools:\n{listed(Registry(_tools(folder)))}"
+    return {"setup": ROUTER.setup, "tools": tools, "input": _TASK, "item_output": 25}
 
 
 EXAMPLE = Example(

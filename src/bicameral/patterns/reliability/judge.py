@@ -152,7 +152,9 @@ _OTHER = "Not our problem. Ask the post."
 
 
 def _good(outcome: Answered[Compared]) -> bool:
-    return outcome.value["winner"] == "first" and len(outcome.value["orders"]) == 2
+    # A small judge may call it a tie in one of the orders, and never prefers the rude one.
+    orders = outcome.value["orders"]
+    return len(orders) == 2 and "first" in orders and "second" not in orders
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
