@@ -22,7 +22,10 @@ from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, cut_to_t
 from ._doing import Doer, done_by
 from ._spawning import spawning
 
-_BRIEF = '{"worker": "tea", "objective": "How is tea made?", "context": "none", "form": "one sentence", "limits": "tea only"}'
+_BRIEF = (
+    '{"worker": "tea", "objective": "How is tea made?", "context": "none", "form": "one sentence", '
+    '"limits": "tea only"}'
+)
 ORCHESTRATOR = Role(
     "Orchestrator",
     "Split the goal into sub-tasks, as few as will do, and write a brief for each; a worker knows nothing else. Do "
