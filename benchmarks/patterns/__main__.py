@@ -68,7 +68,7 @@ def _error(expected: float, counted: float) -> float:
 
 def options(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.patterns", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--model", default="1.5b", help="the privileged model (1.5b)")
+    parser.add_argument("--model", help="the privileged model (the smallest that each example names)")
     parser.add_argument("--quarantined", default="0.5b", help="the quarantined model (0.5b)")
     parser.add_argument("--only", nargs="*", metavar="ID", help="these patterns alone")
     return parser.parse_args(given)
@@ -106,12 +106,15 @@ def _told(outcome: Outcome[Any]) -> str:
 
 
 async def all_measured(given: argparse.Namespace) -> list[Row]:
-    privileged, quarantined = _provider(given.model), _provider(given.quarantined)
-    chambers = Chambers(privileged, Quarantined(quarantined))
+    quarantined = Quarantined(_provider(given.quarantined))
+    privileged: dict[str, LocalProvider] = {}
     rows: list[Row] = []
     try:
         for id in given.only or IMPLEMENTED:
-            row = await measured(id, chambers)
+            name = given.model or example_of(id).model
+            if name not in privileged:
+                privileged[name] = _provider(name)
+            row = await measured(id, Chambers(privileged[name], quarantined))
             rows.append(row)
             print(
                 f"{row.pattern:4} {'ok ' if row.ok else 'BAD'} calls {row.calls:3} ({row.calls_expected:5.1f})  tokens"
@@ -119,8 +122,8 @@ async def all_measured(given: argparse.Namespace) -> list[Row]:
                 flush=True,
             )
     finally:
-        await privileged.aclose()
-        await quarantined.aclose()
+        for provider in (*privileged.values(), quarantined):
+            await provider.aclose()
     return rows
 
 
@@ -138,7 +141,7 @@ def main(given: list[str] | None = None) -> int:
         "call_error": round(statistics.mean(row.call_error for row in rows), 4),
         "token_error": round(statistics.mean(row.token_error for row in rows), 4),
         "seconds": round(sum(row.seconds for row in rows), 1),
-        "privileged": chosen.model,
+        "privileged": chosen.model or "the smallest that each example names",
         "quarantined": chosen.quarantined,
         "rows": [row.to_json() for row in rows],
     }

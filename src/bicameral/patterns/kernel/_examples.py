@@ -31,3 +31,5 @@ class Example:
     good: Callable[[Answered[Any]], bool]
     sizes: Callable[[Path], Mapping[str, int | float | str]]
     tools: Callable[[Path], Sequence[Tool]] = no_tools
+    model: str = "0.5b"
+    """The smallest of the local models that it comes out right with."""

@@ -169,4 +169,5 @@ EXAMPLE = Example(
     lambda folder: (said(_TASK), said(_ONE), said(_OTHER)),
     _good,
     _sizes,
+    model="1.5b",
 )
