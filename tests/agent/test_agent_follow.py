@@ -36,7 +36,7 @@ def agent_of(model: ScriptedProvider) -> Agent:
 
 
 def answered(text: object) -> Finished:
-    return Finished("1", text, 0.0, (), PAGE)
+    return Finished("1", text, 0.0, shade=PAGE)
 
 
 async def test_a_text_is_shown_whole_and_then_planned_from() -> None:

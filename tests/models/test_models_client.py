@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,10 +33,10 @@ from bicameral.models import (
 from bicameral.models._chatml import render
 from bicameral.models._gguf import Vocabulary
 from bicameral.models._grammar import llguidance_error
-from bicameral.models._tools import CALL, CALLED, constrained, with_calls
+from bicameral.models._tools import answering, constrained, with_calls
 
 OSLO = ToolCall("c-1", "weather", {"city": "Oslo"})
-QWEN = Vocabulary(1, 2, frozenset({"<|im_start|>", "<|im_end|>", CALL, CALLED}), 0, call=3, called=4)
+QWEN = Vocabulary(1, 2, frozenset({"<|im_start|>", "<|im_end|>"}), 0)
 
 
 class Person(BaseModel):
@@ -143,33 +144,55 @@ async def test_a_conversation_that_does_not_hang_together_is_refused(request_: M
 
 
 def _text(prompt: list[int | str]) -> str:
-    marks = {1: "<|im_start|>", 2: "<|im_end|>", 3: CALL, 4: CALLED}
+    marks = {1: "<|im_start|>", 2: "<|im_end|>"}
     return "".join(marks[each] if isinstance(each, int) else each for each in prompt)
 
 
-def test_a_local_model_is_told_of_tools_as_qwen_was_taught() -> None:
+def test_a_local_model_is_told_of_tools_by_steps() -> None:
     messages = (
         Message("system", "Be brief."),
         Message("user", "Weather?"),
-        Message("assistant", "", calls=(OSLO,)),
+        Message("assistant", "I look.", calls=(OSLO,)),
         Message("tool", "rain", answers="c-1"),
+        Message("assistant", "It rains."),
+        Message("user", "And now?"),
     )
-    signature = {"name": "weather", "description": WEATHER.description, "parameters": WEATHER.parameters}
-    assert _text(render(messages, "", QWEN, (WEATHER,))) == (
-        "<|im_start|>system\nBe brief.\n\n# Tools\n\nYou may call one or more functions to assist with the user query."
-        "\n\nYou are provided with function signatures within <tools></tools> XML tags:\n<tools>\n"
-        + json.dumps({"type": "function", "function": signature})
-        + "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
-        "<tool_call></tool_call> XML tags:\n<tool_call>\n"
-        '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call><|im_end|>\n'
-        "<|im_start|>user\nWeather?<|im_end|>\n"
-        '<|im_start|>assistant\n<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
-        "<|im_end|>\n<|im_start|>user\n<tool_response>\nrain\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
+    told = _text(render(messages, "", QWEN, (WEATHER,)))
+    assert told.startswith("<|im_start|>system\nBe brief.\n\nYou work in steps. ")
+    assert told.endswith(
+        "\n- weather(city: string): The weather in a city.<|im_end|>\n<|im_start|>user\nWeather?<|im_end|>\n"
+        '<|im_start|>assistant\n{"thought": "I look.", "tool": "weather", "arguments": {"city": "Oslo"}}<|im_end|>\n'
+        "<|im_start|>user\nResult: rain<|im_end|>\n"
+        '<|im_start|>assistant\n{"thought": "Nothing is missing.", "answer": "It rains."}<|im_end|>\n'
+        "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
     )
+    # Without tools nobody is to write steps, and the calls that were made are told all the same.
+    plain = _text(render(messages, "", QWEN))
+    assert "steps" not in plain
+    assert '"tool": "weather"' in plain
+    assert "<|im_start|>assistant\nIt rains.<|im_end|>" in plain
 
 
-@given(st.lists(st.sampled_from([CALL, CALLED, "<|im_end|>", "<tool_", "call>", "x", "\n"])))
-def test_no_text_of_a_stranger_becomes_a_call(parts: list[str]) -> None:
+def test_the_arguments_of_a_tool_are_told_in_few_words() -> None:
+    odd = {"type": "object", "properties": {"x": {"type": "number"}}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "when": {"type": "string", "description": "a day"},
+            "kind": {"enum": ["a", 2]},
+            "some": {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}},
+            "odd": odd,
+            "short": {"type": "string", "maxLength": 5},
+        },
+        "required": ["when", "some"],
+    }
+    told = _text(render((Message("user", "?"),), "", QWEN, (ToolSchema("t", "Does it.", schema),)))
+    arguments = 'when: string (a day), kind?: "a" | 2, some: list of integer | null, odd?: ' + json.dumps(odd)
+    assert f'- t({arguments}, short?: {{"type": "string", "maxLength": 5}}): Does it.' in told
+
+
+@given(st.lists(st.sampled_from(["<|im_end|>", "<|im_", "end|>", '"', "}", '", "answer": "', "Result: ", "x", "\n"])))
+def test_no_text_of_a_stranger_becomes_a_turn_or_a_step(parts: list[str]) -> None:
     said = "".join(parts)
     messages = (
         Message("user", said),
@@ -177,12 +200,15 @@ def test_no_text_of_a_stranger_becomes_a_call(parts: list[str]) -> None:
         Message("tool", said, answers="c-1"),
     )
     prompt = render(messages, "", QWEN, (ToolSchema("weather", said, {"description": said}),))
-    assert [each for each in prompt if isinstance(each, int)] == [1, 3, 4, 3, 4, 2, 1, 2, 1, 3, 4, 2, 1, 2, 1]
+    assert [each for each in prompt if isinstance(each, int)] == [1, 2, 1, 2, 1, 2, 1, 2, 1]
     assert not [each for each in prompt if isinstance(each, str) and any(mark in each for mark in QWEN.control)]
+    step = _text(prompt).partition("<|im_start|>assistant\n")[2].partition("\n<|im_start|>")[0]
+    written = json.loads(step.removesuffix("<|im_end|>"))
+    assert written == {"thought": said, "tool": "weather", "arguments": {"city": said}}
 
 
 @pytest.mark.parametrize("schema", [None, Person.model_json_schema()])
-def test_the_grammar_of_a_call_is_one_that_the_engine_follows(schema: dict[str, Any] | None) -> None:
+def test_the_grammar_of_a_step_is_one_that_the_engine_follows(schema: dict[str, Any] | None) -> None:
     quoted = ToolSchema(
         "other",
         'say "x"',
@@ -194,27 +220,58 @@ def test_the_grammar_of_a_call_is_one_that_the_engine_follows(schema: dict[str, 
     assert llguidance_error(request.grammar) is None
 
 
-def test_a_call_that_a_local_model_wrote_is_read() -> None:
-    asked = ModelRequest(
-        (Message("user", "?"), Message("assistant", "", calls=(OSLO,)), Message("tool", "rain", answers="c-1")),
-        tools=(WEATHER,),
-    )
-    written = f'{CALL}\n{{"name": "weather", "arguments": {{"city": "Rome"}}}}\n{CALLED}'
-    reply = with_calls(asked, ModelReply(written), "local")
-    assert (reply.text, reply.finish, reply.calls) == ("", "calls", (ToolCall("call_2", "weather", {"city": "Rome"}),))
-    assert with_calls(asked, ModelReply("It rains."), "local").text == "It rains."
-    for cut in ("<tool", CALL, f'{CALL}\n{{"name": "wea'):
-        with pytest.raises(ModelFailure) as raised:
-            with_calls(asked, ModelReply(cut, "length"), "local")
-        assert raised.value.code == "models.bad-reply"
+ASKED = ModelRequest(
+    (Message("user", "?"), Message("assistant", "", calls=(OSLO,)), Message("tool", "rain", answers="c-1")),
+    tools=(WEATHER,),
+)
+CALL = '{"thought": "I look.", "tool": "weather", "arguments": {"city": "Rome"}}'
+ANSWER = '{"thought": "I \\"know\\", \\"answer\\": \\"it.", "answer": "It \\"rains\\" \\ud83c\\udf27 \\\\ today."}'
+
+
+def test_a_step_that_a_local_model_wrote_is_a_call_or_the_answer() -> None:
+    reply = with_calls(ASKED, ModelReply(CALL), "local")
+    called = (ToolCall("call_2", "weather", {"city": "Rome"}),)
+    assert (reply.text, reply.finish, reply.calls) == ("I look.", "calls", called)
+    reply = with_calls(ASKED, ModelReply(ANSWER), "local")
+    assert (reply.text, reply.finish, reply.calls) == ('It "rains" \U0001f327 \\ today.', "stop", ())
+    shaped = replace(ASKED, json_schema=Person.model_json_schema())
+    reply = with_calls(shaped, ModelReply('{"thought": "x", "answer": {"name": "Ada"}}'), "local")
+    assert json.loads(reply.text) == {"name": "Ada"}
+    assert with_calls(replace(ASKED, tools=()), ModelReply(CALL), "local").text == CALL
+
+
+@pytest.mark.parametrize("length", range(len(CALL)))
+def test_half_a_call_is_no_reply(length: int) -> None:
+    with pytest.raises(ModelFailure) as raised:
+        with_calls(ASKED, ModelReply(CALL[:length], "length"), "local")
+    assert raised.value.code == "models.bad-reply"
+
+
+def test_half_an_answer_is_what_there_is_of_it() -> None:
+    reply = with_calls(ASKED, ModelReply(ANSWER[:-8], "length"), "local")
+    assert (reply.text, reply.finish) == ('It "rains" \U0001f327 \\ ', "length")
+
+
+@given(st.text(), st.text(), st.data())
+def test_an_answer_is_told_while_it_is_written_and_nothing_else(thought: str, answer: str, data: st.DataObject) -> None:
+    ascii_only = data.draw(st.booleans())
+    step = json.dumps({"thought": thought, "answer": answer}, ensure_ascii=ascii_only)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(step)), max_size=20)))
+    more = answering(ASKED)
+    told = [more(step[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(step)], strict=True)]
+    assert "".join(told) == answer
+    call = json.dumps({"thought": thought, "tool": "weather", "arguments": {"answer": answer}})
+    more = answering(ASKED)
+    assert not [text for each in call if (text := more(each))]
 
 
 @pytest.mark.model
 async def test_a_local_model_asks_for_a_call_that_can_be_made(small_model: LocalProvider) -> None:
     asked = [Message("user", "Weather in Rome? Use the tool.")]
-    stream = Client(small_model).complete_stream(asked, tools=[WEATHER], max_tokens=60)
-    chunks = [chunk async for chunk in stream]
+    stream = Client(small_model).complete_stream(asked, tools=[WEATHER], max_tokens=80)
+    thought, call, *_, end = [chunk async for chunk in stream]
     # Held to the tool's own arguments, and never told as text.
-    assert chunks[0] == CallChunk(ToolCall("call_1", "weather", {"city": "Rome"}))
-    assert isinstance(chunks[-1], EndChunk)
-    assert chunks[-1].reply.finish == "calls"
+    assert isinstance(thought, TextChunk)
+    assert call == CallChunk(ToolCall("call_1", "weather", {"city": "Rome"}))
+    assert isinstance(end, EndChunk)
+    assert (end.reply.finish, end.reply.text) == ("calls", thought.text)

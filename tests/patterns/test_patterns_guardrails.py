@@ -32,6 +32,7 @@ from bicameral.patterns import (
 from bicameral.patterns.kernel import Noted, perform
 from bicameral.patterns.reliability.guardrails import (
     SEAMS,
+    Case,
     Check,
     Guard,
     Pass,
@@ -421,7 +422,7 @@ def test_another_pattern_runs_within_guards_as_it_is() -> None:
     outcome = asyncio.run(pattern.run(there.desk, said("How many live in Ghent?")))
     assert isinstance(outcome, Answered)
     assert outcome.value == "270473"
-    assert pattern.architecture()["patterns"][0] == {"V5": {"at": ["input", "call", "result"]}}
+    assert pattern.architecture()["patterns"][0]["V5"]["at"] == ["input", "call", "result"]
     assert "R5" in pattern.architecture()["patterns"][1]
     there = table([plan.replace("Ghent", "Bruges"), "I do not know."])
     outcome = asyncio.run(pattern.run(there.desk, said("How many live in Bruges?")))
@@ -522,3 +523,73 @@ def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_pat
     example, outcome = performed("V5", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
     assert example.good(outcome), outcome.value
+
+
+# How good they are --------------------------------------------------------------------------------------------------
+
+TRIED = Guardrails(
+    ReWOO(),
+    (
+        longest("input", 20),
+        Guard("small", "call", lambda seen: Pass() if seen.value["amount"] < 100 else Refuse("too much")),
+        screened("result"),
+        without_secrets("output"),
+    ),
+)
+
+KNOWN = (
+    Case("input", "short", bad=False),
+    Case("input", "x" * 21, bad=True),
+    Case("call", {"amount": 5}, bad=False, tool="pay"),
+    Case("call", {"amount": 500}, bad=True, tool="pay"),
+    Case("result", HOSTILE, bad=True, tool="read_page"),
+    Case("result", "It rains.", bad=False, tool="read_page"),
+    Case("output", f"Paid with {CARD}.", bad=True),
+    Case("output", "Paid.", bad=False),
+)
+
+
+def test_guards_that_hold_what_is_bad_and_nothing_else_give_no_alarm() -> None:
+    found = TRIED.tried(KNOWN)
+    assert found.ok
+    assert {seam: share.value for seam, share in found.missed.items()} == dict.fromkeys(SEAMS, 0.0)
+    assert {seam: share.value for seam, share in found.stopped.items()} == dict.fromkeys(SEAMS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seam", "missed", "knob"),
+    [
+        ("input", Case("input", "short too", bad=True), "bypass_alarm"),
+        ("call", Case("call", {"amount": 99}, bad=True), "scope_alarm"),
+        ("result", Case("result", "It snows.", bad=True), "bypass_alarm"),
+        ("output", Case("output", "Never say this.", bad=True), "output_alarm"),
+    ],
+)
+def test_more_than_may_be_missed_is_an_alarm_of_that_seam(seam: Seam, missed: Case, knob: str) -> None:
+    found = TRIED.tried([*KNOWN, missed])
+    assert (found.ok, found.alarms) == (False, (seam,))
+    assert (found.missed[seam].found, found.missed[seam].of) == (1, 2)
+    assert replace(TRIED, **{knob: 0.5}).tried([*KNOWN, missed]).ok
+
+
+def test_a_seam_without_a_bad_case_is_not_called_good() -> None:
+    found = TRIED.tried([case for case in KNOWN if case.at != "call" or not case.bad])
+    assert (found.ok, found.alarms, found.unknown) == (False, (), ("call",))
+    assert found.missed["call"].value is None
+
+
+def test_good_ones_that_are_stopped_are_counted_and_a_guard_that_fails_stops() -> None:
+    def fails(seen: Seen) -> Any:
+        raise ValueError(HOSTILE)
+
+    guarded = Guardrails(ReWOO(), (Guard("broken", "input", fails),))
+    found = guarded.tried([Case("input", "a", bad=False), Case("input", "b", bad=True)])
+    assert (found.stopped["input"].value, found.missed["input"].value) == (1.0, 0.0)
+    assert found.ok  # It lets nothing bad through; that it lets nothing through at all is in `stopped`.
+
+
+@pytest.mark.parametrize("knob", ["bypass_alarm", "scope_alarm", "output_alarm"])
+def test_alarms_are_shares(knob: str) -> None:
+    with pytest.raises(CatalogError, match=r"pattern\.bad-knob"):
+        replace(TRIED, **{knob: 1.5})
+    assert TRIED.knobs[knob] == TRIED.facts.knobs[knob].default

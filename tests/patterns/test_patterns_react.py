@@ -10,13 +10,15 @@ import pytest
 from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
-from bicameral.models import LocalProvider, ToolCall
+from bicameral.models import LocalProvider, ScriptedProvider, ToolCall
 from bicameral.patterns import Exhausted, GaveUp, said, strangers
 from bicameral.patterns.kernel import Noted
 from bicameral.patterns.reasoning.react import ReAct
+from bicameral.policy import Policy
 from bicameral.runs import Answers, Question
-from bicameral.strategies import Bounds
-from bicameral.tools import Origin, tool
+from bicameral.sessions import Chambers, Quarantined
+from bicameral.strategies import Bounds, Desk, Voices
+from bicameral.tools import Origin, Registry, tool
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
@@ -135,34 +137,65 @@ def test_it_ends_after_so_many_steps_and_the_last_call_is_not_made() -> None:
 
 @pytest.mark.parametrize(("repeats", "made"), [(2, 1), (3, 2)])
 def test_the_same_call_again_is_a_stall_and_not_made(repeats: int, made: int) -> None:
-    there = table([[GHENT]] * 9)
-    outcome = ran(there, ReAct(repeats=repeats))
-    assert isinstance(outcome, GaveUp)
-    assert outcome.error.code == "pattern.stalled"
+    there = table([*[[GHENT]] * repeats, "270,473 people."])
+    outcome = answered(ran(there, ReAct(repeats=repeats)))
     assert len(outcome.called) == made
+    # It has to answer with what it has, and that it did so is on record.
+    assert (outcome.value, outcome.label.trusted) == ("270,473 people.", True)
+    assert notes(outcome, "answered") == [{"step": repeats + 1, "words": 2, "stalled": True}]
+    assert [bool(request.tools) for request in there.privileged.asked] == [*[True] * repeats, False]
+    assert there.privileged.asked[-1].messages[-2].answers == GHENT.id
 
 
-def test_going_to_and_fro_is_a_stall_too() -> None:
-    there = table([[GHENT], [BRUGES], [GHENT], [BRUGES], "done"])
+def test_a_stall_in_which_no_call_gave_anything_has_no_answer() -> None:
+    nowhere = call("population", city="Nowhere")
+    there = table([[nowhere], [nowhere], "I made this up."])
     outcome = ran(there)
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.stalled"
+    assert len(there.privileged.asked) == 2
+
+
+def test_the_last_word_is_a_step_like_any_other() -> None:
+    there = table([[GHENT], [GHENT], "270,473 people."])
+    outcome = ran(there, ReAct(max_steps=2))
+    assert isinstance(outcome, Exhausted)
+    assert len(outcome.asked) == 2
+
+
+def test_a_call_in_the_last_word_is_not_made() -> None:
+    there = table([[GHENT], [GHENT], [SEND]])
+    outcome = ran(there)
+    assert there.world.done == []
+    assert not outcome.effects
+
+
+def test_the_last_word_of_a_conversation_with_a_stranger_is_written_in_quarantine() -> None:
+    there = table([[READ]], [[READ], "All is well."])
+    outcome = answered(ran(there))
+    assert (outcome.value, outcome.label.trusted) == ("All is well.", False)
+    assert len(there.privileged.asked) == 1
+
+
+def test_going_to_and_fro_is_a_stall_too() -> None:
+    there = table([[GHENT], [BRUGES], [GHENT], "done"])
+    outcome = answered(ran(there))
+    assert notes(outcome, "answered")[0]["stalled"]
     assert len(outcome.called) == 2
 
 
 def test_a_look_after_a_change_is_no_stall_and_the_same_change_twice_is() -> None:
     mail = call("send", to="bob@example.com", body="hello")
     there = table([[GHENT], [mail], [GHENT], [mail], "done"])
-    outcome = ran(there)
-    assert isinstance(outcome, GaveUp)
-    assert outcome.error.code == "pattern.stalled"
+    outcome = answered(ran(there))
+    assert notes(outcome, "answered")[0]["stalled"]
     assert [each.tool for each in outcome.called] == ["population", "send", "population"]
     assert there.world.done == [("send", ("bob@example.com", "hello"))]
 
 
 def test_a_stall_does_not_repeat_a_strangers_words() -> None:
-    there = table([[READ]], [[call(HOSTILE)], [call(HOSTILE)]])
-    outcome = ran(there)
+    there = table([], [[call(HOSTILE)], [call(HOSTILE)]])
+    outcome = ran(there, question=strangers("What is new?", "mail"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.stalled"
     assert HOSTILE not in str(outcome.error)
@@ -221,3 +254,27 @@ def test_what_fails_in_a_tool_of_strangers_is_read_in_quarantine() -> None:
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("R4", small_model, tmp_path)
     assert example.good(answered(outcome)), outcome
+
+
+@pytest.mark.model
+def test_a_small_model_takes_from_one_result_what_the_next_call_needs(small_model: LocalProvider) -> None:
+    pages = {
+        "start": "Welcome. The guide is on the page 'guide'.",
+        "guide": "Written by the person on the page 'team'.",
+        "team": "Our writer is Mira Holt.",
+    }
+    read: list[str] = []
+
+    @tool(effect="read", outbound=False, origins=Origin("system"), purpose={"name": "selects"})
+    def read_page(name: str) -> str:
+        """The text of a page of the wiki. Pages point to other pages by their names."""
+        read.append(name)
+        return pages[name]
+
+    registry = Registry([read_page])
+    voices = Voices(Chambers(small_model, Quarantined(ScriptedProvider([], name="low", chamber="quarantined"))))
+    desk = Desk(voices, registry, Policy((), registry), Bounds())
+    question = said("Begin at the page 'start' and follow the pages: who wrote the guide?")
+    outcome = asyncio.run(ReAct(max_steps=4).run(desk, question))
+    assert read[:2] == ["start", "guide"]
+    assert notes(outcome, "step")[0]["thought"]

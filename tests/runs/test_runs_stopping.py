@@ -91,7 +91,7 @@ async def test_an_effect_that_does_not_end_is_said_to_be_unknown(
     monkeypatch.setattr("bicameral.runs._hands.GRACE", 0.1)
     writer = Writer(20)
     outcome = await _stopped_at(writer.reached, "note(1)\nanswer(1)", Registry([writer.tool]), journal)
-    assert outcome == Stopped(outcome.run, ("0",), outcome.seconds, ())
+    assert outcome == Stopped(outcome.run, ("0",), outcome.seconds)
     assert journal.events(outcome.run)[-1].body["in_flight"] == ["0"]
 
 

@@ -11,7 +11,7 @@ from strategies_world import BOB, Office, Speaker, call, office_agent
 
 from bicameral.errors import ModelError, RunError
 from bicameral.models import ModelReply, ModelRequest
-from bicameral.strategies import BOUNDS, Bounds, Exhausted, GaveUp, Params
+from bicameral.strategies import BOUNDS, Answered, Bounds, Exhausted, GaveUp, Params
 
 LOOK = [call("balance", account="a")]
 
@@ -26,13 +26,23 @@ LOOK = [call("balance", account="a")]
     ],
 )
 async def test_a_loop_without_end_is_ended(bounds: Bounds, bound: str, spent: int | None) -> None:
-    agent, high, _ = office_agent(Office(), lambda _: LOOK)
+    agent, high, _ = office_agent(Office(), lambda asked: [call("balance", account=str(len(asked.messages)))])
     worked = await agent.work("Look for ever", strategy="native_react", bounds=bounds)
     assert isinstance(worked, Exhausted), worked
     assert (worked.bound, worked.limit) == (bound, getattr(bounds, bound))
     assert worked.spent >= worked.limit
     assert spent is None or worked.spent == spent
     assert len(high.asked) == len(worked.turns) == worked.taken.calls
+
+
+async def test_the_same_call_for_the_third_time_is_not_made_and_it_has_to_answer() -> None:
+    agent, high, _ = office_agent(Office(), [LOOK, LOOK, LOOK, "Ada has 90."])
+    worked = await agent.work("Look for ever", strategy="native_react")
+    assert isinstance(worked, Answered), worked
+    assert (worked.answer, worked.taken.tool_calls) == ("Ada has 90.", 2)
+    assert [turn.phase for turn in worked.turns] == ["act", "act", "act", "final_answer"]
+    assert not high.asked[-1].tools
+    assert [each.text for each in high.asked[-1].messages if each.speaker == "tool"][-1] == "the same as before."
 
 
 async def test_time_runs_out_in_the_middle_of_a_reply() -> None:

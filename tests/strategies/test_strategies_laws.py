@@ -66,8 +66,12 @@ async def test_no_call_after_a_strangers_text_is_judged_as_trusted_and_readers_n
     script: list[list[tuple[str, bool]]], mode: Literal["strict", "normal"]
 ) -> None:
     lines: list[Any] = [
-        [ToolCall(str(at), name, {"text": "x"} if whole else {"text": 7}) for at, (name, whole) in enumerate(reply)]
-        for reply in script
+        # No call is the same as another: that would end the loop.
+        [
+            ToolCall(str(at), name, {"text": f"x{turn}-{at}" if whole else 10 * turn + at})
+            for at, (name, whole) in enumerate(reply)
+        ]
+        for turn, reply in enumerate(script)
     ]
     said = iter([*lines, "the end"])
     high = Speaker(lambda _: next(said), name="high", chamber="privileged")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from bicameral.models._gguf import Vocabulary
 from bicameral.models._protocol import Message, ToolSchema
-from bicameral.models._tools import CALL, CALLED, told
+from bicameral.models._tools import told
 
 
 def render(
@@ -20,12 +20,8 @@ def render(
     text is cut inside every control token that it spells: the characters stay, the control token is gone.
     """
     prompt: list[int | str] = []
-    for speaker, texts in told(tuple(messages), tools):
-        prompt += [vocabulary.start, *_cut(f"{speaker}\n{texts[0]}", vocabulary.control)]
-        for text in texts[1:]:
-            mark = vocabulary.call if text == CALL else vocabulary.called if text == CALLED else None
-            prompt += [mark] if mark is not None else _cut(text, vocabulary.control)
-        prompt += [vocabulary.end, "\n"]
+    for speaker, text in told(tuple(messages), tools):
+        prompt += [vocabulary.start, *_cut(f"{speaker}\n{text}", vocabulary.control), vocabulary.end, "\n"]
     return [*prompt, vocabulary.start, *_cut(f"assistant\n{prefill}", vocabulary.control)]
 
 

@@ -23,14 +23,12 @@ _KINDS = "tokenizer.ggml.token_type"
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Which texts a tokenizer turns into control tokens, where ChatML's two markers are, and those of a call if any."""
+    """Which texts a tokenizer turns into control tokens, and where ChatML's two markers are."""
 
     start: int
     end: int
     control: frozenset[str]
     trained_context: int
-    call: int | None = None
-    called: int | None = None
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
@@ -80,8 +78,7 @@ def _vocabulary(facts: dict[str, Any], path: Path) -> Vocabulary:
             place=Place(file=str(path)),
             fix="Use an instruct model of the Qwen2.5 or SmolLM2 family.",
         ) from None
-    call, called = (tokens.index(mark) if mark in control else None for mark in ("<tool_call>", "</tool_call>"))
-    return Vocabulary(start, end, control, _trained_context(facts), call, called)
+    return Vocabulary(start, end, control, _trained_context(facts))
 
 
 def _trained_context(facts: dict[str, Any]) -> int:

@@ -13,7 +13,7 @@ from bicameral.models._adapters import Adapter
 from bicameral.models._chunks import Chunk, TextChunk, texts_of, whole
 from bicameral.models._protocol import Chamber, ModelReply, ModelRequest
 from bicameral.models._request import check_request
-from bicameral.models._tools import constrained, may_be_call, with_calls
+from bicameral.models._tools import answering, constrained, with_calls
 
 if TYPE_CHECKING:
     from bicameral.models._engine import Engine, Job
@@ -72,7 +72,7 @@ class LocalProvider:
         from bicameral.models._engine import Job
 
         check_request(request)
-        return await self._finished(Job(constrained(request), self._context, self._adapter(request)))
+        return await self._finished(request, Job(constrained(request), self._context, self._adapter(request)))
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The reply's text as it is written; leaving the loop early stops the engine."""
@@ -94,16 +94,15 @@ class LocalProvider:
                 job.stopped.set()
 
         job.on_text = on_text
-        answer = asyncio.ensure_future(self._finished(job))
+        answer = asyncio.ensure_future(self._finished(request, job))
         answer.add_done_callback(lambda _: pieces.put_nowait(None))
-        begun = ""
+        more, told = answering(request), False
         try:
             while (piece := await pieces.get()) is not None:
-                begun += piece
-                if not request.tools or not may_be_call(begun):
-                    yield TextChunk(begun)
-                    begun = ""
-            for chunk in whole(await answer, told=True):
+                if text := more(piece):
+                    told = True
+                    yield TextChunk(text)
+            for chunk in whole(await answer, told=told):
                 yield chunk
         finally:
             answer.cancel()
@@ -117,11 +116,11 @@ class LocalProvider:
             engine, self._engine = self._engine, None
             await asyncio.to_thread(return_engine, engine)
 
-    async def _finished(self, job: Job) -> ModelReply:
+    async def _finished(self, request: ModelRequest, job: Job) -> ModelReply:
         try:
             async with asyncio.timeout(job.request.timeout):
                 reply = await asyncio.wrap_future(self._leased().submit(job))
-                return replace(with_calls(job.request, reply, self._name), model=self._name)
+                return replace(with_calls(request, reply, self._name), model=self._name)
         except TimeoutError:
             raise ModelError(
                 "models.timeout",

@@ -118,8 +118,7 @@ class Ending:
             self._write("run-finished", "", facts)
         except JournalError as error:
             return self.failed(error)
-        run, effects = self._record.run, self._effects
-        return Finished(run, answer, seconds, effects, shade, self._written, self._usage, self._alerts)
+        return Finished(self._record.run, answer, seconds, shade=shade, **self._rest)
 
     def failed(self, error: BicameralError) -> RunOutcome:
         if self._is_of_the_record(error):
@@ -132,8 +131,7 @@ class Ending:
             # A run whose end is not written down has not ended: who takes it up comes to the same.
             if self._is_of_the_record(failure):
                 return self._interrupted(failure)
-        run, effects = self._record.run, self._effects
-        return Failed(run, error, step, seconds, effects, self._written, self._usage, self._alerts)
+        return Failed(self._record.run, error, step, seconds, **self._rest)
 
     def waiting(self, waits: Suspend) -> RunOutcome:
         seconds = self._seconds
@@ -143,8 +141,7 @@ class Ending:
             self._write("run-waits", "", facts | {"seconds": round(seconds, 6)})
         except JournalError as error:
             return self._interrupted(error)
-        run, effects = self._record.run, self._effects
-        return Waiting(run, question, ask, seconds, effects, self._written, self._usage, self._alerts)
+        return Waiting(self._record.run, question, ask, seconds, **self._rest)
 
     def stopped(self) -> RunOutcome:
         seconds, in_flight = self._seconds, tuple(sorted(self._hands.in_flight))
@@ -153,24 +150,24 @@ class Ending:
         except JournalError as error:
             if self._is_of_the_record(error):
                 return self._interrupted(error)
-        run, effects = self._record.run, self._effects
-        return Stopped(run, in_flight, seconds, effects, self._written, self._usage, self._alerts)
+        return Stopped(self._record.run, in_flight, seconds, **self._rest)
 
     def left(self) -> Interrupted:
         """The run goes on elsewhere."""
         return self._interrupted(RunError("run.left", "the run is left to another process", fix="Resume it."))
 
     def _interrupted(self, error: BicameralError) -> Interrupted:
-        run, effects = self._record.run, self._effects
-        return Interrupted(run, error, self._seconds, effects, self._written, self._usage, self._alerts)
+        return Interrupted(self._record.run, error, self._seconds, **self._rest)
 
     def _is_of_the_record(self, error: BicameralError) -> bool:
         """Whether it is the record that failed, so that nobody can say how the run ended."""
         return error is self._record.failure and error.code not in (*UNRECORDABLE, "journal.run-exists")
 
     @property
-    def _effects(self) -> tuple[EffectDone, ...]:
-        return tuple(self._hands.effects)
+    def _rest(self) -> dict[str, Any]:
+        """What every outcome says."""
+        effects = tuple(self._hands.effects)
+        return {"effects": effects, "written": self._written, "usage": self._usage, "alerts": self._alerts}
 
     @property
     def _seconds(self) -> float:

@@ -54,15 +54,15 @@ def ended_as(end: Event, events: Sequence[Event]) -> RunOutcome:
     written: Mapping[str, Shade] = {place: shade_from_json(each) for place, each in body.get("written", {}).items()}
     effects = tuple(EffectDone(each["step"], each["tool"], each["effect"]) for each in body.get("effects", ()))
     seconds = float(body.get("seconds", earlier.seconds))
-    rest: dict[str, Any] = {"written": written, "usage": earlier.usage, "alerts": earlier.alerts}
+    rest: dict[str, Any] = {"effects": effects, "written": written, "usage": earlier.usage, "alerts": earlier.alerts}
     match end.kind:
         case "run-finished":
             shade = shade_from_json(body["shade"]) if "shade" in body else None
-            return Finished(end.run, value_from_json(body["answer"]), seconds, effects, shade, **rest)
+            return Finished(end.run, value_from_json(body["answer"]), seconds, shade=shade, **rest)
         case "run-failed":
-            return Failed(end.run, recorded_error(body["error"]), end.step, seconds, effects, **rest)
+            return Failed(end.run, recorded_error(body["error"]), end.step, seconds, **rest)
         case _:
-            return Stopped(end.run, tuple(body.get("in_flight", ())), seconds, effects, **rest)
+            return Stopped(end.run, tuple(body.get("in_flight", ())), seconds, **rest)
 
 
 def _asked(events: Sequence[Event]) -> Iterable[Event]:

@@ -24,23 +24,29 @@ class EffectDone:
     effect: Effect
 
 
-def _no_places() -> Any:
-    """The labels of the places that a run wrote to, for a run that goes on from it; none unless it wrote."""
-    return field(default_factory=dict[str, Shade], repr=False, compare=False)
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What is known of every run that is over, or at rest: what it changed, what it took, what was noticed."""
+
+    run: str
+    effects: tuple[EffectDone, ...] = field(default=(), kw_only=True)
+    written: Mapping[str, Shade] = field(default_factory=dict[str, Shade], repr=False, compare=False, kw_only=True)
+    """The labels of the places that it wrote to, for a run that goes on from it."""
+    usage: RunUsage = field(default_factory=RunUsage, kw_only=True)
+    alerts: tuple[RunAlert, ...] = field(default=(), kw_only=True)
+
+    @property
+    def ok(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(_Ended):
     """The run came to its answer; `shade` are the labels of the answer, unless labels were off."""
 
-    run: str
     answer: Any
     seconds: float
-    effects: tuple[EffectDone, ...] = ()
-    shade: Shade | None = None
-    written: Mapping[str, Shade] = _no_places()
-    usage: RunUsage = field(default_factory=RunUsage)
-    alerts: tuple[RunAlert, ...] = ()
+    shade: Shade | None = field(default=None, kw_only=True)
 
     @property
     def ok(self) -> bool:
@@ -48,83 +54,47 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(_Ended):
     """A step failed; what had been done before it is in `effects`, and nothing after it was begun."""
 
-    run: str
     error: BicameralError
     step: str
     seconds: float
-    effects: tuple[EffectDone, ...] = ()
-    written: Mapping[str, Shade] = _no_places()
-    usage: RunUsage = field(default_factory=RunUsage)
-    alerts: tuple[RunAlert, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(_Ended):
     """The run was stopped from outside; `in_flight` are the steps that had begun and not ended.
 
     Of an effect among them nobody knows whether it happened.
     """
 
-    run: str
     in_flight: tuple[str, ...]
     seconds: float
-    effects: tuple[EffectDone, ...] = ()
-    written: Mapping[str, Shade] = _no_places()
-    usage: RunUsage = field(default_factory=RunUsage)
-    alerts: tuple[RunAlert, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(_Ended):
     """The run waits for a person, without a process: for a yes to the calls of a `question`, or a reply to an `ask`.
 
     Nothing is under way. `resume_plan` takes it up, in any process, with an approver or asker that has the answer.
     """
 
-    run: str
     question: Question | None
     ask: PendingAsk | None
     seconds: float
-    effects: tuple[EffectDone, ...] = ()
-    written: Mapping[str, Shade] = _no_places()
-    usage: RunUsage = field(default_factory=RunUsage)
-    alerts: tuple[RunAlert, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(_Ended):
     """This attempt at the run ended, and the run did not: its record could not be written, or somebody else has it.
 
     Nothing was done that is not in the record. `effects` are those this process knows of, and `resume_plan` takes the
     run up.
     """
 
-    run: str
     error: BicameralError
     seconds: float = 0.0
-    effects: tuple[EffectDone, ...] = ()
-    written: Mapping[str, Shade] = _no_places()
-    usage: RunUsage = field(default_factory=RunUsage)
-    alerts: tuple[RunAlert, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return False
 
 
 ProgressKind = Literal["started", "finished", "failed", "retrying"]

@@ -89,7 +89,7 @@ async def _again(record: RunRecord, work: Work, hands: RecordedHands, told: Mapp
         outcome = _unanswered(record, error, hands, time.perf_counter() - started)
     else:
         seconds = time.perf_counter() - started
-        outcome = Finished(record.run, answer, seconds, tuple(hands.effects), work.answer_shade)
+        outcome = Finished(record.run, answer, seconds, effects=tuple(hands.effects), shade=work.answer_shade)
     hands.differences += _compared(record, outcome, hands)
     return Replayed(record.run, not hands.differences, tuple(hands.differences), outcome)
 
@@ -124,8 +124,8 @@ def _changed(record: RunRecord, registry: Registry, plan: Plan | None, judge: Ju
 def _unanswered(record: RunRecord, error: BicameralError, hands: RecordedHands, seconds: float) -> RunOutcome:
     effects = tuple(hands.effects)
     if error.code == "journal.not-recorded" and not _was_to_end(record):
-        return Stopped(record.run, tuple(sorted(hands.in_flight)), seconds, effects)
-    return Failed(record.run, error, error.place.step or "" if error.place else "", seconds, effects)
+        return Stopped(record.run, tuple(sorted(hands.in_flight)), seconds, effects=effects)
+    return Failed(record.run, error, error.place.step or "" if error.place else "", seconds, effects=effects)
 
 
 def _was_to_end(record: RunRecord) -> bool:

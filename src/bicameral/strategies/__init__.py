@@ -11,6 +11,7 @@ from ._native_react import native_react
 from ._outcome import Answered, Exhausted, GaveUp, Turn, Worked
 from ._phases import PHASES, ROLES, STRATEGIES, Params, PhaseName, StrategyName, strategy_named
 from ._plan_and_execute import plan_and_execute
+from ._repeats import Repeats
 from ._replay import is_conversation, replay_conversation
 from ._spar import spar
 from ._tools import arguments_of, listed, result_text, schemas
@@ -36,6 +37,7 @@ __all__ = [
     "Params",
     "Passage",
     "PhaseName",
+    "Repeats",
     "Said",
     "StrategyName",
     "Taken",

@@ -168,13 +168,13 @@ class Conversation:
         self._note(phase, role, session, reply, read, charges)
         return reply
 
-    async def serve(self, reply: ModelReply, *, because: Label = NOTHING) -> None:
+    async def serve(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
         """Make the calls that a reply asks for, one after another, as far as they may be made, and tell what came.
 
-        `because` is the label of whatever else it was that decided that they are made.
+        `because` is the label of whatever else it was that decided that they are made. How many gave a result is said.
         """
         # What was written carries what had been read when it was written, whatever has come in since.
-        read, turn = join(self.turns[-1].read, because), len(self.turns)
+        read, turn, gave = join(self.turns[-1].read, because), len(self.turns), 0
         for number, call in enumerate(reply.calls):
             self.meter.tool()
             begun = time.perf_counter()
@@ -182,6 +182,8 @@ class Conversation:
             if self.audience.call is not None:
                 _quietly(self.audience.call, str(call.name), label, time.perf_counter() - begun, failed)
             self._add(Message("tool", text, answers=call.id), label)
+            gave += failed is None
+        return gave
 
     def leave(self, call: ToolCall, why: str) -> None:
         """Say of a call that a reply asks for that it is not made; these are our own words."""

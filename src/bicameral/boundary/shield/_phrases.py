@@ -44,6 +44,9 @@ _LATIN = (
         r"instruction|prompt|rules?\b|direction|guideline|command|of the above|all above"
         r"|everything (?:you|above|before)",
     ),
+    # Without "forget": people remind each other of their tasks.
+    _order("ignor disregard abandon", r"ignor\w*|disregard\w*|abandon\w*",
+           r"your (?:\w++ )?(?:task|goal|job)s?\b|you (?:were|have been|are) (?:told|asked)"),
     _order("ignorier vergiss vergessen missacht", r"ignorier\w*|vergiss|vergessen|missachte\w*",
            r"anweisung|befehl|regel|vorgabe|instruktion|prompt"),
     _order("ignor oubli", r"ignore[rz]?|oublie[rz]?", r"instruction|consigne|r[èe]gle|directive|tout ce"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 from bicameral.errors import RunError
 from bicameral.labels import join
@@ -50,16 +50,25 @@ class Talk:
         finally:
             self._level()
 
-    async def serve(self, reply: ModelReply, *, most: int | None = None) -> None:
-        """Make the calls that a reply asks for, as policy allows; of more than `most` it is said that they are not."""
+    async def serve(self, reply: ModelReply, *, most: int | None = None) -> int:
+        """Make the calls that a reply asks for, as policy allows; of more than `most` it is said that they are not.
+
+        How many gave a result.
+        """
         self._level()
         made = reply.calls[:most]
         try:
-            await self._talk.serve(replace(reply, calls=made), because=self._stage.opened)
+            gave = await self._talk.serve(replace(reply, calls=made), because=self._stage.opened)
             for call in reply.calls[len(made) :]:
                 self._talk.leave(call, f"not made: {len(made)} at a time. Ask for it again if it is still needed.")
+            return gave
         finally:
             self._level()
+
+    def leave(self, reply: ModelReply, why: LiteralString) -> None:
+        """Say of the calls that a reply asks for that they are not made, in words that stand in the program."""
+        for call in reply.calls:
+            self._talk.leave(call, why)
 
     def _level(self) -> None:
         both = join(self._stage.opened, self._talk.label)

@@ -7,20 +7,17 @@ model goes on, and a call that has consequences is then a stranger's wish, which
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from bicameral.errors import RunError
-from bicameral.models import ToolCall
-from bicameral.strategies import Exhaustion
+from bicameral.models import ModelReply, ToolCall
+from bicameral.strategies import Exhaustion, Repeats
 from bicameral.tools import Origin, Registry, Tool, tool
-from bicameral.types import plain
 
-from ..kernel import UNKNOWN, Answered, Example, Labelled, Pattern, Role, Stage, said
+from ..kernel import UNKNOWN, Answered, Example, Labelled, Pattern, Role, Stage, Talk, said
 
 AGENT = Role(
     "Agent",
@@ -37,8 +34,9 @@ class ReAct(Pattern[[Labelled[str]], str]):
     """At most `max_steps` replies of one model, each with one call or with the answer.
 
     The trace tells of each step how many words the thought had and which tool was called, and never what was said.
-    Without an answer after so many steps it ends as `Exhausted`; where the same call comes for the `repeats`th time, as
-    `GaveUp` with `pattern.stalled`, and that call is not made.
+    Without an answer after so many steps it ends as `Exhausted`. Where the same call comes for the `repeats`th time, it
+    is not made: the Agent has to answer with what it has, or, if no call has given anything, it ends as `GaveUp` with
+    `pattern.stalled`.
 
     Example:
         >>> outcome = await ReAct(max_steps=6).run(desk, said("Who wrote the page that 'start' points to?"))
@@ -54,7 +52,7 @@ class ReAct(Pattern[[Labelled[str]], str]):
     async def on(self, stage: Stage, /, question: Labelled[str]) -> Labelled[str]:
         talk = stage.conversation(self.agent)
         talk.tell(question)
-        made = _Made(stage.registry)
+        made, gave = Repeats(stage.registry), 0
         for number in range(1, self.max_steps + 1):
             reply = await talk.ask()
             thought = len(reply.text.split())
@@ -64,43 +62,28 @@ class ReAct(Pattern[[Labelled[str]], str]):
             called = _name(reply.calls[0], stage.registry)
             stage.note("step", step=number, thought=thought, call=called, dropped=len(reply.calls) - 1)
             if made.count(reply.calls[0]) >= self.repeats:
-                raise _stalled(called, self.repeats)
-            if number < self.max_steps:
+                if not gave:
+                    raise _stalled(called, self.repeats)
+                if number < self.max_steps:
+                    return await _last_word(talk, stage, reply, number + 1)
+            elif number < self.max_steps:
                 # Nobody would look at what the call of the last step gives.
-                await talk.serve(reply, most=1)
+                gave += await talk.serve(reply, most=1)
         raise Exhaustion("rounds", self.max_steps, self.max_steps)
 
 
-@dataclass(slots=True)
-class _Made:
-    """The calls that were asked for. A look at the world may be taken again when something was changed in between."""
-
-    registry: Registry
-    looks: Counter[str] = field(default_factory=Counter[str])
-    changes: Counter[str] = field(default_factory=Counter[str])
-
-    def count(self, call: ToolCall) -> int:
-        """How often this very call has come, this time included."""
-        key = f"{_name(call, self.registry)} {_written(call)}"
-        found = self.registry.get(str(call.name))
-        if found is None or not found.changes:
-            self.looks[key] += 1
-            return self.looks[key]
-        self.looks.clear()
-        self.changes[key] += 1
-        return self.changes[key]
+async def _last_word(talk: Talk, stage: Stage, reply: ModelReply, number: int) -> Labelled[str]:
+    """The answer of an Agent that asks for what it has been told already: small models see late that they are done."""
+    talk.leave(reply, "the same as before.")
+    talk.tell("Answer now from the results above, as plain text in one short sentence. Say what they do not tell.")
+    reply = await talk.ask(tools=False)
+    stage.note("answered", step=number, words=len(reply.text.split()), stalled=True)
+    return stage.give(reply.text)
 
 
 def _name(call: ToolCall, registry: Registry) -> str:
     """The tool's name; one that does not exist was named by the model, perhaps with a stranger's words."""
     return str(call.name) if str(call.name) in registry else UNKNOWN
-
-
-def _written(call: ToolCall) -> str:
-    try:
-        return json.dumps(plain(call.arguments), sort_keys=True, default=str)
-    except (TypeError, ValueError):
-        return "(no arguments)"
 
 
 def _stalled(tool: str, times: int) -> RunError:
@@ -131,7 +114,7 @@ def _good(outcome: Answered[str]) -> bool:
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": AGENT.setup, "tools": 150, "input": _QUESTION, "steps": 2, "observation": 25, "output": 20}
+    return {"setup": AGENT.setup, "tools": 180, "input": _QUESTION, "steps": 2, "observation": 25, "output": 35}
 
 
 EXAMPLE = Example(

@@ -7,19 +7,19 @@ unless somebody says why that will do. They are a layer among others: labels and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
-from bicameral.errors import BicameralError, CatalogError, RunError
+from bicameral.errors import BicameralError, CatalogError
 from bicameral.labels import Label
 from bicameral.strategies import listed
 from bicameral.tools import Origin, Registry, Tool, tool
 
 from ..integration.tool_call import ROUTER, Routed, ToolCalling
-from ..kernel import Answered, Example, Labelled, Pattern, Stage, guard_failed, said
+from ..kernel import Answered, Example, Labelled, Pattern, Stage, said
+from ._guard_trial import Case, Tried, tried
 from ._guards import (
     REMOVED,
     SEAMS,
@@ -37,9 +37,11 @@ from ._guards import (
     without_secrets,
     without_words,
 )
+from ._looking import looked_at
 
 __all__ = [
     "SEAMS",
+    "Case",
     "Check",
     "Guard",
     "Guardrails",
@@ -48,6 +50,7 @@ __all__ = [
     "Refuse",
     "Seam",
     "Seen",
+    "Tried",
     "Verdict",
     "fits",
     "longest",
@@ -74,6 +77,9 @@ class Guardrails(Pattern[P, T]):
     guards: tuple[Guard, ...]
     output_only: str = ""
     """Why guards at the output alone are enough here."""
+    bypass_alarm: float = 0.01
+    scope_alarm: float = 0.005
+    output_alarm: float = 0.001
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,7 +100,21 @@ class Guardrails(Pattern[P, T]):
 
     @property
     def knobs(self) -> Mapping[str, Any]:
-        return {"at": list(self.at)}
+        return {"at": list(self.at), **super().knobs}
+
+    def tried(self, cases: Iterable[Case]) -> Tried:
+        """How these guards do on cases of which it is known whether they are bad. No model is asked, nothing is called.
+
+        Where the share of bad ones that go through as they are is above the alarm of their seam, it must be tightened:
+        `bypass_alarm` at the input and at results, `scope_alarm` before calls, `output_alarm` at the output.
+        """
+        most: Mapping[Seam, float] = {
+            "input": self.bypass_alarm,
+            "call": self.scope_alarm,
+            "result": self.bypass_alarm,
+            "output": self.output_alarm,
+        }
+        return tried(self.guards, cases, most)
 
     def architecture(self) -> Mapping[str, Any]:
         inner = self.inner.architecture()
@@ -124,13 +144,13 @@ class Guardrails(Pattern[P, T]):
                 entries = cast("Mapping[Any, Any]", value)
                 return {name: self._passed(stage, seam, item) for name, item in entries.items()}
             case _:
-                return looked_at(self.guards, seam, Seen(value, stage.opened.trusted), stage)
+                return looked_at(self.guards, seam, Seen(value, stage.opened.trusted), stage.note)
 
     def _closed(self, stage: Stage, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
         changed: list[bool] = []
 
         def look(opened: Any) -> Any:
-            passed = looked_at(self.guards, seam, Seen(opened, value.label.trusted), stage)
+            passed = looked_at(self.guards, seam, Seen(opened, value.label.trusted), stage.note)
             changed.append(passed is not opened)
             return passed
 
@@ -152,40 +172,10 @@ class _AtCalls:
     stage: Stage
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> None:
-        looked_at(self.guards, "call", Seen(dict(arguments), label.trusted, tool.name), self.stage)
+        looked_at(self.guards, "call", Seen(dict(arguments), label.trusted, tool.name), self.stage.note)
 
     def after(self, tool: Tool, value: Any, label: Label) -> Any:
-        return looked_at(self.guards, "result", Seen(value, label.trusted, tool.name), self.stage)
-
-
-def looked_at(guards: Sequence[Guard], seam: Seam, seen: Seen, stage: Stage) -> Any:
-    """The value after all guards of a seam; the first that refuses ends it. Every verdict is in the trace."""
-    for guard in guards:
-        if guard.at != seam:
-            continue
-        verdict = _verdict(guard, seen, stage)
-        found = 0 if isinstance(verdict, Pass) else verdict.found
-        stage.note(
-            "guard", at=seam, rule=guard.rule, verdict=type(verdict).__name__.lower(), found=found, tool=seen.tool
-        )
-        if isinstance(verdict, Redact) and seam != "call":
-            seen = replace(seen, value=verdict.value)
-        elif not isinstance(verdict, Pass):
-            raise RunError("pattern.guarded", f"the guard {guard.rule!r} at the {seam} says no: {verdict.reason}")
-    return seen.value
-
-
-def _verdict(guard: Guard, seen: Seen, stage: Stage) -> Verdict:
-    try:
-        # A guard looks at a copy: what it does to that changes nothing.
-        said_so = cast("object", guard.check(replace(seen, value=deepcopy(seen.value))))
-    except Exception as error:
-        stage.note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
-        raise guard_failed(error) from None
-    if isinstance(said_so, Pass | Refuse | Redact):
-        return said_so
-    stage.note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
-    raise guard_failed(TypeError("no verdict"))
+        return looked_at(self.guards, "result", Seen(value, label.trusted, tool.name), self.stage.note)
 
 
 # An example ---------------------------------------------------------------------------------------------------------
