@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
+import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from bicameral.tools._sandbox import (
     run_confined,
     run_confined_sync,
 )
+from bicameral.tools._starting import StuckStart, has_begun
 
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or "python3"
 
@@ -301,19 +305,96 @@ async def test_commands_run_side_by_side_and_leave_no_file_open(tmp_path: Path) 
     # Each waits until all have started, so they end only if all of them run at once, however slow the machine is.
     meet = ": > {0}; set -- *; while [ $# -lt 20 ]; do sleep 0.2; set -- *; done; echo {0}"
     before = open_files()
-    done: list[Completed] = []
-    # In a process with many threads a start hangs now and then, and the command ends at its timeout: once that may be.
-    for folder in (tmp_path / "once", tmp_path / "again"):
-        folder.mkdir()
-        together = Confinement(write=(folder,), folder=folder, timeout=60)
-        commands = [run_confined(["/usr/bin/sh", "-c", meet.format(i)], together) for i in range(20)]
-        done = await asyncio.gather(*commands)
-        if len(list(folder.iterdir())) == 20:
-            break
-        print(f"{20 - len(list(folder.iterdir()))} of 20 commands did not start")
+    together = Confinement(write=(tmp_path,), folder=tmp_path, timeout=60)
+    done = await asyncio.gather(*(run_confined(["/usr/bin/sh", "-c", meet.format(i)], together) for i in range(20)))
     assert [(one.ended, one.exit_code, one.stdout) for one in done] == [("exited", 0, b"%d\n" % i) for i in range(20)]
     await asyncio.sleep(0)
     assert open_files() <= before + 1
+
+
+async def test_a_lock_that_another_thread_holds_while_a_command_starts_does_not_hang_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The C library's lock around the environment is copied as it stands, and the copy has nobody to release it."""
+    found: list[int] = []
+
+    def looking(pid: int) -> bool:
+        try:
+            return has_begun(pid)
+        except StuckStart:
+            found.append(pid)
+            raise
+
+    monkeypatch.setattr("bicameral.tools._conversation.has_begun", looking)
+    enough = threading.Event()
+
+    def disturb() -> None:
+        while not enough.is_set():
+            os.putenv("DISTURBED", "x" * 10_000)
+
+    disturbing = [threading.Thread(target=disturb) for _ in range(4)]
+    for thread in disturbing:
+        thread.start()
+    try:
+        until = time.monotonic() + 60
+        while not found and time.monotonic() < until:
+            commands = [run_confined(["/usr/bin/echo", str(n)], Confinement(timeout=60)) for n in range(20)]
+            done = await asyncio.gather(*commands)
+            assert [(one.ended, one.stdout) for one in done] == [("exited", b"%d\n" % n) for n in range(20)]
+    finally:
+        enough.set()
+        for thread in disturbing:
+            thread.join()
+    assert found, "no start was disturbed, so nothing was tested"
+    assert not {str(pid) for pid in found} & set(os.listdir("/proc"))
+
+
+def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def looking(pid: int) -> bool:
+        looked.append(pid)
+        raise StuckStart
+
+    monkeypatch.setattr("bicameral.tools._conversation.has_begun", looking)
+    with pytest.raises(ToolError, match="hung before it began") as caught:
+        run_confined_sync(["/usr/bin/sleep", "4713"], Confinement(timeout=60))
+    assert caught.value.code == "tools.cannot-start"
+    assert len(looked) == len(set(looked)) == 5
+    assert nothing_left_of("4713")
+
+
+def stuck(pid: int) -> bool:
+    try:
+        has_begun(pid)
+    except StuckStart:
+        return True
+    return False
+
+
+def test_a_copy_that_waits_for_a_lock_is_told_from_a_program_that_does() -> None:
+    wait = "import threading; lock = threading.Lock(); lock.acquire(); print(flush=True); lock.acquire()"
+    program = subprocess.Popen([PYTHON, "-c", wait], stdout=subprocess.PIPE)
+    copies = "import os,threading,time\nlock = threading.Lock()\nlock.acquire()\npid = os.fork()\n"
+    copies += "if not pid: lock.acquire()\nprint(pid, flush=True)\ntime.sleep(60)"
+    parent = subprocess.Popen([PYTHON, "-c", copies], stdout=subprocess.PIPE)
+    try:
+        assert program.stdout is not None
+        assert parent.stdout is not None
+        program.stdout.readline()
+        time.sleep(0.2)
+        assert has_begun(program.pid)
+        copy = int(parent.stdout.readline())
+        until = time.monotonic() + 30
+        while not stuck(copy) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert stuck(copy)
+        os.kill(copy, signal.SIGKILL)
+        assert has_begun(0x7FFFFFFF), "nothing there is nothing to wait for"
+    finally:
+        for each in (program, parent):
+            each.kill()
+            each.communicate()
 
 
 async def test_where_the_kernel_cannot_confine_nothing_runs(tmp_path: Path) -> None:

@@ -8,11 +8,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
+from ._starting import has_begun
+
 if TYPE_CHECKING:
     from sandlock import Process, Result
 
 _CHUNK = 64 * 1024
 _COMPLAINTS = 16 * 1024
+_LOOK_SECONDS = 0.5
+"""How often a command that says nothing is looked at, until it is known to have begun."""
 _REAP_SECONDS = 30.0
 """What is over is known at once, but on a busy machine its supervisor may come late: no reason to call it killed."""
 
@@ -31,6 +35,7 @@ class Conversation:
         self._err = bytearray()
         self._result: Result | None = None
         self._selector = selectors.DefaultSelector()
+        self._begun = False
 
     @property
     def stdout(self) -> bytes:
@@ -41,7 +46,10 @@ class Conversation:
         return bytes(self._err)
 
     def hold(self, deadline: float) -> tuple[Ended, int]:
-        """See the command to its end, or end it; says how it ended and its exit code."""
+        """See the command to its end, or end it; says how it ended and its exit code.
+
+        Raises `StuckStart` for one that never begins, and leaves it to the caller to end it.
+        """
         with self._selector:
             alive = self._watch_exit()
             try:
@@ -85,7 +93,10 @@ class Conversation:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
-            for key, _ in self._selector.select(left):
+            ready = self._selector.select(left if self._begun else min(left, _LOOK_SECONDS))
+            if not ready and not self._begun:
+                self._begun = self._process.pid is None or has_begun(self._process.pid)
+            for key, _ in ready:
                 act: Callable[[], Ended | None] = key.data
                 if cut := act():
                     return cut

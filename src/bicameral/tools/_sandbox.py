@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from bicameral.errors import ToolError
 
 from ._conversation import Conversation, Ended
+from ._starting import StuckStart
 
 if TYPE_CHECKING:
     from sandlock import Process
@@ -60,6 +62,9 @@ _METADATA = (
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
 _METADATA_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
+
+_STARTS = 5
+"""How often a command is started that hangs before it has begun: each time by an accident that is rare by itself."""
 
 Probe = Callable[[], str | None]
 
@@ -158,10 +163,16 @@ def run_confined_sync(
     """Run a command confined and wait for it; `stop` is an eventfd that ends it early."""
     require_confinement(probe)
     started = time.monotonic()
-    with _start(argv, confinement) as process:
-        conversation = Conversation(process, stdin, output=confinement.output, stop=stop)
-        ended, exit_code = conversation.hold(started + confinement.timeout)
-    return Completed(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
+    for _ in range(_STARTS):
+        with _start(argv, confinement) as process, suppress(StuckStart):
+            conversation = Conversation(process, stdin, output=confinement.output, stop=stop)
+            ended, exit_code = conversation.hold(started + confinement.timeout)
+            return Completed(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
+    raise ToolError(
+        "tools.cannot-start",
+        f"{argv[0]!r} was started {_STARTS} times and hung before it began",
+        fix="Another thread of this process sets environment variables, or does the like, without a pause; stop that.",
+    )
 
 
 def _start(argv: Sequence[str], confinement: Confinement) -> Process:
