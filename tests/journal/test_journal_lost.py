@@ -139,7 +139,7 @@ def test_a_database_that_stays_away_is_told_in_time(
         proxy.cut()
         started = time.monotonic()
         assert _code(journal.append, "r1", "step-started", "0", {}, first=1) == "journal.lost"
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 8  # without this patience it is 10
     with open_journal_at(postgres_url) as journal:
         assert len(journal.events("r1")) == 1
 
@@ -151,7 +151,7 @@ def test_a_database_that_does_not_let_us_in_is_told_at_once(postgres_url: str) -
         open_journal_at(elsewhere)
     assert caught.value.code == "journal.refused"
     assert "hidden-password" not in str(caught.value)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 8  # one that is only away is tried for 10
 
 
 @pytest.mark.parametrize("password", ["short", "a-longer-password", "p%40ss%3Aword-with-signs"])

@@ -100,12 +100,12 @@ def test_never_more_than_width_at_once_and_as_many_as_that(width: int) -> None:
 
 def test_parts_take_the_time_of_the_slowest() -> None:
     async def work(stage: Stage, words: Labelled[str]) -> Labelled[str]:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
         return words
 
     begun = time.perf_counter()
     assert ran(table(), Parallelization.sections({str(number): Does(work) for number in range(8)})).ok
-    assert time.perf_counter() - begun < 0.4
+    assert time.perf_counter() - begun < 3  # one after another they take 4
 
 
 def test_one_part_that_fails_does_not_end_the_rest_and_is_told() -> None:

@@ -239,10 +239,10 @@ def _slow(seconds: float) -> Tool:
 
 
 def test_calls_that_need_nothing_of_each_other_are_made_at_the_same_time() -> None:
-    there = table([plan(*[node("slow", name=str(n)) for n in range(8)]), "done"], tools=[_slow(0.2)])
+    there = table([plan(*[node("slow", name=str(n)) for n in range(8)]), "done"], tools=[_slow(0.5)])
     begun = time.perf_counter()
     outcome = ran(there)
-    assert time.perf_counter() - begun < 0.8
+    assert time.perf_counter() - begun < 3  # one after another they take 4
     assert len(outcome.called) == 8
 
 
