@@ -1,4 +1,8 @@
-"""Real models for every test that asks for one, loaded once; and a watch over the privileged prompts of all tests."""
+"""Real models for every test that asks for one, loaded once; and a watch over the privileged prompts of all tests.
+
+Properties are tried on the same examples each time, so that a change is what makes a test fail, and on others with
+`--hypothesis-profile explore`. How long one example takes says more about the machine than about the code.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,16 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from bicameral.models import LocalProvider
 from bicameral.secrets import knowing_none
 from canaries import Watch, watching
 from postgres import new_database, running_server
+
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("same")
 
 # A test run that was started in the background inherits that Ctrl-C is ignored, and so would every program it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

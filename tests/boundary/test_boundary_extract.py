@@ -150,7 +150,7 @@ types = st.sampled_from([STR, INT, FLOAT, BOOL, DATE, TIME, DATETIME, DURATION, 
 wanted_types: st.SearchStrategy[Type] = types | types.map(ListType)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(value=json_values, wanted=wanted_types, bare=st.booleans())
 async def test_any_json_is_filled_with_a_value_of_the_type_or_rejected(value: Any, wanted: Type, bare: bool) -> None:
     outcome = await _extract(json.dumps(value if bare else {"value": value}), wanted)
@@ -161,7 +161,7 @@ async def test_any_json_is_filled_with_a_value_of_the_type_or_rejected(value: An
             assert reason
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(reply=st.text(st.characters(exclude_categories=()), max_size=60))
 async def test_any_text_is_no_worse_than_rejected(reply: str) -> None:
     await _extract(reply, BILL)

@@ -263,7 +263,7 @@ def test_trusted_text_crosses_only_where_that_is_asked_for_and_only_if_it_is_tru
     assert _see("x" * 1_000, STR, MINE, level="trusted-text")["kind"] == "text"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(values, st.sampled_from([STR, ANY, INT, DATE, ListType(ANY), DictType(ANY), ListType(STR), optional(STR)]))
 def test_no_free_text_ever_crosses(value: Any, type_: Type) -> None:
     marked = _marked(value)

@@ -181,7 +181,7 @@ async def test_a_material_without_end_is_rejected_unread() -> None:
     assert outcome.kind == "too-large"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(["a" * 3_000, "b" * 9_000, "c\n", "\n" * 50]), max_size=12))
 def test_the_parts_together_are_the_text(pieces: list[str]) -> None:
     text = "\n".join(pieces)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bicameral.config import load_config, open_models
@@ -140,7 +140,7 @@ def clear(error: BicameralError) -> None:
 
 
 @given(profiles)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 def test_any_profile_works_or_is_told_with_its_line(profile: Any) -> None:
     error = tried(yaml.safe_dump(profile, allow_unicode=True))
     if isinstance(error, ConfigError):
@@ -159,7 +159,7 @@ def test_any_profile_works_or_is_told_with_its_line(profile: Any) -> None:
 @example("llm: {models: {a: 1e999}}")
 @example("--- a\n--- b")
 @example("llm: " + "9" * 5_000)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_text_works_or_is_told_with_its_line(text: str) -> None:
     error = tried(text)
     if error is not None:
@@ -188,7 +188,7 @@ def toml(value: Any) -> str:
 
 
 @given(profiles)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 def test_the_same_in_toml(profile: dict[str, Any]) -> None:
     text = "".join(f"{key} = {toml(value)}\n" for key, value in profile.items() if value is not None)
     tomllib.loads(text)

@@ -216,7 +216,7 @@ acts = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(acts)
 def test_whatever_is_appended_and_erased_the_record_is_whole(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str, str]]

@@ -253,7 +253,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=values, often=st.integers(1, 3_000))
 def test_any_value_comes_back(journal: Journal, value: Any, often: int) -> None:
     run = os.urandom(8).hex()

@@ -60,7 +60,7 @@ LEAVES: st.SearchStrategy[Any] = st.fixed_dictionaries({}, optional={"type": TYP
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(LEAVES, _schema, max_leaves=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SCHEMAS, SCHEMAS, SCHEMAS, VALUES)
 def test_a_value_fits_exactly_where_the_reference_says_so(schema: Any, one: Any, two: Any, value: Any) -> None:
     whole = {**schema, "$defs": {"one": _unreferring(one), "two": _unreferring(two)}}

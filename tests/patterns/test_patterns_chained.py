@@ -33,7 +33,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(bodies=st.lists(st.dictionaries(st.text(), JSON, max_size=4), max_size=5))
 def test_what_was_appended_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, Any]]

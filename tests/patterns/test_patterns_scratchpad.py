@@ -177,7 +177,7 @@ def test_a_strangers_flood_of_notes_takes_no_room_from_others() -> None:
     assert answered(ran(there, steps, max_notes=30)).label.trusted
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     pages=st.lists(st.lists(st.text(max_size=60), max_size=6), min_size=1, max_size=6),
     max_notes=st.integers(6, 20),

@@ -433,7 +433,7 @@ def test_a_procedure_is_taken_from_the_record_of_a_run_with_its_labels(tmp_path:
             procedure_of(journal, asyncio.run(perform("R5", {}, there.desk, lost)).run, said("x"))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcdefgh"), st.booleans(), st.lists(st.booleans(), max_size=3)),

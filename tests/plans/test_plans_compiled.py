@@ -48,7 +48,7 @@ def alike(expr: Any, variables: dict[str, Any], work: int | None) -> str:
 WORKS = st.one_of(st.none(), st.integers(0, 60))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=600, suppress_health_check=SLOW)
 @given(typed_expressions(), VALUES, WORKS)
 def test_a_compiled_expression_that_fits_its_types_is_the_expression(
     expr: Any, variables: dict[str, Any], work: int | None
@@ -56,7 +56,7 @@ def test_a_compiled_expression_that_fits_its_types_is_the_expression(
     event(alike(expr, variables, work))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=600, suppress_health_check=SLOW)
 @given(expressions(), st.dictionaries(st.sampled_from(["x", "lines", "mail"]), values_of(VARIABLES["mails"])), WORKS)
 def test_any_compiled_expression_is_the_expression(expr: Any, variables: dict[str, Any], work: int | None) -> None:
     event(alike(expr, variables, work))
@@ -66,7 +66,6 @@ OPERATORS = ("+", "-", "*", "/", "//", "%", "==", "!=", "<", "<=", ">", ">=", "i
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-@settings(deadline=None)
 @given(x=st.one_of(NUMBERS, st.text(max_size=3), st.none()), y=st.one_of(NUMBERS, st.text(max_size=3)))
 def test_an_operator_is_the_same_for_numbers_of_any_size(op: str, x: Any, y: Any) -> None:
     for source in (f"x {op} y", f"[a {op} y for a in [x]]", f"x {op} 7", f"[a {op} 0 for a in [x]]"):
@@ -102,7 +101,7 @@ NESTED: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=400, suppress_health_check=SLOW)
 @given(value=NESTED, most=st.integers(0, 60), most_text=st.integers(0, 60), deepest=st.integers(1, 5))
 def test_values_weigh_the_same_at_once_and_one_by_one(value: Any, most: int, most_text: int, deepest: int) -> None:
     def weighed(weighing: Any) -> Any:

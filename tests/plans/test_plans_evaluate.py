@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_strategies import expressions
 
@@ -397,7 +397,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=400)
 @given(expressions(), st.dictionaries(st.sampled_from(["x", "lines", "mail", "len", "_1", "date"]), VALUES))
 def test_evaluation_gives_a_plain_value_or_an_evaluation_error(expr: Any, variables: dict[str, Any]) -> None:
     try:
@@ -407,7 +407,7 @@ def test_evaluation_gives_a_plain_value_or_an_evaluation_error(expr: Any, variab
     assert _plain(found)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.sampled_from(["==", "!=", "+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "in", "not in", "[]"]),
     VALUES,

@@ -71,19 +71,19 @@ def test_each_kind_of_expression_alone_keeps_the_laws(text: str) -> None:
             _more_gives_more(expr, {name: covered(TYPES[name], pick) for name in names}, mode)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=600, suppress_health_check=SLOW)
 @given(expressions_seen())
 def test_what_strangers_write_never_changes_what_is_labelled_trusted(drawn: tuple[Any, dict[str, Seen]]) -> None:
     assume(_strangers_change_nothing(*drawn))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=400, suppress_health_check=SLOW)
 @given(expressions_covered(), MODES)
 def test_labels_that_cover_more_give_labels_that_cover_more(drawn: tuple[Any, dict[str, Covered]], mode: Mode) -> None:
     assume(_more_gives_more(*drawn, mode))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=300, suppress_health_check=SLOW)
 @given(expressions_covered())
 def test_strict_covers_normal(drawn: tuple[Any, dict[str, Covered]]) -> None:
     expr, variables = drawn
@@ -92,7 +92,7 @@ def test_strict_covers_normal(drawn: tuple[Any, dict[str, Covered]]) -> None:
     assert covers(shade_of(expr, env, mode="strict"), shade_of(expr, env, mode="normal"))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=300, suppress_health_check=SLOW)
 @given(expressions(), MODES)
 def test_every_expression_has_a_shade_made_only_of_what_it_reads(expr: Any, mode: Mode) -> None:
     shade = compile_shade(expr, mode)({})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 from plan_strategies import plans
 
@@ -20,7 +20,7 @@ from bicameral.plans._schema import plan_schema
 
 PUBLISHED = Path(__file__).parents[2] / "schemas" / "plan.v1.json"
 VALIDATOR = Draft202012Validator(plan_schema())
-LAW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=60)
 
 
 def refusal(text: str | Path) -> PlanError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plan_strategies import expressions, plans
 
@@ -34,7 +34,7 @@ def today() -> str:
 
 
 REGISTRY = Registry([read_lines, grep, today])
-LAW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=150)
 BRIEF = settings(LAW, max_examples=40)
 
 
@@ -95,7 +95,7 @@ def test_deep_loops_survive() -> None:
     assert parse(print_plan(plan)).plan == plan
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.one_of(
         st.text(),

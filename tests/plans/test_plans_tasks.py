@@ -235,7 +235,7 @@ def test_what_tasks_cannot_say_names_the_step(source: str, step: str, reason: st
     assert reason in caught.value.message
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from([("sort", ["true", "false"]), ("uniq", []), ("grep", ["--", "-b", "true"]), ("head", ["3"])]),
@@ -259,7 +259,7 @@ def test_what_was_exported_means_the_same_plan_when_imported(chain: list[tuple[s
         ),
     )
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_document_is_imported_or_refused(document: Any) -> None:
     with suppress(PlanError):
         assert import_tasks(document, REGISTRY).plan.steps

@@ -100,7 +100,7 @@ bodies = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=bodies)
 def test_any_value_comes_back_to_the_byte(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     with Journal(tmp_path_factory.mktemp("j") / "journal.db") as journal:

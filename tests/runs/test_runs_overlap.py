@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs_plans import plans
 from runs_reference import meaning
@@ -27,7 +27,7 @@ def journal() -> Iterator[Journal]:
 
 
 def test_a_run_means_what_its_steps_mean_one_after_the_other(journal: Journal) -> None:
-    @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=200)
     @given(plan=plans, yields=delays)
     def law(plan: Plan, yields: list[int]) -> None:
         asyncio.run(_same(plan, yields, journal))

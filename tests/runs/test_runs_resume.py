@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs_dying import RUN, Hesitant, MortalJournal, MortalWorld, Yes, lived_through
 from runs_plans import plans
@@ -49,7 +49,7 @@ async def _dying(
         return _as_told(outcome), list(world.happened)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=40)
 @given(
     plan=plans,
     lives=st.lists(st.integers(0, 12), max_size=5),

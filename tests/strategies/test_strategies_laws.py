@@ -60,7 +60,7 @@ replies = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(replies, st.sampled_from(["strict", "normal"]))
 async def test_no_call_after_a_strangers_text_is_judged_as_trusted_and_readers_never_grow(
     script: list[list[tuple[str, bool]]], mode: Literal["strict", "normal"]

@@ -164,7 +164,7 @@ async def test_no_text_can_forge_an_event(tmp_path: Path, argument: str, text: s
     assert events[0]["id"] != "evil"
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     title=st.text(max_size=60), description=st.text(max_size=80), attendees=st.lists(st.text(max_size=20), max_size=3)
 )

@@ -192,7 +192,7 @@ async def test_a_deeply_nested_mail_is_read_as_far_as_it_goes(tmp_path: Path) ->
     assert found["subject"] == "deep"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     raw=st.binary(max_size=300)
     | st.builds(

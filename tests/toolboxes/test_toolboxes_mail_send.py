@@ -175,7 +175,7 @@ async def test_the_password_is_in_no_error(tmp_path: Path, port: int) -> None:
     assert wrong not in f"{error} {error.to_json()} {error.__cause__!r} {error.__context__!r} {tool!r}"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(subject=st.text(max_size=80), body=st.text(max_size=200), to=st.text(max_size=40))
 async def test_whatever_the_text_only_the_given_recipients_get_it(
     tmp_path: Path, sink: Sink, port: int, subject: str, body: str, to: str

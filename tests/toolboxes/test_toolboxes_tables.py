@@ -124,7 +124,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 cells = texts | st.integers(-(10**30), 10**30) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 async def test_rows_come_back_from_csv_as_they_were_written(tools: Registry, data: st.DataObject) -> None:
     columns = data.draw(st.lists(names, min_size=1, max_size=4, unique=True))
@@ -148,7 +148,7 @@ json_values = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=json_values)
 async def test_a_value_comes_back_from_json_as_it_was_written(tools: Registry, value: Any) -> None:
     await call("write_json", tools, path="v.json", value=value)

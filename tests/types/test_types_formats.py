@@ -102,7 +102,7 @@ def test_nothing_of_a_format_has_a_line_break_or_an_unseen_character(name: str, 
         assert _valid(text, name)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data(), st.sampled_from(sorted(FORMATS)))
 def test_what_the_pattern_allows_is_short_and_in_one_line(data: st.DataObject, name: str) -> None:
     text = data.draw(st.from_regex(FORMATS[name].shape, fullmatch=True))
@@ -202,7 +202,7 @@ in_plans = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(in_plans)
 def test_a_channel_type_survives_printing_and_parsing(type_: Type) -> None:
     assert from_json(json.loads(json.dumps(to_json(type_)))) == type_

@@ -284,14 +284,14 @@ def _value(question: Question) -> st.SearchStrategy[Any]:
 FACTS = st.fixed_dictionaries({}, optional={name: _value(each) for name, each in questions().items()})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(FACTS)
 def test_the_linter_finds_no_error_in_what_is_advised(told: dict[str, Any]) -> None:
     report = lint(advise(told).stack)
     assert [finding for finding in report.findings if finding.severity == "error"] == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(FACTS)
 def test_no_pattern_can_be_left_out_without_breaking_a_rule(told: dict[str, Any]) -> None:
     advice = advise(told)
@@ -304,7 +304,7 @@ def test_no_pattern_can_be_left_out_without_breaking_a_rule(told: dict[str, Any]
         assert choice.rule in known
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(FACTS)
 def test_advice_is_whole(told: dict[str, Any]) -> None:
     advice = advise(told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from lint_strategies import FACT_VALUES, adding, any_stack
 
@@ -12,7 +12,7 @@ from bicameral.catalog import IDS
 from bicameral.catalog.lint import Finding, Report, lint, rules
 from bicameral.catalog.stacks import FACTS, STATEMENTS, stack_of
 
-CAREFUL = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CAREFUL = settings(max_examples=120)
 
 
 def same(finding: Finding, report: Report) -> list[Finding]:
