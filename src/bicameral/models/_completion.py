@@ -12,12 +12,11 @@ from bicameral.models._confidence import ALTERNATIVES, tokens_of
 from bicameral.models._gguf import Vocabulary
 from bicameral.models._grammar import LLGUIDANCE, gbnf_error, llguidance_error
 from bicameral.models._protocol import ModelReply, ModelRequest, Token, Usage
+from bicameral.models._tools import on_one_line
 
 _TRIPWIRE = "<|im_start|>"
 _TRIPWIRE_PULL = 1e5
 _SEEDS = 2**32 - 1
-# JSON may have white space without end, and a small model that is at a loss writes it until its tokens are spent.
-_ON_ONE_LINE = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
 
 
 def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, 
         if not uses_llguidance(request) and (message := gbnf_error(request.grammar)):
             raise _bad_grammar(message)
     if request.json_schema is not None:
-        body["json_schema"] = request.json_schema | _ON_ONE_LINE
+        body["json_schema"] = on_one_line(request.json_schema)
     if uses_llguidance(request):
         # LLGuidance drops a constraint that it cannot follow and the model goes on writing freely. A control
         # token that no constraint allows is made irresistible: if it is ever written, the constraint is gone.

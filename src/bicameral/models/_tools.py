@@ -16,7 +16,6 @@ from bicameral.models._failures import ModelFailure
 from bicameral.models._protocol import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
 
 _LONGEST_THOUGHT = 160
-_ON_ONE_LINE = {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
 _SYSTEM = "You are a helpful assistant."
 _STEPS = """\
 You work in steps. Each step is JSON: a thought, and then either a tool with its arguments or the answer. For example:
@@ -56,7 +55,12 @@ def _grammar(tools: tuple[ToolSchema, ...], schema: dict[str, Any] | None) -> st
 
 
 def _json(schema: dict[str, Any]) -> str:
-    return f"%json {json.dumps(schema | _ON_ONE_LINE)}"
+    return f"%json {json.dumps(on_one_line(schema))}"
+
+
+def on_one_line(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without white space, which a small model that is at a loss writes until its tokens are spent."""
+    return schema | {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
 
 
 # What the model reads -----------------------------------------------------------------------------------------------
