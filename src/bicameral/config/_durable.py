@@ -69,7 +69,7 @@ class DurableSettings(_Table):
     """A SQLite file, or `postgresql://…` where one machine is not enough; `${NAME}` is an environment variable."""
     concurrency: Count = 8
     """How many runs a worker has under way at the same time."""
-    lease: Annotated[float, Field(ge=1, le=3600)] = 4.0
+    lease: Annotated[float, Field(ge=1, le=3600)] = 3.0
     """Seconds after which a worker that is not heard of has lost its runs to others."""
     answer_within: Seconds = 604_800.0
     """Seconds that a question waits for an answer; then the answer is no."""

@@ -64,7 +64,7 @@ database = ".bicameral/durable.db"
 # How many runs a worker has under way at the same time.
 concurrency = 8
 # Seconds after which a worker that is not heard of has lost its runs to others.
-lease = 4.0
+lease = 3.0
 # Seconds that a question waits for an answer; then the answer is no.
 answer_within = 604800.0
 # How often in a row workers may die with a run that gets no further, until it counts as failed.
