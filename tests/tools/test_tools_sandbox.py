@@ -10,6 +10,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from bicameral.tools._sandbox import (
     run_confined,
     run_confined_sync,
 )
-from bicameral.tools._starting import StuckStart, has_begun
+from bicameral.tools._starting import NeverBegan, has_begun, is_copy
 
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or "python3"
 
@@ -321,7 +322,7 @@ async def test_a_lock_that_another_thread_holds_while_a_command_starts_does_not_
     def looking(pid: int) -> bool:
         try:
             return has_begun(pid)
-        except StuckStart:
+        except NeverBegan:
             found.append(pid)
             raise
 
@@ -349,15 +350,73 @@ async def test_a_lock_that_another_thread_holds_while_a_command_starts_does_not_
     assert not {str(pid) for pid in found} & set(os.listdir("/proc"))
 
 
+def parent_and_state(pid: str) -> tuple[str, str]:
+    try:
+        state, parent, *_ = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return "", "-"
+    return parent, state
+
+
+def test_a_command_that_is_killed_before_it_began_is_started_again(tmp_path: Path) -> None:
+    armed, over = threading.Event(), threading.Event()
+
+    def kill_copies() -> None:
+        while not over.is_set():
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                if not armed.is_set() or parent_and_state(pid)[0] != str(os.getpid()) or not is_copy(int(pid)):
+                    continue
+                with suppress(ProcessLookupError):
+                    # Stopped first: what is a copy then is still one when it is killed.
+                    os.kill(int(pid), signal.SIGSTOP)
+                    while parent_and_state(pid)[1] not in "TZ-":
+                        time.sleep(0.001)
+                    if is_copy(int(pid)):
+                        armed.clear()
+                        os.kill(int(pid), signal.SIGKILL)
+                    else:
+                        os.kill(int(pid), signal.SIGCONT)
+
+    killing = threading.Thread(target=kill_copies)
+    killing.start()
+    disturbed = finished = 0
+    try:
+        until = time.monotonic() + 60
+        while not disturbed and time.monotonic() < until:
+            armed.set()
+            try:
+                done = run_confined_sync(
+                    ["/usr/bin/sh", "-c", "echo x >> done; echo y"],
+                    Confinement(write=(tmp_path,), folder=tmp_path, timeout=60),
+                )
+            except ToolError:  # killed so early that there was nothing to talk with
+                continue
+            assert (done.ended, done.stdout) == ("exited", b"y\n")
+            finished += 1
+            disturbed += not armed.is_set()
+    finally:
+        over.set()
+        killing.join()
+    assert disturbed, "no start was disturbed, so nothing was tested"
+    assert (tmp_path / "done").read_text() == "x\n" * finished
+
+
+def test_a_command_that_kills_itself_is_not_started_again(tmp_path: Path) -> None:
+    write = Confinement(write=(tmp_path,), folder=tmp_path, timeout=20)
+    done = run_confined_sync(["/usr/bin/sh", "-c", "echo x >> done; kill -9 $$"], write)
+    assert done.exit_code == -9
+    assert (tmp_path / "done").read_text() == "x\n"
+
+
 def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
 
     def looking(pid: int) -> bool:
         looked.append(pid)
-        raise StuckStart
+        raise NeverBegan
 
     monkeypatch.setattr("bicameral.tools._conversation.has_begun", looking)
-    with pytest.raises(ToolError, match="hung before it began") as caught:
+    with pytest.raises(ToolError, match="before it began") as caught:
         run_confined_sync(["/usr/bin/sleep", "4713"], Confinement(timeout=60))
     assert caught.value.code == "tools.cannot-start"
     assert len(looked) == len(set(looked)) == 5
@@ -367,7 +426,7 @@ def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pyte
 def stuck(pid: int) -> bool:
     try:
         has_begun(pid)
-    except StuckStart:
+    except NeverBegan:
         return True
     return False
 

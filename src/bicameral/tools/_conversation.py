@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from ._starting import has_begun
+from ._starting import NeverBegan, has_begun, is_copy
 
 if TYPE_CHECKING:
     from sandlock import Process, Result
@@ -48,7 +48,7 @@ class Conversation:
     def hold(self, deadline: float) -> tuple[Ended, int]:
         """See the command to its end, or end it; says how it ended and its exit code.
 
-        Raises `StuckStart` for one that never begins, and leaves it to the caller to end it.
+        Raises `NeverBegan` for one that hangs or is killed before that, and leaves it to the caller to end it.
         """
         with self._selector:
             alive = self._watch_exit()
@@ -138,7 +138,11 @@ class Conversation:
         for key in list(known.values()):
             if key.data == self._exited or key.data == self._feed:
                 self._selector.unregister(key.fileobj)
+        # Known only until it is buried.
+        never_began = self._process.pid is not None and is_copy(self._process.pid)
         self._result = self._process.wait(_REAP_SECONDS)
+        if never_began and self._how_it_ended()[0] == "killed":
+            raise NeverBegan
 
     def _how_it_ended(self) -> tuple[Ended, int]:
         result = self._result

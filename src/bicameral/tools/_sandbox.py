@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from bicameral.errors import ToolError
 
 from ._conversation import Conversation, Ended
-from ._starting import StuckStart
+from ._starting import NeverBegan
 
 if TYPE_CHECKING:
     from sandlock import Process
@@ -64,7 +64,7 @@ _METADATA = (
 _METADATA_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
 
 _STARTS = 5
-"""How often a command is started that hangs before it has begun: each time by an accident that is rare by itself."""
+"""How often a command is started that does not begin: each time by an accident that is rare by itself."""
 
 Probe = Callable[[], str | None]
 
@@ -164,14 +164,14 @@ def run_confined_sync(
     require_confinement(probe)
     started = time.monotonic()
     for _ in range(_STARTS):
-        with _start(argv, confinement) as process, suppress(StuckStart):
+        with _start(argv, confinement) as process, suppress(NeverBegan):
             conversation = Conversation(process, stdin, output=confinement.output, stop=stop)
             ended, exit_code = conversation.hold(started + confinement.timeout)
             return Completed(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
     raise ToolError(
         "tools.cannot-start",
-        f"{argv[0]!r} was started {_STARTS} times and hung before it began",
-        fix="Another thread of this process sets environment variables, or does the like, without a pause; stop that.",
+        f"{argv[0]!r} was started {_STARTS} times and each time hung or was killed before it began",
+        fix="Allow it more memory; and see that no thread of this process sets environment variables all the time.",
     )
 
 
