@@ -66,6 +66,9 @@ _METADATA_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
 _STARTS = 5
 """How often a command is started that does not begin: each time by an accident that is rare by itself."""
 
+_NO_CHILD = "sandlock_popen failed"
+"""What `sandlock` says of a copy that died before it was let go: as rare an accident, and nothing has been done."""
+
 Probe = Callable[[], str | None]
 
 
@@ -175,7 +178,7 @@ def run_confined_sync(
     )
 
 
-def _start(argv: Sequence[str], confinement: Confinement) -> Process:
+def _start(argv: Sequence[str], confinement: Confinement, starts: int = _STARTS) -> Process:
     from sandlock import Sandbox, SandlockError, StdioMode
 
     system = _SYSTEM + (_NETWORK if confinement.network else ())
@@ -196,6 +199,8 @@ def _start(argv: Sequence[str], confinement: Confinement) -> Process:
         )
         return sandbox.popen(list(argv), StdioMode.PIPED, StdioMode.PIPED, StdioMode.PIPED)
     except (SandlockError, RuntimeError, ValueError, OSError) as error:
+        if starts > 1 and str(error) == _NO_CHILD:
+            return _start(argv, confinement, starts - 1)
         raise ToolError(
             "tools.cannot-start",
             f"{argv[0]!r} could not be started in its sandbox: {error}",
