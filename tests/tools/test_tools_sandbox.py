@@ -420,6 +420,20 @@ def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pyte
         run_confined_sync(["/usr/bin/sleep", "4713"], Confinement(timeout=60))
     assert caught.value.code == "tools.cannot-start"
     assert len(looked) == len(set(looked)) == 5
+    # Nothing is started any more when its time is up, or when nobody wants it.
+    for confinement, said in ((Confinement(timeout=0.3), 0), (Confinement(timeout=60), 1)):
+        looked.clear()
+        stop = os.eventfd(0)
+
+        def wanted_no_more(pid: int, stop: int = stop, said: int = said) -> bool:
+            os.eventfd_write(stop, said)
+            return looking(pid)
+
+        monkeypatch.setattr("bicameral.tools._conversation.has_begun", wanted_no_more)
+        with pytest.raises(ToolError, match="before it began"):
+            run_confined_sync(["/usr/bin/sleep", "4713"], confinement, stop=stop)
+        os.close(stop)
+        assert len(looked) == 1
     assert nothing_left_of("4713")
 
 

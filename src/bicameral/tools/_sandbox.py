@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import select
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -166,19 +167,23 @@ def run_confined_sync(
     """Run a command confined and wait for it; `stop` is an eventfd that ends it early."""
     require_confinement(probe)
     started = time.monotonic()
+    deadline = started + confinement.timeout
     for _ in range(_STARTS):
-        with _start(argv, confinement) as process, suppress(NeverBegan):
+        with suppress(NeverBegan), _start(argv, confinement) as process:
             conversation = Conversation(process, stdin, output=confinement.output, stop=stop)
-            ended, exit_code = conversation.hold(started + confinement.timeout)
+            ended, exit_code = conversation.hold(deadline)
             return Completed(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
+        if time.monotonic() > deadline or (stop >= 0 and select.select([stop], [], [], 0)[0]):
+            break
     raise ToolError(
         "tools.cannot-start",
-        f"{argv[0]!r} was started {_STARTS} times and each time hung or was killed before it began",
-        fix="Allow it more memory; and see that no thread of this process sets environment variables all the time.",
+        f"{argv[0]!r} could not be started in its sandbox: it hung or was ended before it began",
+        fix="Check that every file it was given is still there, and allow it more memory or time; "
+        "`bicameral doctor` tests the sandbox itself.",
     )
 
 
-def _start(argv: Sequence[str], confinement: Confinement, starts: int = _STARTS) -> Process:
+def _start(argv: Sequence[str], confinement: Confinement) -> Process:
     from sandlock import Sandbox, SandlockError, StdioMode
 
     system = _SYSTEM + (_NETWORK if confinement.network else ())
@@ -199,8 +204,8 @@ def _start(argv: Sequence[str], confinement: Confinement, starts: int = _STARTS)
         )
         return sandbox.popen(list(argv), StdioMode.PIPED, StdioMode.PIPED, StdioMode.PIPED)
     except (SandlockError, RuntimeError, ValueError, OSError) as error:
-        if starts > 1 and str(error) == _NO_CHILD:
-            return _start(argv, confinement, starts - 1)
+        if str(error) == _NO_CHILD:
+            raise NeverBegan from None
         raise ToolError(
             "tools.cannot-start",
             f"{argv[0]!r} could not be started in its sandbox: {error}",
