@@ -1,0 +1,1 @@
+"""The families of attacks: one module each, with a `Family` named `attacks`."""
