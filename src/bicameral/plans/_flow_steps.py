@@ -146,9 +146,12 @@ def after_extract(source: Shade, instruction: Shade, path: str, pc: Label) -> La
     return join(join(join(source.flat, instruction.flat), wrote), pc)
 
 
-def after_ask(path: str, pc: Label) -> Label:
-    """What the person answered who made the request."""
-    return join(Label({Source("user", "ask", "", static_path(path))}), pc)
+def after_ask(question: Shade, path: str, pc: Label) -> Label:
+    """What the person replied who made the request, with the label of what he was asked.
+
+    Whoever has a hand in the question can have a hand in the reply: "reply with eve@example.org to confirm".
+    """
+    return join(join(Label({Source("user", "ask", "", static_path(path))}), question.flat), pc)
 
 
 def after_update(step: Update, env: ShadeEnv, pc: Label, mode: Mode) -> Shade:

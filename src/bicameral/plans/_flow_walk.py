@@ -96,7 +96,7 @@ class Walker:
                 source, instruction = self._shade(step.source, env, pc), self._shade(step.instruction, env, pc)
                 env[step.name] = after_extract(source, instruction, path, pc)
             case Ask():
-                env[step.name] = after_ask(path, pc)
+                env[step.name] = after_ask(self._shade(step.question, env, pc), path, pc)
             case Compute():
                 env[step.name] = self._shade(step.value, env, pc)
             case Update():

@@ -29,6 +29,7 @@ from ._ahead import Foresee, Look, copied
 from ._dependencies import Footprints
 from ._door import Door
 from ._frame import Frame
+from ._grants import Grant
 from ._hands import Hands
 from ._judge import Judge
 from ._lures import NOBODY_KNOWS, Lures
@@ -56,7 +57,7 @@ class Engine:
 
     With `ahead` a question to a person is also about calls that are still to come and known already, and `may_ask` are
     the steps that the proof could not prove: where all of them are known before the first step, it is put then.
-    `before` is what else is to be done before the first step.
+    `before` is what else is to be done before the first step, and `grants` what a person has granted for the whole run.
     """
 
     def __init__(
@@ -70,13 +71,16 @@ class Engine:
         ahead: bool = False,
         may_ask: frozenset[str] = frozenset(),
         before: Callable[[], Awaitable[None]] | None = None,
+        grants: Sequence[Grant] = (),
     ) -> None:
         self._plan = plan
         self._start = start or Start()
         self._registry = registry
         self._hands = hands
         self._door = (
-            None if judge is None else Door(judge, hands, self._lures(plan), ahead=self._look if ahead else None)
+            None
+            if judge is None
+            else Door(judge, hands, self._lures(plan), ahead=self._look if ahead else None, grants=grants)
         )
         self._mode: Mode = "strict" if judge is None else judge.mode
         self._given = given_label(self._start.read, self._mode)
@@ -184,8 +188,8 @@ class Engine:
                 question, note = str(self._pure.value(step.question, frame, at)), None
                 if self._door is not None:
                     await self._door.flush()
-                    shades = {"question": self._pure.shade(step.question, frame, pc)}
-                    note = Note(shades, pc, lambda _: after_ask(at, pc))
+                    asked = self._pure.shade(step.question, frame, pc)
+                    note = Note({"question": asked}, pc, lambda _: after_ask(asked, at, pc))
                 value = await self._hands.ask(at, question, step.wanted, note)
         return value, None if note is None else note.shade(value)
 

@@ -99,8 +99,8 @@ def _judge(record: RunRecord, policy: Policy | None) -> Judge | None:
     if record.mode is None:
         return None
     if policy is not None:
-        return HeedingJudge(policy, record.decisions)
-    return RecordedJudge(record.mode, record.policy, record.decisions)
+        return HeedingJudge(policy, record.decisions, record.permitted)
+    return RecordedJudge(record.mode, record.policy, record.decisions, record.permitted)
 
 
 def _changed(record: RunRecord, registry: Registry, plan: Plan | None, judge: Judge | None) -> Iterable[str]:

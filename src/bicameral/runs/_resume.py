@@ -97,10 +97,14 @@ def _resumed(
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
     hands = ResumingHands(record.hands, live, began)
-    judge = None if policy is None else ResumingJudge(policy, record.decisions, frozenset(record.ended))
+    judge = None
+    if policy is not None:
+        judge = ResumingJudge(policy, record.decisions, frozenset(record.ended), record.permitted)
     may_ask = frozenset(map(str, facts.get("may_ask", ())))
     ahead = bool(facts.get("ahead", True))
-    return _Resumed(Engine(plan, registry, hands, judge, record.start, ahead=ahead, may_ask=may_ask), hands)
+    # What was granted before holds from the beginning: every call that is still to be made comes later.
+    engine = Engine(plan, registry, hands, judge, record.start, ahead=ahead, may_ask=may_ask, grants=record.grants)
+    return _Resumed(engine, hands)
 
 
 @dataclass(frozen=True, slots=True)
