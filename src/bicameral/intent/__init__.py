@@ -17,7 +17,7 @@ from ._rules import (
     tool_stems,
     vocabulary,
 )
-from ._words import says, stem, stems
+from ._words import is_stop_word, says, stem, stems
 
 __all__ = [
     "MAX_REQUEST",
@@ -30,6 +30,7 @@ __all__ = [
     "gaps",
     "intent_schema",
     "is_explicit",
+    "is_stop_word",
     "named_dates",
     "required_effects",
     "says",

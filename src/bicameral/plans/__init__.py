@@ -64,6 +64,7 @@ from ._parse import Parsed, parse
 from ._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When, walk
 from ._print import print_plan
 from ._prove import CallProof, Conditional, Proof, Proved, Refused, Verdict, prove
+from ._rewrite import rewrite_expr, rewrite_steps
 from ._schema import plan_schema
 from ._scope import Scope, Variable
 from ._steps import check_step
@@ -153,6 +154,8 @@ __all__ = [
     "plan_schema",
     "print_plan",
     "prove",
+    "rewrite_expr",
+    "rewrite_steps",
     "seen",
     "shade_of",
     "static_path",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, Held, Level
-from bicameral.delta import LOOK, Compiled, Earlier, Planner, literals, source_of
+from bicameral.delta import LOOK, Compiled, Earlier, NeutralNames, Planner, literals, source_of
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
 from bicameral.intent import Intent
 from bicameral.labels import NOTHING, Label, Shade, join, join_all
@@ -36,6 +36,7 @@ from bicameral.runs import (
 from bicameral.sessions import counted, within
 from bicameral.telemetry import span
 from bicameral.tools import Effect, Registry
+from bicameral.types import ANY, Type
 
 from ._bounds import Bound, Bounds, Meter
 from ._carried import label_of_round, left_by, of_round
@@ -144,11 +145,18 @@ class _Course:
     id: str = field(default_factory=new_run_id)
     rounds: list[Round] = field(default_factory=list[Round])
     variables: dict[str, Held] = field(default_factory=dict[str, Held])
+    shown: dict[str, Type] = field(default_factory=dict[str, Type])
+    """The types of the variables as the planner may read them."""
     places: dict[str, Shade] = field(default_factory=dict[str, Shade])
     read: Label = NOTHING
     said: tuple[str, ...] = ()
     calls: tuple[dict[str, Any], ...] = ()
     """The model calls that wrote the plan of this round."""
+    names: NeutralNames = field(init=False)
+    """What the planner knows foreign columns by: the same in all rounds."""
+
+    def __post_init__(self) -> None:
+        self.names = NeutralNames(self.intent.request)
 
     @property
     def record(self) -> Record:
@@ -177,7 +185,7 @@ class _Course:
             return (self._without_way(error) if twice or self.of.bounds.rounds == 1 else None), False
         source, start = source_of(compiled.plan, compiled.looks, self.of.registry), self._start()
         checked = check_plan(compiled.plan, self.of.registry, self.of.policy, limits=self.of.limits, start=start)
-        this = Round(number, source)
+        this = Round(number, source, draft=source_of(compiled.draft or compiled.plan, compiled.looks, self.of.registry))
         may = self.company.written
         allowed = may is None or await may(Written(number, compiled, checked, source))
         if not checked.ok:
@@ -195,8 +203,17 @@ class _Course:
         earlier = None
         if bounds.rounds > 1:
             types = {name: held.type for name, held in self.variables.items()}
-            history = told(self.rounds, types, most=self.of.history)
-            earlier = Earlier(history, types, done, self.said, may_look=number < bounds.rounds)
+            history = told(self.rounds, {name: self.shown.get(name, ANY) for name in types}, most=self.of.history)
+            earlier = Earlier(
+                history,
+                types,
+                done,
+                self.said,
+                may_look=number < bounds.rounds,
+                names=self.names,
+                shown=self.shown,
+                read=self.read,
+            )
         with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), counted() as ledger:
             try:
                 return await self.of.delta.compile(
@@ -224,7 +241,7 @@ class _Course:
 
     def _after(self, this: Round, compiled: Compiled, checked: Checked, outcome: RunOutcome) -> Reasoned | None:
         this = replace(this, outcome=outcome)
-        self.said += tuple(str(value) for value in literals(compiled.plan))
+        self.said += tuple(str(value) for value in literals(compiled.draft or compiled.plan))
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
@@ -251,7 +268,11 @@ class _Course:
         shade = outcome.shade or NOTHING
         left = left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
         self.variables |= left
-        seen = {name: shown(left[name], self.of.level) for name in compiled.looks or () if name in left}
+        # By the types that were found with neutral names: what a table calls its columns is not told.
+        types = {name: compiled.draft_types.get(name, ANY) for name in left}
+        self.shown |= types
+        looks = [name for name in compiled.looks or () if name in left]
+        seen = {name: shown(left[name], self.of.level, as_type=types[name]) for name in looks}
         lines = tuple(f"{name} = {view.text}" for name, view in seen.items())
         read = join_all(view.label for view in seen.values())
         self._keep(replace(this, told=lines, left=tuple(left), read=read))
