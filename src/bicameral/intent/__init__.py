@@ -7,6 +7,7 @@ resolved, open questions). Echo asks a model only when the request is not alread
 from ._dates import named_dates
 from ._echo import Echo
 from ._intent import Intent, IntentStep, NamedDate, intent_schema
+from ._mentions import mentions, mentions_path
 from ._rules import (
     MAX_REQUEST,
     asked_effects,
@@ -31,6 +32,8 @@ __all__ = [
     "intent_schema",
     "is_explicit",
     "is_stop_word",
+    "mentions",
+    "mentions_path",
     "named_dates",
     "required_effects",
     "says",

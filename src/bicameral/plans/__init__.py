@@ -70,6 +70,7 @@ from ._scope import Scope, Variable
 from ._steps import check_step
 from ._tasks import ImportedTasks, export_tasks, import_tasks
 from ._typing import type_of
+from ._whole_values import Assembled, assembled_values, directing_texts
 
 __all__ = [
     "FUNCTIONS",
@@ -79,6 +80,7 @@ __all__ = [
     "Apply",
     "Arithmetic",
     "Ask",
+    "Assembled",
     "Bound",
     "Call",
     "CallProof",
@@ -131,6 +133,7 @@ __all__ = [
     "after_extract",
     "after_pure",
     "after_update",
+    "assembled_values",
     "branch_names",
     "call_facts",
     "check",
@@ -138,6 +141,7 @@ __all__ = [
     "children",
     "compile_expr",
     "compile_shade",
+    "directing_texts",
     "evaluate",
     "export_tasks",
     "found_again",

@@ -147,6 +147,7 @@ class _Course:
     variables: dict[str, Held] = field(default_factory=dict[str, Held])
     shown: dict[str, Type] = field(default_factory=dict[str, Type])
     """The types of the variables as the planner may read them."""
+    assembled: frozenset[str] = frozenset()
     places: dict[str, Shade] = field(default_factory=dict[str, Shade])
     read: Label = NOTHING
     said: tuple[str, ...] = ()
@@ -177,14 +178,18 @@ class _Course:
             return self._without_way(error)
 
     async def _round(self, number: int) -> tuple[Reasoned | None, bool]:
+        start = self._start()
         try:
             compiled = await self._plan(number)
+            if compiled.cached and not self._check(compiled.plan, start).ok:
+                # What was kept is judged by the policies of today, like a plan that is written now.
+                compiled = await self._plan(number, fresh=True)
         except PlanError as error:
             self._failed(Round(number), error, None, None)
             twice = len(self.rounds) > 1 and not self.rounds[-2].source
             return (self._without_way(error) if twice or self.of.bounds.rounds == 1 else None), False
-        source, start = source_of(compiled.plan, compiled.looks, self.of.registry), self._start()
-        checked = check_plan(compiled.plan, self.of.registry, self.of.policy, limits=self.of.limits, start=start)
+        source = source_of(compiled.plan, compiled.looks, self.of.registry)
+        checked = self._check(compiled.plan, start)
         this = Round(number, source, draft=source_of(compiled.draft or compiled.plan, compiled.looks, self.of.registry))
         may = self.company.written
         allowed = may is None or await may(Written(number, compiled, checked, source))
@@ -198,7 +203,11 @@ class _Course:
         self.places = {place: of_round(shade, number) for place, shade in outcome.written.items()}
         return self._after(this, compiled, checked, outcome), isinstance(outcome, Stopped)
 
-    async def _plan(self, number: int) -> Compiled:
+    def _check(self, plan: Plan, start: Start) -> Checked:
+        of = self.of
+        return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, request=self.intent.request)
+
+    async def _plan(self, number: int, *, fresh: bool = False) -> Compiled:
         bounds, done = self.of.bounds, self._effects
         earlier = None
         if bounds.rounds > 1:
@@ -217,7 +226,7 @@ class _Course:
         with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), counted() as ledger:
             try:
                 return await self.of.delta.compile(
-                    self.intent, self.of.registry, fresh=self.fresh, watch=self.company.watch, earlier=earlier
+                    self.intent, self.of.registry, fresh=fresh or self.fresh, watch=self.company.watch, earlier=earlier
                 )
             finally:
                 self.calls = (*(ledger.records or ()), *ledger.lost)
@@ -268,6 +277,9 @@ class _Course:
         shade = outcome.shade or NOTHING
         left = left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
         self.variables |= left
+        # What this plan put together stays so in the plans that use it.
+        made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)
+        self.assembled = (self.assembled - left.keys()) | (made.variables & left.keys())
         # By the types that were found with neutral names: what a table calls its columns is not told.
         types = {name: compiled.draft_types.get(name, ANY) for name in left}
         self.shown |= types
@@ -296,7 +308,7 @@ class _Course:
                 self.company.done(this)
 
     def _start(self) -> Start:
-        return Start(dict(self.variables), dict(self.places), self.read)
+        return Start(dict(self.variables), dict(self.places), self.read, self.assembled)
 
     @property
     def _effects(self) -> frozenset[Effect]:

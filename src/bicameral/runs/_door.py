@@ -10,7 +10,7 @@ from typing import Any
 from bicameral.decisions import Allowed, Ask, CallFacts, Denied, Mode
 from bicameral.errors import BicameralError, Place, RunError
 from bicameral.labels import NOTHING, Label, Shade, tainted
-from bicameral.plans import after_call, call_facts, found_again, seen, written
+from bicameral.plans import after_call, call_facts, found_again, seen, static_path, written
 from bicameral.tools import Tool
 from bicameral.types import plain
 
@@ -31,6 +31,7 @@ Ahead = Callable[[Foresee], tuple[set[str], set[str]]]
 """Tells of the calls that are to come and known already; at which steps of the plan they are, and at which not."""
 
 _ALLOWED = Judged(Allowed())
+_NONE: frozenset[str] = frozenset()
 MOST_AHEAD = 100
 """So many calls are asked about ahead, and no more: a question must be read."""
 
@@ -71,6 +72,7 @@ class Door:
         *,
         once: bool = False,
         ahead: Ahead | None = None,
+        assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self.mode: Mode = judge.mode
         self._judge = judge
@@ -84,6 +86,7 @@ class Door:
         self._failure: BicameralError | Suspend | None = None
         self._once = once
         self._ahead = ahead
+        self._assembled = assembled or {}
         self._foreseen = Foreseen()
 
     @property
@@ -199,7 +202,8 @@ class Door:
     def _facts(
         self, step: str, tool: Tool, arguments: dict[str, Any], shades: Mapping[str, Shade], pc: Label, lures: Lures
     ) -> CallFacts:
-        facts = call_facts(tool, shades, arguments, step, pc, self.mode)
+        assembled = self._assembled.get(static_path(step), _NONE)
+        facts = call_facts(tool, shades, arguments, step, pc, self.mode, assembled)
         facts = replace(facts, lures=lures.of(facts, arguments))
         lures.keep(facts, arguments, fetched=tool.fetches)
         return facts

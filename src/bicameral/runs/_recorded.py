@@ -243,6 +243,17 @@ def shown_hash(call: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
+def request_of(facts: Mapping[str, Any]) -> str | None:
+    """The request that a model wrote a plan for, from the first event of its run; None if a person wrote the plan."""
+    if facts.get("intent") is None:
+        return None
+    try:
+        return str(json.loads(facts["intent"])["request"])
+    except (ValueError, TypeError, KeyError):
+        # Whatever stands there, somebody planned it: then nothing in it is known to be said by the user.
+        return ""
+
+
 def read_run(events: Sequence[Event], journal: Journal) -> RunRecord:
     first = events[0]
     if first.kind != "run-started":
