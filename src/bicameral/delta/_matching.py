@@ -58,21 +58,18 @@ def match_names(request: str, names: Sequence[str]) -> Matches:
         {'Category': ('category',), 'amount': ('amounts',)}
     """
     stems = {name: stems_of(name) for name in names}
-    found: dict[str, list[str]] = {}
-    whole: set[str] = set()
-    said = dict(_phrases(request))
-    for words, phrase in said.items():
-        fits = [name for name, own in stems.items() if own == words]
-        if fits:
-            # Only plain letters: a name with characters that nobody sees is not what the user said.
-            whole.update(name for name in fits if _PLAIN.fullmatch(name))
-        elif len(words) == 1 and len(words[0]) >= _SHORTEST_PART:
-            fits = [name for name, own in stems.items() if words[0] in own]
-        if 0 < len(fits) <= MOST_TIES:
+    whole: dict[str, list[str]] = {}
+    part: dict[str, list[str]] = {}
+    for words, phrase in dict(_phrases(request)).items():
+        found, fits = whole, [name for name, own in stems.items() if own == words]
+        if not fits and len(words) == 1 and len(words[0]) >= _SHORTEST_PART:
+            found, fits = part, [name for name, own in stems.items() if words[0] in own]
+        if len(fits) <= MOST_TIES:
             for name in fits:
                 found.setdefault(name, []).append(phrase)
-    longest = {name: tuple(sorted(each, key=len, reverse=True)[:MOST_PHRASES]) for name, each in found.items()}
-    return Matches(longest, frozenset(whole))
+    phrases = {name: tuple(each[:MOST_PHRASES]) for name, each in (part | whole).items()}
+    # Only plain letters: a name with characters that nobody sees is not what the user said.
+    return Matches(phrases, frozenset(name for name in whole if _PLAIN.fullmatch(name)))
 
 
 def _phrases(request: str) -> Iterator[tuple[Stems, str]]:
