@@ -232,6 +232,15 @@ class Config(ConfigFile):
         return self._under(self.cache.folder) or user_folder("cache")
 
     @property
+    def project(self) -> str:
+        """What tells this project from any other: the real paths of its folder and of its configuration.
+
+        The file alone would not do, since one in the user's own folder serves every working folder.
+        """
+        source = os.path.realpath(self.source) if self.source else ""
+        return f"{os.path.realpath(self.base)}\0{source}"
+
+    @property
     def toolbox_files(self) -> tuple[Path, ...]:
         """The user's own toolbox files.
 

@@ -132,7 +132,7 @@ class Attempt:
 
     async def _begun(self, answered: Answered) -> RunOutcome:
         plan, intent, spent, calls = await self._plan(answered)
-        checked = self._agent.check(plan)
+        checked = self._agent.check(plan, intent=intent)
         if not checked.ok:
             first = checked.report.errors[0]
             raise PlanError(first.code, f"the plan does not pass the check: {first}")

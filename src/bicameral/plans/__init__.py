@@ -64,11 +64,13 @@ from ._parse import Parsed, parse
 from ._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When, walk
 from ._print import print_plan
 from ._prove import CallProof, Conditional, Proof, Proved, Refused, Verdict, prove
+from ._rewrite import rewrite_expr, rewrite_steps
 from ._schema import plan_schema
 from ._scope import Scope, Variable
 from ._steps import check_step
 from ._tasks import ImportedTasks, export_tasks, import_tasks
 from ._typing import type_of
+from ._whole_values import Assembled, assembled_values, directing_texts
 
 __all__ = [
     "FUNCTIONS",
@@ -78,6 +80,7 @@ __all__ = [
     "Apply",
     "Arithmetic",
     "Ask",
+    "Assembled",
     "Bound",
     "Call",
     "CallProof",
@@ -130,6 +133,7 @@ __all__ = [
     "after_extract",
     "after_pure",
     "after_update",
+    "assembled_values",
     "branch_names",
     "call_facts",
     "check",
@@ -137,6 +141,7 @@ __all__ = [
     "children",
     "compile_expr",
     "compile_shade",
+    "directing_texts",
     "evaluate",
     "export_tasks",
     "found_again",
@@ -153,6 +158,8 @@ __all__ = [
     "plan_schema",
     "print_plan",
     "prove",
+    "rewrite_expr",
+    "rewrite_steps",
     "seen",
     "shade_of",
     "static_path",

@@ -33,6 +33,7 @@ Ahead = Callable[[Foresee], tuple[set[str], set[str]]]
 """Tells of the calls that are to come and known already; at which steps of the plan they are, and at which not."""
 
 _ALLOWED = Judged(Allowed())
+_NONE: frozenset[str] = frozenset()
 MOST_AHEAD = 100
 """So many calls are asked about ahead, and no more: a question must be read."""
 
@@ -80,6 +81,7 @@ class Door:
         *,
         ahead: Ahead | None = None,
         grants: Iterable[Grant] = (),
+        assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self.mode: Mode = judge.mode
         self._judge = judge
@@ -92,6 +94,7 @@ class Door:
         self._lock = asyncio.Lock()
         self._failure: BicameralError | Suspend | None = None
         self._ahead = ahead
+        self._assembled = assembled or {}
         for grant in grants:
             self._grant(grant)
 
@@ -213,7 +216,8 @@ class Door:
     def _facts(
         self, step: str, tool: Tool, arguments: dict[str, Any], shades: Mapping[str, Shade], pc: Label, lures: Lures
     ) -> CallFacts:
-        facts = call_facts(tool, shades, arguments, step, pc, self.mode)
+        assembled = self._assembled.get(static_path(step), _NONE)
+        facts = call_facts(tool, shades, arguments, step, pc, self.mode, assembled)
         facts = replace(facts, lures=lures.of(facts, arguments))
         lures.keep(facts, arguments, fetched=tool.fetches)
         return facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +58,7 @@ class Engine:
     With `ahead` a question to a person is also about calls that are still to come and known already, and `may_ask` are
     the steps that the proof could not prove: where all of them are known before the first step, it is put then.
     `before` is what else is to be done before the first step, and `grants` what a person has granted for the whole run.
+    `assembled` are the arguments of each call that a plan of a model puts together, as the proof knows them.
     """
 
     def __init__(
@@ -72,15 +73,17 @@ class Engine:
         may_ask: frozenset[str] = frozenset(),
         before: Callable[[], Awaitable[None]] | None = None,
         grants: Sequence[Grant] = (),
+        assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self._plan = plan
         self._start = start or Start()
         self._registry = registry
         self._hands = hands
+        look = self._look if ahead else None
         self._door = (
             None
             if judge is None
-            else Door(judge, hands, self._lures(plan), ahead=self._look if ahead else None, grants=grants)
+            else Door(judge, hands, self._lures(plan), ahead=look, grants=grants, assembled=assembled)
         )
         self._mode: Mode = "strict" if judge is None else judge.mode
         self._given = given_label(self._start.read, self._mode)

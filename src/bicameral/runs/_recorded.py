@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -295,6 +296,17 @@ class Approval:
 
 def _steps_of(call: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, call.get("steps", (call["step"],))))
+
+
+def request_of(facts: Mapping[str, Any]) -> str | None:
+    """The request that a model wrote a plan for, from the first event of its run; None if a person wrote the plan."""
+    if facts.get("intent") is None:
+        return None
+    try:
+        return str(json.loads(facts["intent"])["request"])
+    except (ValueError, TypeError, KeyError):
+        # Whatever stands there, somebody planned it: then nothing in it is known to be said by the user.
+        return ""
 
 
 def read_run(events: Sequence[Event], journal: Journal) -> RunRecord:
