@@ -7,6 +7,7 @@ the limits on time, memory and output hold without either.
 from __future__ import annotations
 
 import ctypes
+import mimetypes
 import os
 import platform
 import struct
@@ -39,7 +40,7 @@ def confine() -> list[str]:
 def _confine_files() -> bool:
     """Only Python's own files can be read: modules and codecs are imported when they are first used."""
     readable = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, "/usr", "/lib", "/lib64", "/etc/localtime"}
-    readable |= {"/dev/null", "/dev/urandom", "/etc/ld.so.cache"}
+    readable |= {"/dev/null", "/dev/urandom", "/etc/ld.so.cache", *mimetypes.knownfiles}
     try:
         from sandlock import Sandbox, confine, landlock_abi_version, min_landlock_abi
 
