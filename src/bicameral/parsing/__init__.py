@@ -6,7 +6,19 @@ no network and no environment, ends with the process that started it, and is sta
 run there are declared with `Parser`, and their modules import nothing heavy.
 """
 
+from ._json import SHORT, NotJson, check_values, read_json
 from ._parser import ParseLimit, Parser
 from ._pool import MIB, Limits, ParserPool, confinement_of_parser
 
-__all__ = ["MIB", "Limits", "ParseLimit", "Parser", "ParserPool", "confinement_of_parser"]
+__all__ = [
+    "MIB",
+    "SHORT",
+    "Limits",
+    "NotJson",
+    "ParseLimit",
+    "Parser",
+    "ParserPool",
+    "check_values",
+    "confinement_of_parser",
+    "read_json",
+]

@@ -40,7 +40,7 @@ def confine() -> list[str]:
 def _confine_files() -> bool:
     """Only Python's own files can be read: modules and codecs are imported when they are first used."""
     readable = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, "/usr", "/lib", "/lib64", "/etc/localtime"}
-    readable |= {"/dev/null", "/dev/urandom", "/etc/ld.so.cache", *mimetypes.knownfiles}
+    readable |= {"/dev/null", "/dev/urandom", "/etc/ld.so.cache", *map(str, mimetypes.knownfiles)}
     try:
         from sandlock import Sandbox, confine, landlock_abi_version, min_landlock_abi
 
