@@ -7,6 +7,7 @@ policy will say of each call, by the labels of everything the plan handles; the 
 `after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
 """
 
+from ._bounds import RUN_WORK, RunWork, flat_cost
 from ._check import check
 from ._evaluate import compile_expr, evaluate
 from ._expressions import (
@@ -74,6 +75,7 @@ __all__ = [
     "FUNCTIONS",
     "METHODS",
     "RUN_CODES",
+    "RUN_WORK",
     "Answer",
     "Apply",
     "Arithmetic",
@@ -115,6 +117,7 @@ __all__ = [
     "Ref",
     "Refused",
     "Report",
+    "RunWork",
     "Scope",
     "Shown",
     "Slice",
@@ -139,6 +142,7 @@ __all__ = [
     "compile_shade",
     "evaluate",
     "export_tasks",
+    "flat_cost",
     "found_again",
     "free_names",
     "given_label",

@@ -60,7 +60,7 @@ async def replay(
         )
     judge, hands = _judge(record, policy), record.hands
     hands.differences += _changed(record, registry, plan, judge)
-    engine = Engine(what, registry, hands, judge, record.start, before=hands.before)
+    engine = Engine(what, registry, hands, judge, record.start, caps=record.caps, before=hands.before)
     return await _again(record, engine, hands, steps_of(what))
 
 

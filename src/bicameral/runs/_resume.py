@@ -100,7 +100,8 @@ def _resumed(
     judge = None if policy is None else ResumingJudge(policy, record.decisions, frozenset(record.ended))
     may_ask = frozenset(map(str, facts.get("may_ask", ())))
     ahead = bool(facts.get("ahead", True))
-    return _Resumed(Engine(plan, registry, hands, judge, record.start, ahead=ahead, may_ask=may_ask), hands)
+    caps = live.meter.caps
+    return _Resumed(Engine(plan, registry, hands, judge, record.start, caps=caps, ahead=ahead, may_ask=may_ask), hands)
 
 
 @dataclass(frozen=True, slots=True)

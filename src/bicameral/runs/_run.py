@@ -76,7 +76,7 @@ async def run_plan(
     judge = None if policy is None else PolicyJudge(policy)
     may_ask = _conditional(proof) if ahead and proof is not None else frozenset[str]()
     return await run_work(
-        lambda hands: Engine(plan, registry, hands, judge, start, ahead=ahead, may_ask=may_ask),
+        lambda hands: Engine(plan, registry, hands, judge, start, caps=caps, ahead=ahead, may_ask=may_ask),
         lambda: (
             _facts(plan, registry, intent, judge)
             | _begun(start, link, planning, planned_by)
