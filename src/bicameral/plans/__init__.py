@@ -7,6 +7,7 @@ policy will say of each call, by the labels of everything the plan handles; the 
 `after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
 """
 
+from ._bounds import RUN_WORK, RunWork, flat_cost
 from ._check import check
 from ._evaluate import compile_expr, evaluate
 from ._expressions import (
@@ -76,6 +77,7 @@ __all__ = [
     "FUNCTIONS",
     "METHODS",
     "RUN_CODES",
+    "RUN_WORK",
     "Answer",
     "Apply",
     "Arithmetic",
@@ -118,6 +120,7 @@ __all__ = [
     "Ref",
     "Refused",
     "Report",
+    "RunWork",
     "Scope",
     "Shown",
     "Slice",
@@ -144,6 +147,7 @@ __all__ = [
     "directing_texts",
     "evaluate",
     "export_tasks",
+    "flat_cost",
     "found_again",
     "free_names",
     "given_label",

@@ -11,6 +11,7 @@ from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, RunError
 from bicameral.labels import NOTHING, Label, Shade, join_shades
 from bicameral.plans import (
+    RUN_WORK,
     Ask,
     Call,
     Each,
@@ -26,6 +27,7 @@ from bicameral.plans import (
 from bicameral.tools import Registry
 
 from ._ahead import Foresee, Look, copied
+from ._caps import Caps
 from ._dependencies import Footprints
 from ._door import Door
 from ._frame import Frame
@@ -59,6 +61,7 @@ class Engine:
     the steps that the proof could not prove: where all of them are known before the first step, it is put then.
     `before` is what else is to be done before the first step, and `grants` what a person has granted for the whole run.
     `assembled` are the arguments of each call that a plan of a model puts together, as the proof knows them.
+    Of the `caps` the engine keeps the one on work.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Engine:
         judge: Judge | None = None,
         start: Start | None = None,
         *,
+        caps: Caps | None = None,
         ahead: bool = False,
         may_ask: frozenset[str] = frozenset(),
         before: Callable[[], Awaitable[None]] | None = None,
@@ -94,6 +98,7 @@ class Engine:
         self._where = Whereabouts()
         self._may_ask = may_ask
         self._before = before
+        self._caps = caps or Caps()
         # Only steps at the leaves hold a slot, never a loop: nested loops cannot wait for each other.
         self._slots = asyncio.Semaphore(STEPS_AT_ONCE)
 
@@ -101,7 +106,7 @@ class Engine:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
         shades = {} if self._door is None else start.shades
-        frame, flow = Frame(start.values, shades), Flow(start.read)
+        frame, flow = Frame(start.values | {RUN_WORK: self._caps.run_work()}, shades), Flow(start.read)
         if self._before is not None:
             await self._before()
         if self._door is not None and self._may_ask:
@@ -124,7 +129,7 @@ class Engine:
         look = Look(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
         whole = self._where.blocks.get("")
         if whole is not None and not self._pure.answered:
-            look.block(whole.steps, copied(whole.frame), "", whole.flow)
+            look.block(whole.steps, copied(whole.frame, look.work), "", whole.flow)
         return look.known, look.unknown
 
     async def _block(self, steps: Sequence[Step], frame: Frame, at: str, flow: Flow) -> None:
@@ -265,7 +270,7 @@ class Engine:
 
         async def one(turn: int) -> None:
             nonlocal merged
-            own = Frame(dict(found), dict(shades), logged=True)
+            own = Frame(found | {RUN_WORK: found[RUN_WORK].branch()}, dict(shades), logged=True)
             turning.begun = max(turning.begun, turn + 1)
             self._pure.bind_item(each, items[turn], own, at)
             # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.

@@ -18,6 +18,7 @@ from bicameral.tools import CHANGING, AttachedFile, Tool
 from bicameral.types import Type, value_from_json
 
 from ._approvals import PendingCall, Question, refusal, shown_hash
+from ._caps import Caps
 from ._grants import Grant
 from ._hands import ask_facts, breathe, call_facts, extract_facts
 from ._note import Note, shade_json
@@ -48,6 +49,8 @@ class RunRecord:
     """What it went on from, if it did."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
+    caps: Caps = field(default_factory=Caps)
+    """How much it could take."""
 
     @property
     def decisions(self) -> dict[str, dict[str, Any]]:
@@ -333,6 +336,7 @@ def read_run(events: Sequence[Event], journal: Journal) -> RunRecord:
         events[-1] if events[-1].kind in ENDS else None,
         Start.from_json(first.body["start"]) if "start" in first.body else None,
         {event.step: event.body for event in events if event.kind == "model-called"},
+        Caps.from_json(first.body.get("caps", Caps().to_json() | {"work": None})),
     )
 
 

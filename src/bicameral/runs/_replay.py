@@ -64,7 +64,9 @@ async def replay(
     hands.differences += _changed(record, registry, plan, judge)
     own = () if policy is None else policy.me
     assembled = (record.start or Start()).assembled_values(what, registry, request_of(events[0].body), own).calls
-    engine = Engine(what, registry, hands, judge, record.start, before=hands.before, assembled=assembled)
+    engine = Engine(
+        what, registry, hands, judge, record.start, caps=record.caps, before=hands.before, assembled=assembled
+    )
     return await _again(record, engine, hands, steps_of(what))
 
 

@@ -111,6 +111,7 @@ def _resumed(
         hands,
         judge,
         record.start,
+        caps=live.meter.caps,
         ahead=ahead,
         may_ask=may_ask,
         # What was granted before holds from the beginning: every call that is still to be made comes later.

@@ -81,7 +81,9 @@ async def run_plan(
     own = () if policy is None else policy.me
     assembled = (start or Start()).assembled_values(plan, registry, request, own).calls
     return await run_work(
-        lambda hands: Engine(plan, registry, hands, judge, start, ahead=ahead, may_ask=may_ask, assembled=assembled),
+        lambda hands: Engine(
+            plan, registry, hands, judge, start, caps=caps, ahead=ahead, may_ask=may_ask, assembled=assembled
+        ),
         lambda: (
             _facts(plan, registry, intent, judge)
             | _begun(start, link, planning, planned_by)

@@ -113,6 +113,7 @@ class CapsGiven(Given):
     tokens: Annotated[int, Field(ge=1, le=10**12), Whole] | None = None
     money: Annotated[float, Field(gt=0, le=10**9)] | None = None
     seconds: Annotated[float, Field(gt=0, le=10**9)] | None = None
+    work: Annotated[int, Field(ge=1, le=10**15), Whole] | None = None
 
 
 class _Submitted(Given):
