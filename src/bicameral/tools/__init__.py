@@ -12,6 +12,7 @@ from ._attached import ATTACHED, Attaches, argument_of, can_name, named_in
 from ._folders import Folders
 from ._key import call_key, key_of, under_key
 from ._origins import Origin, Origins, Participants
+from ._protected import Protected, ProtectedPath, database_files
 from ._python import tool
 from ._registry import Registry
 from ._shades import principals
@@ -45,6 +46,8 @@ __all__ = [
     "Origins",
     "Owned",
     "Participants",
+    "Protected",
+    "ProtectedPath",
     "Purpose",
     "Registry",
     "Settings",
@@ -59,6 +62,7 @@ __all__ = [
     "command_tools",
     "command_usage",
     "confinement_problem",
+    "database_files",
     "describe_tool",
     "installed_toolboxes",
     "key_of",

@@ -158,7 +158,12 @@ class Command:
             files = CommandFiles(self.spec, self.folders, stack)
             values: dict[str, Value] = await asyncio.to_thread(files.resolve, arguments)
             argv = [*self.start, *fill(self.template, values, fixed=self._fixed())]
-            done = await run_confined(argv, self._confinement(files), stdin=self._stdin(arguments), probe=self.probe)
+            try:
+                confinement, stdin = self._confinement(files), self._stdin(arguments)
+                done = await run_confined(argv, confinement, stdin=stdin, probe=self.probe)
+            finally:
+                # However it ended: a command that was killed may have made something before.
+                files.refuse_protected()
             self._check(done)
             result = parse_result(self.spec, done.stdout)
             await asyncio.to_thread(files.keep)
@@ -185,6 +190,7 @@ class Command:
         return Confinement(
             read=(*own_files(self.start), *map(Path, spec.needs), *files.read),
             write=tuple(files.write),
+            denied=tuple(files.denied),
             network=tuple(network),
             timeout=spec.timeout,
             memory=limits.memory_mb * MIB,

@@ -264,5 +264,9 @@ def _zone_text(document: Document, name: str | None, event: Component) -> str:
 
 
 toolbox: Toolbox[CalendarSettings] = Toolbox(
-    "calendar", "Read and change a calendar, find free time.", CalendarSettings, _build
+    "calendar",
+    "Read and change a calendar, find free time.",
+    CalendarSettings,
+    _build,
+    keeps=lambda settings: (settings.file,),
 )

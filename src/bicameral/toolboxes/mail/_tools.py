@@ -130,4 +130,10 @@ def _save(folders: Folders, folder: str, name: str, content: bytes) -> str:
     raise ToolError("mail.exists", f"there are too many files like {name!r} in {folder!r}")
 
 
-toolbox: Toolbox[MailSettings] = Toolbox("mail", "Search, read and send mail, save attachments.", MailSettings, _build)
+toolbox: Toolbox[MailSettings] = Toolbox(
+    "mail",
+    "Search, read and send mail, save attachments.",
+    MailSettings,
+    _build,
+    keeps=lambda settings: (settings.folder,) if settings.folder else (),
+)
