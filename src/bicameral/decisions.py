@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from bicameral.labels import PUBLIC, Label, Readers, Source
+from bicameral.labels import NOTHING, PUBLIC, Label, Readers, Source
 
 Mode = Literal["strict", "normal"]
 """Whether control flow counts. `normal` is the weaker one: what is decided by untrusted data is not held against it."""
@@ -57,7 +57,9 @@ class CallFacts:
 
     `step` is the path of the step in the plan. A tool that nobody knows has `known` False, and nothing else counts.
     `lures` is what a receiver of strangers' text in the call could follow (links, addresses, accounts), less what the
-    user named or endorsed; None before the run, where it is not known.
+    user named or endorsed; None before the run, where it is not known. `executed` says whether the call writes a file
+    that other programs execute or obey, None where that is not known yet; `copied` is the label of what it writes there
+    that is no argument of it, such as the content of a file that it copies.
     """
 
     tool: str
@@ -71,6 +73,8 @@ class CallFacts:
     step: str = ""
     known: bool = True
     lures: frozenset[str] | None = None
+    executed: bool | None = False
+    copied: Label = NOTHING
 
     @property
     def pc_trusted(self) -> bool:

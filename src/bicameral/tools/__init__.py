@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._attached import ATTACHED, Attaches, argument_of, can_name, named_in
+from ._executed import TABLES, FindTarget, Target
 from ._folders import Folders
 from ._key import call_key, key_of, under_key
 from ._origins import Origin, Origins, Participants
@@ -33,6 +34,7 @@ __all__ = [
     "EFFECTS",
     "PURPOSES",
     "REQUIRED",
+    "TABLES",
     "Argument",
     "Attaches",
     "CommandFailed",
@@ -40,6 +42,7 @@ __all__ = [
     "Completed",
     "Confinement",
     "Effect",
+    "FindTarget",
     "Folders",
     "Manifest",
     "Origin",
@@ -52,6 +55,7 @@ __all__ = [
     "Registry",
     "Settings",
     "Surroundings",
+    "Target",
     "Tool",
     "Toolbox",
     "argument_of",

@@ -16,6 +16,7 @@ from typing import BinaryIO, Literal
 from bicameral.errors import ToolError, nearest
 
 from . import _folder_writes as writes
+from ._executed import Target, is_executable_file, is_executed_name
 from ._folder_errors import checked_text, failure, is_folder, quoted
 from ._folder_text import decoded, encoded
 from ._folder_walk import Entry, entry, info, listing, open_file
@@ -113,6 +114,26 @@ class Folders:
             first = first or self.shown(found[0])
             found[0].rename(found[0].with_name(f"refused-{os.urandom(4).hex()}-{found[0].name.strip('.')}.txt"))
         return first
+
+    def target(self, path: object, *, copied: bool = False) -> Target:
+        """What is known of the file that would be written at a path; nothing if the path is not known yet.
+
+        Only looks, and changes nothing: it is asked before a run. What is wrong with the path is told when it is used.
+        """
+        if not isinstance(path, str):
+            return Target(copied=copied)
+        try:
+            real = self._locate(path, "write")
+        except ToolError as error:
+            return Target(False, copied, error.message if error.code == "tools.protected" else None)
+        return Target(is_executed_name(real, self.base) or is_executable_file(real), copied)
+
+    def is_program(self, path: str) -> bool:
+        """Whether a file may be executed, or is a script: a copy of it is one, too."""
+        try:
+            return is_executable_file(self._locate(path, "read"))
+        except ToolError:
+            return False
 
     def owned_by(self, *paths: str) -> Folders:
         """The same folders for the toolbox that keeps these files itself: no other tool may change them."""
