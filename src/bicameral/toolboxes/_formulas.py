@@ -16,7 +16,7 @@ from bicameral.tools import TABLES
 # Also in full width, and behind blanks and quotes, which some programs drop. A sign before digits and what stands
 # between digits computes nothing that could do harm: -5, +49 30 1234, -12.5 %.
 _FORMULA = re.compile(
-    r"""[\s"'`\u200b-\u200f\ufeff]*(?:[=@\uff1d\uff20]|[-+\u2212\uff0b\uff0d](?!["'\s\d.,:()/%-]*$))""",
+    r"""[\s"'`\u200b-\u200f\ufeff]*(?:[=@\uff1d\uff20]|[-+\u2212\uff0b\uff0d](?!["'\s\d.,:()/%-]*\Z))""",
 )
 _PARTS = re.compile(r"([;\t\r\n\x0b\x0c\x85\u2028\u2029]+)")
 
@@ -33,12 +33,18 @@ def escaped(text: str) -> str:
         >>> escaped("=cmd|' /C calc'!A0"), escaped("-5"), escaped("a;=b")
         ("'=cmd|' /C calc'!A0", '-5', "a;'=b")
     """
-    return "".join(map(_escape, _PARTS.split(text)))
+    first, *rest = _PARTS.split(text)
+    inner = "".join((first, *map(_escape, rest)))
+    # The beginning is judged by all of the text: `+1;x` is no number to a program that does not split at `;`.
+    return f"'{inner}" if _FORMULA.match(text) else inner
 
 
 def unescaped(text: str) -> str:
     """The text that a cell was written for: the opposite of `escaped`."""
-    return "".join(map(_unescape, _PARTS.split(text))) if "'" in text else text
+    if "'" not in text:
+        return text
+    first, *rest = _PARTS.split(text)
+    return _unescape("".join((first, *map(_unescape, rest))))
 
 
 def has_formulas(text: str) -> bool:
