@@ -30,6 +30,11 @@ class Output:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self._notices: dict[str, Any] = {}
+
+    def notice(self, name: str, facts: Any) -> None:
+        """Something that the one JSON object must say, whatever the command itself has to say."""
+        self._notices[name] = facts
 
     @property
     def interactive(self) -> bool:
@@ -81,7 +86,8 @@ class Output:
     def object(self, facts: Mapping[str, Any]) -> None:
         """The one JSON object, where JSON was asked for."""
         if self.as_json:
-            sys.stdout.write(masked_json(json.dumps(facts, ensure_ascii=False, default=str)) + "\n")
+            whole = {**facts, **self._notices}
+            sys.stdout.write(masked_json(json.dumps(whole, ensure_ascii=False, default=str)) + "\n")
             sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from bicameral.labels import PUBLIC, Label, Source
 from bicameral.tools import ATTACHED
 
-from ._facts import Known, Situation, plain_name
+from ._facts import COPIED, Known, Situation, plain_name
 from ._rules import Rule
 
 _SHOWN = 3
@@ -107,12 +107,21 @@ def _in_your_name(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
             )
 
 
+def _executed(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
+    where = "a file, which matters if other programs execute or obey it" if unsure else "a file that programs execute"
+    for each in call.writing:
+        if each.strangers_text:
+            what = "what it copies" if each.name == COPIED else f"the argument {each.name!r}"
+            yield f"{what} would bring {_way(each.label)}, into {where}"
+
+
 _DEFAULTS: dict[str, Callable[[Situation, Receivers, bool], Iterable[str]]] = {
     "directed-by-strangers": _directed,
     "decided-by-strangers": _decided,
     "assembled-by-the-plan": _assembled,
     "leaves-its-readers": _leaves,
     "strangers-text-in-your-name": _in_your_name,
+    "strangers-text-executed": _executed,
 }
 
 
