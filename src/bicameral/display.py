@@ -12,7 +12,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal
 
 Hidden = Literal["control", "direction", "invisible", "blank"]
@@ -37,24 +37,14 @@ NO_CHARACTERS = "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\
 BLANKS = "\u1680\u2000-\u2008\u200a\u205f"
 """Spaces that ordinary typing does not make; those of French, Japanese and thousands (U+00A0, 2009, 202F, 3000) are."""
 
-_CLASSES: tuple[tuple[Hidden, re.Pattern[str]], ...] = (
-    ("control", re.compile(f"[{CONTROLS}]")),
-    ("direction", re.compile(f"[{DIRECTIONS}]")),
-    ("blank", re.compile(f"[{BLANKS}]")),
-    ("invisible", re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{NO_CHARACTERS}]")),
-)
 # Signs of Arabic, Syriac and Kaithi that Unicode calls format characters, and that are seen.
 _SEEN_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
 _ORDINARY_SPACES = frozenset("\t\n \u00a0\u2009\u202f\u3000")
 
 MOST_MARKS = 4
 """So many combining marks may stand on one letter: more than any language writes."""
-_JOINING_SCRIPTS = re.compile(
-    "[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\ufb50-\ufdff]"
-)
+_JOINING_SCRIPTS = ((0x600, 0xDFF), (0xF00, 0x109F), (0x1780, 0x18AF), (0xFB50, 0xFDFF))
 _EMOJI_TOO = frozenset("\u203c\u2049\u3030\u2139\u2194\u2195\u2196\u2197\u2198\u2199\u25fb\u25fc\u25fd\u25fe")
-_FLAGS = re.compile("\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
-                    "|\U000e0077\U000e006c\U000e0073)\U000e007f")  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -62,7 +52,7 @@ def hidden_kind(character: str) -> Hidden | None:
     """What kind of hidden character this is, whatever stands around it; None if it is simply seen."""
     if character in _ORDINARY_SPACES or character in _SEEN_FORMATS:
         return None
-    for kind, pattern in _CLASSES:
+    for kind, pattern in _classes():
         if pattern.match(character):
             return kind
     match unicodedata.category(character):
@@ -75,6 +65,17 @@ def hidden_kind(character: str) -> Hidden | None:
             return "blank"
         case _:
             return None
+
+
+@cache
+def _classes() -> tuple[tuple[Hidden, re.Pattern[str]], ...]:
+    # Compiled when first needed: the command line imports this before it knows what it is asked.
+    return (
+        ("control", re.compile(f"[{CONTROLS}]")),
+        ("direction", re.compile(f"[{DIRECTIONS}]")),
+        ("blank", re.compile(f"[{BLANKS}]")),
+        ("invisible", re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{NO_CHARACTERS}]")),
+    )
 
 
 def hidden_places(text: str) -> dict[int, Hidden]:
@@ -96,7 +97,9 @@ def hidden_places(text: str) -> dict[int, Hidden]:
         return {}
     found: dict[int, Hidden] = {}
     # The flags of England, Scotland and Wales are the only emoji that are written with tag characters.
-    flags = {at for each in _FLAGS.finditer(text) for at in range(*each.span())} if "\U0001f3f4" in alphabet else set()
+    flags: set[int] = set()
+    if "\U0001f3f4" in alphabet:
+        flags.update(at for each in _flags().finditer(text) for at in range(*each.span()))
     stacked, based = 0, False
     for at, character in enumerate(text):
         if character in marks:
@@ -136,6 +139,14 @@ def visible(text: str, *, strict: bool = False) -> str:
     return "".join(f"<{ord(each):04x}>" if at in places else each for at, each in enumerate(text))
 
 
+@cache
+def _flags() -> re.Pattern[str]:
+    return re.compile(
+        "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
+        "|\U000e0077\U000e006c\U000e0073)\U000e007f"
+    )
+
+
 def _is_ordinary(text: str, at: int) -> bool:
     """Whether a joiner or a selector does here what it is for."""
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
@@ -145,9 +156,14 @@ def _is_ordinary(text: str, at: int) -> bool:
         case "\u200d" if before and after and _is_emoji(after):
             return _is_emoji(before) or (before == "\ufe0f" and at > 1 and _is_emoji(text[at - 2]))
         case "\u200c" | "\u200d":
-            return bool(before and after and _JOINING_SCRIPTS.match(before) and _JOINING_SCRIPTS.match(after))
+            return bool(before and after) and _joins(before) and _joins(after)
         case _:
             return False
+
+
+def _joins(character: str) -> bool:
+    """Whether a letter is of a script in which letters join, so that joiners change how a word looks."""
+    return any(first <= ord(character) <= last for first, last in _JOINING_SCRIPTS)
 
 
 def _is_emoji(character: str) -> bool:

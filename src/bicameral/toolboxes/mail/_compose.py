@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from email import policy
 from email.header import decode_header, make_header
-from email.headerregistry import AddressHeader
-from email.message import EmailMessage, Message
+from email.message import Message
 from email.parser import BytesParser
 from email.utils import format_datetime, getaddresses
 from typing import Any, TypeAlias, cast
@@ -234,15 +233,20 @@ def _meant(draft: Draft) -> Seen:
 def _by_strict_parser(raw: bytes) -> Seen:
     message = BytesParser(policy=policy.SMTP).parsebytes(raw)
     headers: list[tuple[str, object]] = []
-    for name, value in cast("EmailMessage", message).items():
+    for name, value in message.items():
         key = name.lower()
         if key in _ADDRESSED:
-            field = cast("AddressHeader", value)
-            known = [] if field.defects or any(group.display_name for group in field.groups) else field.addresses
-            headers.append((key, tuple((each.display_name, each.addr_spec) for each in known)))
+            headers.append((key, _known_addresses(value)))
         elif not key.startswith("content-"):
             headers.append((key, str(value)))
     return tuple(headers), _parts(message)
+
+
+def _known_addresses(field: Any) -> tuple[tuple[str, str], ...]:
+    """The addresses of a header; none if it has a defect or a group in it."""
+    if field.defects or any(group.display_name for group in field.groups):
+        return ()
+    return tuple((str(each.display_name), str(each.addr_spec)) for each in field.addresses)
 
 
 def _by_lenient_parser(raw: bytes) -> Seen:
