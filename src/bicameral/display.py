@@ -32,8 +32,10 @@ INVISIBLE = (
     "\U000e0000-\U000e0fff"
 )
 """Fillers, soft hyphens, invisible operators, annotations, tag characters, the supplement of variation selectors."""
-NO_CHARACTERS = "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff"
-"""Half characters, private use (each font shows something else, or nothing) and what will never be a character."""
+PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
+"""Private use: each font shows something else, or nothing."""
+NO_CHARACTERS = "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+"""Half characters, and what will never be a character."""
 BLANKS = "\u1680\u2000-\u2008\u200a\u205f"
 """Spaces that ordinary typing does not make; those of French, Japanese and thousands (U+00A0, 2009, 202F, 3000) are."""
 
@@ -74,7 +76,7 @@ def _classes() -> tuple[tuple[Hidden, re.Pattern[str]], ...]:
         ("control", re.compile(f"[{CONTROLS}]")),
         ("direction", re.compile(f"[{DIRECTIONS}]")),
         ("blank", re.compile(f"[{BLANKS}]")),
-        ("invisible", re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{NO_CHARACTERS}]")),
+        ("invisible", re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{PRIVATE}{NO_CHARACTERS}]")),
     )
 
 
@@ -137,6 +139,21 @@ def visible(text: str, *, strict: bool = False) -> str:
     if not places:
         return text
     return "".join(f"<{ord(each):04x}>" if at in places else each for at, each in enumerate(text))
+
+
+def escaped_json(text: str) -> str:
+    """JSON in which everything hidden is escaped: the same value, and nothing that a terminal or a log would obey."""
+    places = hidden_places(text)
+    if not places:
+        return text
+    return "".join(_json_escape(each) if at in places else each for at, each in enumerate(text))
+
+
+def _json_escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + ((code - 0x10000) >> 10):04x}\\u{0xDC00 + ((code - 0x10000) & 0x3FF):04x}"
 
 
 @cache

@@ -51,8 +51,8 @@ _BESIDE_CJK = re.compile(
     f"(?<=[{_CJK}\\s{_CJK_PUNCTUATION}])[{_CJK_PUNCTUATION}]|[{_CJK_PUNCTUATION}](?=[{_CJK}\\s{_CJK_PUNCTUATION}]|$)"
 )
 _WIDE_DOT_BEFORE_A_DOMAIN = re.compile("[\u3002\uff0e\uff61][a-z]{2,}")
-_ORDINARY_SELECTORS = re.compile("[\ufe0e\ufe0f]")
-"""Those that are left when the hidden ones are gone."""
+_ORDINARY_SELECTORS = re.compile("[\u200c\u200d\ufe0e\ufe0f]")
+"""Selectors and joiners that are left when the hidden ones are gone."""
 _BETWEEN_SCRIPTS = re.compile(f"(?<=[{_CJK}])(?=[^{_CJK}])|(?<=[^{_CJK}])(?=[{_CJK}])")
 
 _DOMAINS = "com|net|org|info|biz|io|co|de|ru|cn|xyz|edu|gov|eu|uk|me|app|dev|shop|ly"
@@ -324,7 +324,7 @@ def _is_plain_piece(piece: str) -> bool:
 
 
 def _without_marks(piece: str) -> str:
-    return "".join(each for each in piece if unicodedata.category(each)[0] != "M" and each not in "\u200c\u200d")
+    return "".join(each for each in piece if unicodedata.category(each)[0] != "M")
 
 
 def _is_odd_word(piece: str) -> bool:

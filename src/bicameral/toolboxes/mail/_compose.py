@@ -124,7 +124,9 @@ def _address(recipient: Recipient) -> str:
 
 def _unstructured(text: str) -> str:
     words = text.split(" ")
-    if not text.isascii() or not all(words) or max(map(len, words)) > _FOLD - len("Message-ID: "):
+    # Where an encoded word was undone no line may be folded: a reader that drops the blank would put it together again.
+    undone = "= ?" in text
+    if undone or not text.isascii() or not all(words) or max(map(len, words)) > _FOLD - len("Message-ID: "):
         return _encoded_words(text) if text else ""
     lines = [""]
     for word in words:
