@@ -93,12 +93,12 @@ def _may_read(label: Label) -> str:
 
 
 def _in_your_name(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
-    lures = "which matters if it is" if unsure else "and it is"
+    lures = "which matters if there is" if unsure else "and there is"
     for each in call.carrying:
         if each.strangers_text:
             yield (
                 f"the argument {each.name!r} would carry {_way(each.label)}, "
-                f"{lures} more than words and short numbers: there may be a link, an address or an account in it"
+                f"{lures} more in it than words and short numbers, such as a link, an address or an account"
             )
 
 

@@ -7,8 +7,8 @@ bounded by types, labels and policy, whether it was noticed or not. Every screen
 that goes out with such.
 """
 
-from ._lures import MARKED, lures_in, plain_words
-from ._marks import ALERT, Mark, MarkKind, Screening
+from ._lures import lures_in, plain_words
+from ._marks import ALERT, MARKED, Mark, MarkKind, Screening
 from ._screen import screen
 
 __all__ = ["ALERT", "MARKED", "Mark", "MarkKind", "Screening", "lures_in", "plain_words", "screen"]

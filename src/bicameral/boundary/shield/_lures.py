@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import cast
 
+from ._marks import MARKED
 from ._screen import screen
-
-MARKED = "what the shield marks"
-"""Stands for a text in which the shield sees more than words."""
 
 
 def lures_in(value: object) -> frozenset[str]:

@@ -19,8 +19,7 @@ from itertools import pairwise
 
 from bicameral.display import hidden_places
 
-HIDDEN = "characters that cannot be seen"
-"""Stands for what nobody sees, which may be anything."""
+from ._marks import MARKED
 
 LONGEST_WORD = 40
 LONGEST_NAME = 64
@@ -179,7 +178,8 @@ def other_parts(text: str) -> Iterator[str]:
     """Everything in a text that is not plainly words and short numbers, written the way it is compared."""
     hidden = hidden_places(text)
     if hidden:
-        yield HIDDEN
+        # Which ones they are says nothing of what they say: no text of the user's own makes them his.
+        yield MARKED
         text = "".join(each for at, each in enumerate(text) if at not in hidden)
     if not text.isascii():
         yield from _odd_characters(text)
@@ -189,7 +189,7 @@ def other_parts(text: str) -> Iterator[str]:
         yield from (_compared(found[0]) for found in pattern.finditer(lowered))
     yield from (found[0] for found in _HAN_DIGITS.finditer(plain))
     marked = _FORMS.sub(_marked, plain)
-    yield from _long_numbers(marked)
+    yield from _long_numbers(marked, plain)
     yield from _spelled(marked)
     # A comma separates, also where the blank behind it is missing, as in rows of tables; between digits it is theirs.
     for found in _TOKEN.finditer(_COMMAS.sub(" ", marked)):
@@ -198,19 +198,18 @@ def other_parts(text: str) -> Iterator[str]:
 
 
 def _odd_characters(text: str) -> Iterator[str]:
-    """Characters that are others in disguise: circled, styled, full-width letters and the like."""
-    for each in set(text):
-        if each.isascii() or each in _ORDINARY_COMPATIBILITY or _WIDE.match(each):
-            continue
-        if _is_compatibility(each):
-            yield f"U+{ord(each):04X}"
+    """Words with characters that are others in disguise: circled, styled, full-width letters and the like."""
+    odd = {each for each in set(text) if not _is_usual(each)}
+    if odd:
+        yield from (_compared(token) for token in text.split() if not odd.isdisjoint(token))
 
 
 @lru_cache(maxsize=4096)
-def _is_compatibility(character: str) -> bool:
-    if _IDEOGRAPH.match(character):
-        return False
-    return unicodedata.normalize("NFKC", character) != unicodedata.normalize("NFC", character)
+def _is_usual(character: str) -> bool:
+    if character.isascii() or character in _ORDINARY_COMPATIBILITY or _WIDE.match(character):
+        return True
+    same = unicodedata.normalize("NFKC", character) == unicodedata.normalize("NFC", character)
+    return same or _IDEOGRAPH.match(character) is not None
 
 
 def _normalised(text: str) -> str:
@@ -229,31 +228,29 @@ def _marked(found: re.Match[str]) -> str:
     return _FORM * len(found[0]) if digits <= most else found[0]
 
 
-def _long_numbers(marked: str) -> Iterator[str]:
-    """Runs of digits that no word interrupts, whatever stands between them, if they are long."""
-    run: list[str] = []
-    forms = 0
+def _long_numbers(marked: str, plain: str) -> Iterator[str]:
+    """Runs of numbers that no word interrupts, whatever stands between them, if they are long."""
+    run: list[re.Match[str]] = []
     for found in _WORDS_OR_DIGITS.finditer(marked):
-        piece = found[0]
-        if piece[0] == _FORM:
-            forms += 1
-        elif piece.isdecimal():
-            run.append(piece)
-        else:
-            # Letters that touch digits on both sides, or a single letter, interrupt nothing: `12a34`, `12 x 34`.
-            joined = marked[found.end() : found.end() + 1].isdecimal() or len(piece) == 1
-            if not joined:
-                yield from _if_long(run, forms)
-                run, forms = [], 0
-    yield from _if_long(run, forms)
+        if found[0][0] == _FORM or found[0].isdecimal():
+            run.append(found)
+            continue
+        # Letters that touch a digit behind them, and single letters, interrupt nothing: `12a34`, `12 x 34`.
+        if len(found[0]) > 1 and not marked[found.end() : found.end() + 1].isdecimal():
+            yield from _if_long(run, plain)
+            run = []
+    yield from _if_long(run, plain)
 
 
-def _if_long(run: list[str], forms: int) -> Iterator[str]:
-    digits = "".join(run)
+def _if_long(run: list[re.Match[str]], plain: str) -> Iterator[str]:
+    groups = [found[0] for found in run if found[0][0] != _FORM]
+    digits = "".join(groups)
     # A house number and a postal code, `12, 75011`, are seven digits and nothing to call.
-    is_address = len(run) == 2 and len(run[0]) <= 3 and len(run[1]) == 5
-    if (len(digits) > MOST_DIGITS and not is_address) or forms > MOST_NUMBERS or (forms and len(digits) > MOST_DIGITS):
-        yield "".join(str(unicodedata.digit(each)) for each in digits) or f"{forms} numbers in a row"
+    is_address = len(run) == len(groups) == 2 and len(groups[0]) <= 3 and len(groups[1]) == 5
+    if len(digits) > MOST_DIGITS and not is_address:
+        yield "".join(str(unicodedata.digit(each)) for each in digits)
+    if len(run) - len(groups) > MOST_NUMBERS:
+        yield " ".join(plain[found.start() : found.end()] for found in run)
 
 
 def _spelled(marked: str) -> Iterator[str]:
