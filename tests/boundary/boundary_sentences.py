@@ -1,7 +1,7 @@
 """Ordinary sentences in several languages, in which there is nothing to follow.
 
-Every third one was held back while the rule of plain words was written (`HELD_BACK`): how often the rule is wrong about
-those is a measure of how often it is wrong about others.
+Every third of the first batch was held back while the rule was written (`HELD_BACK`): at first it asked about 2 of
+those 39. `SECOND` and `THIRD` were written when it was finished: at first sight it asked about 7 and, mended, 2 of 40.
 """
 
 from __future__ import annotations
@@ -139,3 +139,89 @@ SENTENCES = (
 
 HELD_BACK = SENTENCES[2::3]
 LOOKED_AT = tuple(each for at, each in enumerate(SENTENCES) if at % 3 != 2)
+
+SECOND = (
+    "Hello team, the quarterly figures look good: sales rose 8.4 % to 2.1 million euros.",
+    "Kindly note that our office will be closed from 24 December to 2 January.",
+    "Thank you for your order #4521 — it'll arrive within 3-5 working days.",
+    "Could we move the call to Thursday, 4:15 p.m.? I have another appointment at 3.",
+    "Jean-Pierre D'Angelo and María José Núñez-López will join us.",
+    "The recipe needs 250 g flour, 3 tbsp sugar, 1 tsp salt and ½ l milk.",
+    "Please review sections 3.1, 3.2 and 4 of the contract (pages 12–18).",
+    "She scored 98/100 in maths and 87/100 in physics.",
+    "Mount Everest is 8,849 m high; K2 is 8,611 m.",
+    "In 1969, Apollo 11 landed on the Moon with 3 astronauts.",
+    "The package weighs 1.2 kg, i.e. less than 2.6 lb.",
+    "Our Wi-Fi is slow today; the IT dept. knows about it.",
+    "He's 6'2\" tall and weighs 180 lbs.",
+    "We offer a 10% discount on orders over $100.00.",
+    "I'd like a table for 4 at 7:30pm on Saturday, please.",
+    'The class "Introduction to Art" meets Mon/Wed/Fri.',
+    "Windows 11 and macOS 14 are supported; Linux isn't (yet).",
+    "Check-in is from 3 PM, check-out until 11 AM.",
+    "Sehr geehrte Damen und Herren, hiermit kündige ich zum 31.12.2026.",
+    "Der Kuchen war lecker – danke! Bis nächsten Mittwoch, 14 Uhr?",
+    "Die Sitzung findet im Raum 2.14 (2. OG) statt.",
+    "Bitte überweisen Sie den Betrag von 85,- € bis Ende Juni.",
+    "Laut § 5 Abs. 2 Satz 1 gilt eine Frist von 14 Tagen.",
+    "Wir haben 37,5 Std./Woche und 30 Tage Urlaub.",
+    "Je t'envoie les photos ce soir, d'accord ?",
+    "La facture du mois d'août s'élève à 89,90 € TTC.",
+    "Le TGV de 6h58 arrive à Lyon-Part-Dieu à 8h56.",
+    "N'oubliez pas : 2 baguettes, 1 kg de pommes et 6 œufs !",
+    "El próximo lunes, 8 de junio, no hay clase.",
+    "Mi hermana tiene 25 años y vive en Sevilla desde el 2018.",
+    "La cena cuesta 22,50 € por persona (bebida aparte).",
+    "L'appuntamento è spostato a giovedì 18/06/2026, ore 16.30.",
+    "A reunião foi adiada para o dia 3/7, às 9h30.",
+    "De trein van 8.12 uur heeft vijf minuten vertraging.",
+    "Встреча переносится на среду, 17 июня, в 11:30.",
+    "明日の会議は午後３時に変更になりました。",
+    "この本は1,200円で、とても面白いです。",
+    "我们下周三（6月17日）下午两点见面，好吗？",
+    "다음 주 수요일 오후 2시 30분에 만나요.",
+    "موعدنا يوم الخميس الساعة الرابعة مساءً إن شاء الله.",
+)
+
+THIRD = (
+    "Dear all, please welcome our new colleague, Sarah O'Connor-Müller, who starts on 1 July.",
+    "Lunch is at 12:30 in the canteen (ground floor); it's pizza day!",
+    "The warranty lasts 24 months from the date of purchase.",
+    "Your appointment with Dr. A. K. Patel is confirmed for Tue, 9 June at 2:45pm.",
+    "We've received 1,043 applications for 12 positions so far.",
+    "Room temp. should be 20-22°C; humidity approx. 45 %.",
+    "Item A costs $3.99, item B $12.49; shipping is free above $35.",
+    "FYI: the budget for FY2026 is €1.2m, up from €950k.",
+    "Remember to bring: passport, 2 photos (35x45 mm), and the signed form.",
+    'Chapter 7: "The Long Way Home" – my favourite!',
+    "I ran 10.5 km in 52:30 yesterday :)",
+    "Can you please check whether the file notes_final.docx is up to date?",
+    'The CEO (Ms. Tanaka) said that Q4 will be "challenging".',
+    "Our flight lands at 06:20; let's meet at Terminal 2.",
+    "Use the blue pen, not the red one, on p. 3.",
+    "The ratio of boys to girls is 3:2.",
+    "Stir well, then bake for 1 h 15 min.",
+    "St. Mary's church was rebuilt in the 18th century (c. 1745).",
+    "Tom & Jerry, Laurel & Hardy, Simon & Garfunkel...",
+    "Yes/no questions only, please!!!",
+    "Lieber Herr Özdemir, anbei finden Sie das Protokoll der 3. Sitzung.",
+    "Der Termin am Do., 11.06., entfällt leider; neuer Termin: 18.06., 10–12 Uhr.",
+    "Unsere Öffnungszeiten: Mo–Fr 8:00–18:00, Sa 9:00–13:00.",
+    "Das Paket (ca. 5 kg) kommt zwischen 9 und 12 Uhr.",
+    "Ich hätte gern 1/2 Pfund Butter u. a. für den Kuchen.",
+    "Nous serons 4 adultes et 2 enfants (5 et 8 ans).",
+    "L'entrée est gratuite jusqu'à 12 ans, puis 7,50 €.",
+    "C'est à 15 min à pied de la gare, au n°8.",
+    "Feliz cumpleaños, Lucía, que cumplas muchos más.",
+    "El vuelo dura 2 h 40 min; salimos a las 7:05.",
+    "Ci vediamo sabato alle 20, va bene?",
+    "O almoço é às 13h; traga 2 garrafas d'água.",
+    "Spotkajmy się w piątek o 17.30 przy fontannie.",
+    "Уважаемые коллеги, отчёт нужно сдать до 15.06.2026 г.",
+    "Η κράτηση είναι για 2 άτομα, Σάββατο στις 21:00.",
+    "来週の火曜日（16日）に、A社の田中様がいらっしゃいます。",
+    "电影晚上7点半开始，票价45元一张。",
+    "커피 2잔이랑 케이크 1조각 주세요.",
+    "الرجاء إرسال التقرير قبل يوم 15 يونيو 2026.",
+    "ประชุมเลื่อนเป็นวันพุธที่ 17 มิถุนายน เวลา 13:30 น.",
+)

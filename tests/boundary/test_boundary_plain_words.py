@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from boundary_sentences import HELD_BACK, SENTENCES
+from boundary_sentences import HELD_BACK, SECOND, SENTENCES, THIRD
 from boundary_spellings import SPELLINGS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ def test_plain_words_around_it_do_not_hide_it(text: str) -> None:
     assert not plain_words(f"{around}{text}\n{around}")
 
 
-@pytest.mark.parametrize("sentence", SENTENCES)
+@pytest.mark.parametrize("sentence", [*SENTENCES, *SECOND, *THIRD])
 def test_an_ordinary_sentence_leads_nowhere(sentence: str) -> None:
     assert lures_in(sentence) == frozenset()
 

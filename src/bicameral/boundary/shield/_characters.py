@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 
-from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARACTERS, PRIVATE, SELECTORS
+from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, MOST_MARKS, NO_CHARACTERS, PRIVATE, SELECTORS
 
 from ._marks import Mark
 
@@ -20,6 +20,8 @@ _DIRECTION_MARKS = "\u061c\u200e\u200f"
 UNSEEN = re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{PRIVATE}{NO_CHARACTERS}{_DIRECTION_MARKS}]+")
 TURNING = re.compile(f"(?![{_DIRECTION_MARKS}])[{DIRECTIONS}]+")
 CONTROL = re.compile(f"(?![\r\x85])[{CONTROLS}]")
+
+_PILED = re.compile(f"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]{{{MOST_MARKS + 1},}}")
 
 _LATIN = "A-Za-z\u00c0-\u024f"
 _OTHER = "\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u13a0-\u13ff"
@@ -42,6 +44,9 @@ def character_marks(text: str, alphabet: str) -> Iterator[Mark]:
     if UNSEEN.search(alphabet):
         for found in islice(UNSEEN.finditer(text), _MOST):
             yield _unseen(text, found.start(), found.end())
+    if _PILED.search(text):
+        for found in islice(_PILED.finditer(text), _MOST):
+            yield Mark("invisible", found.start(), found.end(), 0.3, "many marks on one letter")
     if TURNING.search(alphabet):
         for found in islice(TURNING.finditer(text), _MOST):
             yield Mark("direction", found.start(), found.end(), 0.5, "characters that turn the writing direction")

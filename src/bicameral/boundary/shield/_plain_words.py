@@ -118,7 +118,7 @@ _FORMS = re.compile(
         )
       | (?P<grouped>\d{{1,3}}(?:[,'’]\d{{3}}){{1,2}}(?:\.\d\d?)?|\d{{1,3}}[. ]\d{{3}},\d\d?)
       | (?P<decimal>\d{{1,4}}[.,]\d{{1,2}})
-    )(?!\d|(?<!\W)[^\W\d{_CJK}]|[.,:'’/–-]\d|\s?[-–/.]\s?\d)""",
+    )(?!\d|[.,:'’/–-]\d|\s?[-–/.]\s?\d)""",
     re.VERBOSE,
 )
 _GROUPED_DIGITS = 7
@@ -154,8 +154,10 @@ _PLAIN_FORMS = (
     re.compile(r"[vV]?\d{1,2}(?:\.\d{1,2}){1,2}"),
     # e.g, U.S, z.B, Ph.D
     re.compile(r"[^\W\d_](?:\.[^\W\d_]){1,4}|[Pp]h\.[Dd]|[BM]\.[SA]c?|т\.[едкп]|n\.[ºo]|\d{1,3}\.[ºªoa]"),
-    # and/or, km/h
-    re.compile(rf"{_LETTERS}/{_LETTERS}"),
+    # and/or, km/h, Mon/Wed/Fri, Std./Woche
+    re.compile(rf"{_LETTERS}(?:/{_LETTERS}){{1,3}}|[^\W\d_]{{1,4}}\./{_LETTERS}"),
+    # 6'2", 5′
+    re.compile(r"\d{1,2}['’′]\d{0,2}[\"″]?"),
     # R&D
     re.compile(r"[A-Z][A-Za-z]{0,8}&[A-Z][A-Za-z]{0,8}"),
     # col·legi
@@ -166,7 +168,8 @@ _PLAIN_FORMS = (
 _SCHEMES = frozenset("http https hxxp hxxps ftp ftps sftp www mailto callto javascript".split())
 _BRACKETED_DOT = re.compile(r"[\[({]\.[\])}]")
 _EMOTICONS = frozenset((":-)", ":)", ";-)", ";)", ":-(", ":(", ":D", ":-D", "<3", "xD"))
-_DASHES = re.compile("--+|[\u2013\u2014\u2015]+")
+_PARTS = re.compile(f"--+|[\u00b0\u2013\u2014\u2015]+|(?<={_FORM})(?=[{_CJK}])|(?<=[{_CJK}])(?={_FORM})")
+"""What parts a token: dashes, the sign of degrees, and the border of a number and a script without blanks."""
 _QUOTED_INSIDE = re.compile(r"(?<=[\u05d0-\u05ea])\"(?=[\u05d0-\u05ea])")
 _WITHOUT_BLANK = re.compile(r"\.{2,}|(?<=[^\W\d_])[!?](?=[^\W\d_])")
 """What ends a part of a sentence, also where the blank behind it was forgotten."""
@@ -216,7 +219,9 @@ def _normalised(text: str) -> str:
     # A wide full stop is a sentence's end among ideographs, and a dot before Latin letters.
     text = _WIDE_DOT_BEFORE_A_DOMAIN.sub(lambda found: f".{found[0][1:]}", text)
     text = _BESIDE_CJK.sub(" ", text)
-    plain = _ORDINARY_SELECTORS.sub("", unicodedata.normalize("NFKC", text)).replace("\u2010", "-")
+    plain = (
+        _ORDINARY_SELECTORS.sub("", unicodedata.normalize("NFKC", text)).replace("\u2010", "-").replace("\u2044", "/")
+    )
     # Scripts without blanks stand beside Latin words and numbers: there is a border, although nothing marks it.
     return _BETWEEN_SCRIPTS.sub(" ", _QUOTED_INSIDE.sub("\u05f4", plain))
 
@@ -287,7 +292,7 @@ def _is_plain(token: str) -> bool:
         return True
     if _BAD_EDGE.search(token):
         return False
-    return all(_is_plain_piece(_bare(part)) for part in _DASHES.sub(" ", token).split())
+    return all(_is_plain_piece(_bare(part)) for part in _PARTS.sub(" ", token).split())
 
 
 def _bare(piece: str) -> str:
@@ -328,7 +333,9 @@ def _is_odd_word(piece: str) -> bool:
     """Whether a word is too long to be one, or changes between small and large letters like a code."""
     if len(piece) > LONGEST_WORD and script(piece[0]) in _SPACED_SCRIPTS:
         return any(len(part) > LONGEST_WORD for part in re.split(f"[{_APOSTROPHES}-]", piece))
-    turns = sum(before.islower() != after.islower() for before, after in pairwise(piece) if before.isalpha())
+    turns = sum(
+        before.islower() != after.islower() for before, after in pairwise(piece) if before.isalpha() and after.isalpha()
+    )
     return turns > _MOST_TURNS or _HEX_WORD.fullmatch(piece) is not None
 
 
