@@ -76,8 +76,6 @@ def _draft(
     refuse_line_breaks(subject, "subject")
     origin = recipient(sender, "address")
     now = surroundings.now()
-    # A mail that is sent again, since nobody knew whether it went out, has the same id: whoever gets both can tell.
-    key = call_key()
     return Draft(
         origin,
         tuple(recipient(each, "to") for each in to),
@@ -85,9 +83,15 @@ def _draft(
         without_encoded_words(clean(subject).strip()),
         clean(body),
         now if now.tzinfo else now.astimezone(),
-        make_msgid(domain=origin.domain) if key is None else f"<{_UNUSUAL.sub('-', key)}@{origin.domain}>",
+        message_id(origin.domain),
         tuple(_attached(surroundings.folders, attachments)),
     )
+
+
+def message_id(domain: str) -> str:
+    """The id of a mail. One that is sent again, since nobody knew whether it went out, has the same id."""
+    key = call_key()
+    return make_msgid(domain=domain) if key is None else f"<{_UNUSUAL.sub('-', key)}@{domain}>"
 
 
 def _attached(folders: Folders, paths: Sequence[str]) -> Iterator[Attachment]:
