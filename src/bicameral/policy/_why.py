@@ -103,7 +103,7 @@ def _in_your_name(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
         if each.strangers_text:
             yield (
                 f"the argument {each.name!r} would carry {_way(each.label)}, "
-                f"{lures} a link, an address, an account or a number in it"
+                f"{lures} more in it than words and short numbers, such as a link, an address or an account"
             )
 
 

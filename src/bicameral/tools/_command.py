@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from bicameral.display import visible
 from bicameral.errors import ToolError, nearest
 from bicameral.types import OptionalType
 
@@ -269,5 +270,5 @@ def _key() -> dict[str, str]:
 
 def _complaint(stderr: bytes) -> str:
     text = "\n".join(stderr.decode(errors="replace").strip().splitlines()[-_COMPLAINT_LINES:])
-    printable = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return f": {printable[-_COMPLAINT_CHARACTERS:]}" if printable else ""
+    printable = visible(text[-_COMPLAINT_CHARACTERS:])
+    return f": {printable}" if printable else ""
