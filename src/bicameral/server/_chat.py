@@ -18,6 +18,7 @@ from fastapi import APIRouter, Header, Path, Request
 
 from bicameral.durable import RunView, Submission
 from bicameral.errors import ServerError, nearest
+from bicameral.labels import received
 
 from ._chat_shapes import MODEL, ChatTold, ChatWanted, ModelList, ModelTold, UserMessage
 from ._chat_words import chunk, completion, deltas, facts_of, usage_of
@@ -82,6 +83,7 @@ async def complete(
         places.enter_context(desk.watches.one(caller.user))
         view = await _begun(desk, caller.user, words) if retry_count not in ("", "0") else None
         if view is None:
+            received(words)
             view = await submitted(desk, Submission(request=words, user=caller.user, key=idempotency_key))
         headers = {"X-Bicameral-Run": view.run}
         if not wanted.stream:

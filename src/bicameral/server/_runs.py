@@ -13,6 +13,7 @@ from fastapi import APIRouter, Header, Query, Request
 
 from bicameral.durable import RunView, Submission
 from bicameral.errors import DurableError, PlanError, ServerError
+from bicameral.labels import received
 
 from ._desk import Desk
 from ._errors import Answered, Json
@@ -117,6 +118,8 @@ async def submission(wanted: SubmitRequest | SubmitPlan, desk: Desk, user: str, 
         "key": key,
     }
     if isinstance(wanted, SubmitRequest):
+        # It came over the user's own channel, and may repeat what an earlier answer said.
+        received(wanted.request)
         return Submission(request=wanted.request, deterministic=wanted.deterministic, **common)
     try:
         with desk.plans.one():
