@@ -25,6 +25,7 @@ from bicameral.patterns import (
     ReWOO,
     Role,
     Stage,
+    from_user,
     said,
     strangers,
     text,

@@ -9,7 +9,7 @@ What is recognised, after case and white space are made alike:
 
 - the very same string object, however short, if it is more than a word;
 - a text that is the whole of one handed out, from `WHOLE` characters on;
-- a text that shares a run of `2 * BLOCK - 1` characters with one.
+- a text that shares a run of `3 * BLOCK - 1` characters with one; of fewer than `2 * BLOCK` never.
 
 What the user or the program said before is theirs, also where a model repeats it. Shorter pieces are let through on
 purpose: a person who was shown a list of files names one of them in the next request.
@@ -74,7 +74,7 @@ class _Texts:
                 # The object is kept, so that no other one gets its id. Single words are one object wherever they stand
                 # in a program, and tell nothing.
                 self._same.add(id(text), (text, label))
-            if WHOLE <= len(alike) < 2 * BLOCK:
+            if WHOLE <= len(alike) < 3 * BLOCK:
                 self._short.add(alike, label)
             for start in range(0, len(alike) - BLOCK + 1, BLOCK):
                 block = alike[start : start + BLOCK]
@@ -92,9 +92,12 @@ class _Texts:
                 return None
             if (label := self._short.get(alike)) is not None:
                 return cast("Label", label)
-            for block in _windows(alike):
-                if (label := self._blocks.get(block)) is not None:
-                    return cast("Label", label)
+            # Two blocks side by side: one alone is a turn of phrase that anybody uses.
+            for start, block in enumerate(_windows(alike)):
+                if block in self._blocks:
+                    label = self._blocks.get(alike[start + BLOCK : start + 2 * BLOCK])
+                    if label is not None:
+                        return cast("Label", label)
             return None
 
     def own(self, text: str) -> None:
