@@ -13,6 +13,7 @@ from bicameral.errors import ServerError
 
 from ._desk import Desk
 from ._errors import Answered, answer_for
+from ._tokens import Token
 
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What anybody may ask: it tells nothing of anybody."""
@@ -29,6 +30,10 @@ _HEADERS = (
 
 class TooSlow(OSError):
     """Whoever asked does not read the answer; there is nobody to tell."""
+
+
+class TokenEnded(OSError):
+    """The token does not hold any more: of the answer that it asked for nothing more is told."""
 
 
 class Guard:
@@ -53,7 +58,9 @@ class Guard:
                 await self._app(scope, receive, answering.send)
             except Exception as error:
                 if not answering.began:
-                    await answer_for(error)(scope, receive, answering.send)
+                    ended = answering.token_ended
+                    answer = answer_for(Answered(401, token_ended()) if ended else error)
+                    await answer(scope, receive, answering.send)
 
     async def _admit(self, scope: Scope, receive: Receive, answering: Answering) -> Receive:
         if scope["path"] in OPEN:
@@ -61,7 +68,7 @@ class Guard:
         desk = self._desk
         if desk.stopping.is_set():
             raise Answered(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
-        token = desk.tokens.holder(_bearer(scope))
+        token = answering.token = desk.tokens.holder(_bearer(scope))
         if token is None:
             error = ServerError(
                 "server.unauthenticated",
@@ -74,7 +81,11 @@ class Guard:
         answering.places.enter_context(desk.requests.one())
         if scope["method"] in ("GET", "HEAD"):
             return receive
-        return _replayed(await _body(scope, receive, desk.config.server.max_body), receive)
+        body = await _body(scope, receive, desk.config.server.max_body)
+        if not desk.tokens.holds(token):
+            # A body may take its time, and nothing is done for a token that has ended meanwhile.
+            raise Answered(401, token_ended())
+        return _replayed(body, receive)
 
 
 class Answering:
@@ -85,8 +96,11 @@ class Answering:
         self._started = time.perf_counter()
         self.began = False
         self.places = ExitStack()
+        self.token: Token | None = None
+        self.token_ended = False
 
     async def send(self, message: Message) -> None:
+        await self._check_token()
         if message["type"] == "http.response.start":
             self.began = True
             message["headers"] = [*message.get("headers", []), *_HEADERS]
@@ -103,6 +117,24 @@ class Answering:
             await asyncio.wait_for(self._send(message), READ_SECONDS)
         except TimeoutError:
             raise TooSlow from None
+
+    async def _check_token(self) -> None:
+        """Every piece of every answer passes here, so nothing that lasts goes on telling after its token has ended."""
+        if self.token is None or self._desk.tokens.holds(self.token):
+            return
+        self.token, self.token_ended = None, True
+        if self.began:
+            closing = self._scope.get("state", {}).get("closing", b"")
+            await asyncio.wait_for(self._send({"type": "http.response.body", "body": closing}), READ_SECONDS)
+        raise TokenEnded
+
+
+def token_ended() -> ServerError:
+    return ServerError(
+        "server.token-ended",
+        "the token has expired or was removed",
+        fix="`bicameral serve token add USER` makes a new one; the run goes on.",
+    )
 
 
 def _bearer(scope: Scope) -> str:
