@@ -93,13 +93,25 @@ class Journal:
         except RuntimeError:
             raise JournalError("journal.failed", f"{self.path}: the journal is closed") from None
 
-    def append(self, run: str, kind: EventKind, step: str, body: dict[str, Any], *, first: int | None = None) -> Event:
-        """Append one event; when this returns, the event survives the death of the process."""
-        return self.append_all(run, [Entry(time.time(), kind, step, body)], first=first)[0]
+    def append(
+        self,
+        run: str,
+        kind: EventKind,
+        step: str,
+        body: dict[str, Any],
+        *,
+        first: int | None = None,
+        sync: bool = False,
+    ) -> Event:
+        """Append one event; when this returns, it survives the death of the process, and with `sync` a power cut."""
+        return self.append_all(run, [Entry(time.time(), kind, step, body)], first=first, sync=sync)[0]
 
-    def append_all(self, run: str, entries: Sequence[Entry], *, first: int | None = None) -> list[Event]:
+    def append_all(
+        self, run: str, entries: Sequence[Entry], *, first: int | None = None, sync: bool = False
+    ) -> list[Event]:
         """Append several events of a run: all of them or none.
 
+        With `sync` they are on the disk when this returns, and so is all that was appended before them.
         `first` is the number that the first of them must get. If somebody else has appended to the run, so that it
         would get another, that is refused with `journal.fenced`: who goes on with a run knows all that happened in it.
         """
@@ -124,7 +136,7 @@ class Journal:
                 rows.append(row)
                 events.append(Event(run, number, at, kind, step, body))
             try:
-                self._store.append(rows, packing.blobs)
+                self._store.append(rows, packing.blobs, sync=sync)
             except Taken:
                 raise self._taken(run, entries) from None
             if entries[-1].kind not in ENDS:
