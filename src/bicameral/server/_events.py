@@ -98,11 +98,13 @@ async def _stream(desk: Desk, run: str, caller: Token, after: int) -> AsyncGener
     loop = asyncio.get_running_loop()
     end, beaten = loop.time() + desk.config.server.watch_seconds, loop.time()
     async for event in beating(watched, desk.stopping, end):
+        if not desk.tokens.holds(caller):
+            # The guard lets nothing more through, and says why.
+            return
         if event is not None:
             yield message(event_json(event), event.kind, event.number)
             continue
-        # The guard says why, and lets nothing more through.
-        if desk.stopping.is_set() or loop.time() >= end or not desk.tokens.holds(caller):
+        if desk.stopping.is_set() or loop.time() >= end:
             return
         if loop.time() - beaten >= BEAT_SECONDS:
             beaten = loop.time()

@@ -32,10 +32,6 @@ class TooSlow(OSError):
     """Whoever asked does not read the answer; there is nobody to tell."""
 
 
-class TokenEnded(OSError):
-    """The token does not hold any more: of the answer that it asked for nothing more is told."""
-
-
 class Guard:
     """Stands around the application. What it lets through has a user, a size and a place."""
 
@@ -58,9 +54,7 @@ class Guard:
                 await self._app(scope, receive, answering.send)
             except Exception as error:
                 if not answering.began:
-                    ended = answering.token_ended
-                    answer = answer_for(Answered(401, token_ended()) if ended else error)
-                    await answer(scope, receive, answering.send)
+                    await answer_for(error)(scope, receive, answering.send)
 
     async def _admit(self, scope: Scope, receive: Receive, answering: Answering) -> Receive:
         if scope["path"] in OPEN:
@@ -97,10 +91,13 @@ class Answering:
         self.began = False
         self.places = ExitStack()
         self.token: Token | None = None
-        self.token_ended = False
+        self._over = False
 
     async def send(self, message: Message) -> None:
-        await self._check_token()
+        if self.token is not None and not self._desk.tokens.holds(self.token):
+            await self._end()
+        if self._over:
+            return
         if message["type"] == "http.response.start":
             self.began = True
             message["headers"] = [*message.get("headers", []), *_HEADERS]
@@ -113,20 +110,26 @@ class Answering:
             )
             # What goes on for long after this, a watch, has places of its own.
             self.places.close()
+        await self._sent(message)
+
+    async def _end(self) -> None:
+        """The token has ended: every piece of every answer passes here, so nothing goes on telling after that.
+
+        An answer that has not begun becomes an error; one that has is told why it ends, and ends.
+        """
+        self.token = None
+        if self.began:
+            closing = self._scope.get("state", {}).get("closing", b"")
+            await self._sent({"type": "http.response.body", "body": closing})
+        else:
+            await answer_for(Answered(401, token_ended()))(self._scope, _nothing_more, self.send)
+        self._over = True
+
+    async def _sent(self, message: Message) -> None:
         try:
             await asyncio.wait_for(self._send(message), READ_SECONDS)
         except TimeoutError:
             raise TooSlow from None
-
-    async def _check_token(self) -> None:
-        """Every piece of every answer passes here, so nothing that lasts goes on telling after its token has ended."""
-        if self.token is None or self._desk.tokens.holds(self.token):
-            return
-        self.token, self.token_ended = None, True
-        if self.began:
-            closing = self._scope.get("state", {}).get("closing", b"")
-            await asyncio.wait_for(self._send({"type": "http.response.body", "body": closing}), READ_SECONDS)
-        raise TokenEnded
 
 
 def token_ended() -> ServerError:
@@ -178,6 +181,10 @@ async def _read(receive: Receive, most: int) -> bytes:
 
 def _too_large(most: int) -> Answered:
     return Answered(413, ServerError("server.too-large", "the body is too large", expected=f"at most {most:,} bytes"))
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.disconnect"}
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
