@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 from bicameral.boundary.shield import screen
 from bicameral.display import hidden_places
 from bicameral.errors import IntentError
-from bicameral.labels import NOTHING, Shade, Source
+from bicameral.labels import NOTHING, Labelled, Shade, Source, opened
 from bicameral.runs import Finished
 
 MAX_TEXT = 4_000
@@ -53,8 +53,10 @@ class Endorser(Protocol):
     async def endorse(self, shown: Endorsement) -> bool: ...
 
 
-def to_endorse(what: Finished | str) -> Endorsement:
+def to_endorse(what: Finished | Labelled[str] | str) -> Endorsement:
     """What is to be shown before a text is followed; an IntentError if it cannot be a request, or cannot be shown."""
+    if isinstance(what, Labelled):
+        return endorsement(opened(what), what.shade)
     return endorsement(what.answer, what.shade) if isinstance(what, Finished) else endorsement(what)
 
 
