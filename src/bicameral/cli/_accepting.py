@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ._output import Output, visible
+from bicameral.display import visible
+
+from ._output import Output
 
 if TYPE_CHECKING:
     from bicameral.config import Unaccepted

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ._rendering import MOST_LINES, plain_line, value_lines
+from ._rendering import MOST_LINES, broken_line, plain_line, value_lines
 
 if TYPE_CHECKING:
     from bicameral.labels import Source
@@ -103,7 +103,7 @@ def _call(
             yield f"  {mark} {name if not line else '':<{column}}  {text}"
     for told in (*map(str, call.files), *call.changed):
         # A path may be a stranger's, and these lines are never cut.
-        yield from (f"    │ {part}" for part in _broken(_plain(told), max(width - 8, _NARROWEST)))
+        yield from (f"    │ {part}" for part in broken_line(plain_line(told), max(width - 8, _NARROWEST)))
 
 
 def _why(call: PendingCall) -> Iterator[str]:
