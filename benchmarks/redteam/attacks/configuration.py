@@ -223,7 +223,8 @@ async def other_settings(world: World) -> bool:
 async def brought_memory(world: World) -> str | None:
     with user_of(world) as work:
         (work / "bicameral.toml").write_text(
-            '[cache]\nfolder = "plans"\n[journal]\nfile = "j.db"\n[durable]\ndatabase = "d.db"\n[server]\ntokens = "t.json"\n'
+            '[cache]\nfolder = "plans"\n[journal]\nfile = "j.db"\n'
+            '[durable]\ndatabase = "d.db"\n[server]\ntokens = "t.json"\n'
         )
         config = found_config(work)
         kept = (config.cache_folder, config.journal_file, config.token_file)

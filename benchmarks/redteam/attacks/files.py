@@ -12,7 +12,9 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from email.message import EmailMessage
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from bicameral.plans import Conditional
@@ -201,18 +203,17 @@ async def command_in_a_folder(world: World) -> bool:
 async def race(world: World) -> str | None:
     with folder_of(world, bicameral__toml='[cache]\nfolder = "plans"\n') as work:
         (work / "plans").mkdir()
-        from bicameral.tools import _folders
+        folders = import_module("bicameral.tools._folders")
+        real = folders.entry
 
-        real = _folders.entry
-
-        def swapped(path: Path, **options: object) -> object:
+        def swapped(path: Path, **options: Any) -> Any:
             if (work / "plans").exists():
                 (work / "drafts").rmdir()
                 (work / "plans").rename(work / "drafts")
-            return real(path, **options)  # pyright: ignore[reportArgumentType]
+            return real(path, **options)
 
         (work / "drafts").mkdir()
-        with patch.object(_folders, "entry", swapped):
+        with patch.object(folders, "entry", swapped):
             await run_in(work, 'write_text("drafts/ab", "a plan")', world.person())
         return "a plan was put into the cache" if any((work / "drafts").iterdir()) else None
 

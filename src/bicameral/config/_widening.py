@@ -147,7 +147,12 @@ def _defaults(name: str) -> Table:
 
 
 def _same(usual: Table, key: str, value: object) -> bool:
-    return key in usual and usual[key] == value
+    """Whether a setting says what holds anyway."""
+    if key not in usual:
+        return False
+    if isinstance(value, dict) and isinstance(usual[key], dict):
+        return all(_same(usual[key], name, each) for name, each in cast("Table", value).items())
+    return usual[key] == value
 
 
 def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[Path]:

@@ -108,7 +108,7 @@ def is_executed_name(path: Path, base: Path | None = None) -> bool:
     name = compared_name(path.name)
     return (
         name in _NAMES
-        or name.rpartition(".")[2] in _SUFFIXES
+        or ("." in name and name.rpartition(".")[2] in _SUFFIXES)
         or name.partition(".")[0] in ("dockerfile", "containerfile", "makefile", "jenkinsfile")
         or _REQUIREMENTS.fullmatch(name) is not None
     )

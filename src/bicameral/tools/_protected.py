@@ -191,11 +191,11 @@ class Guard:
 
     def entry(self, path: Path, fd: int | None) -> str | None:
         """What the entry at a path is, if it may not be changed; `fd` is its opened folder."""
-        if str(path) in self._exempt:
-            return None
         name = compared_name(path.name)
         if found := _BY_NAME.get(name):
             return found
+        if str(path) in self._exempt:
+            return None
         with suppress(OSError):
             parent = os.stat(path.parent) if fd is None else os.fstat(fd)
             if found := self._places.get(((parent.st_dev, parent.st_ino), name)):
@@ -208,11 +208,11 @@ class Guard:
 
     def reason(self, path: Path) -> str | None:
         """What a resolved path is, if it may not be changed, without opening anything."""
-        if str(path) in self._exempt:
-            return None
-        for each in path.parents:
+        for each in (path, *path.parents):
             if found := _BY_NAME.get(compared_name(each.name)):
                 return found
+        if str(path) in self._exempt:
+            return None
         for folder, what in self._spelled:
             if path == folder or path.is_relative_to(folder):
                 return what
