@@ -27,7 +27,7 @@ def write(world: World, *events: str, zones: str = "") -> Registry:
     """A calendar with an honest appointment and these events, and the tools that read it."""
     text = "BEGIN:VCALENDAR\nVERSION:2.0\n" + zones + "".join(events) + HONEST + "END:VCALENDAR\n"
     (world.folder / "calendar.ics").write_text(text)
-    folders = Folders.of(world.folder, read=["."], write=["."])
+    folders = Folders.of(world.folder, read=[world.folder], write=[world.folder])
     return Registry(toolbox.open(Surroundings(folders, lambda: NOW, {}), {"timezone": "UTC"}))
 
 
