@@ -116,7 +116,7 @@ async def forwarded(world: World) -> bool:
 async def from_lines(world: World) -> str | None:
     (world.folder / "mail.mbox").write_bytes(b"From x\nA: b\n\n" * 250_000)
     registry = Registry(mail.open(Surroundings.here(world.folder), {}))
-    with refused("mail.too-many"):
+    with refused("mail.folder-too-large"):
         found = await answer(registry, 'answer(len(search_mail(subject="zzz")))')
         return f"all of them were read into memory, and {found} found"
     return None
