@@ -327,7 +327,9 @@ async def test_other_files_are_as_they_were() -> None:
 WRITTEN_OR_NOT = {
     "a branch": "if balance('main') > {least}:\n    write_board('{where}', 'rich')\n",
     "a loop": "for n in range(balance('main') - {least}):\n    write_board('{where}', 'rich')\n",
-    "a place that is not known before": "at = '{where}'.lower()\nif balance('main') > {least}:\n    write_board(at, 'rich')\n",
+    "a place that is not known before": (
+        "at = '{where}'.lower()\nif balance('main') > {least}:\n    write_board(at, 'rich')\n"
+    ),
 }
 
 
