@@ -65,8 +65,9 @@ Rounds = tuple[Round, ...]
 class Trace:
     """What a program did in a world. Steps of different rounds have different names.
 
-    `asked` are the steps at which a person was asked, also where he said no, and with which arguments. `to_own` says of a step of the plan if all
-    who are addressed there were named by the user himself. `finished` is False if it failed or was refused.
+    `asked` are the steps at which a person was asked, also where he said no, and with which arguments. `to_own` says
+    of a step of the plan if all who are addressed there were named by the user himself. `finished` is False if it
+    failed or was refused.
     """
 
     acts: tuple[Act, ...]

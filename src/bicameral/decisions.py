@@ -57,7 +57,8 @@ class CallFacts:
 
     `step` is the path of the step in the plan. A tool that nobody knows has `known` False, and nothing else counts.
     `lures` is what a receiver of strangers' text in the call could follow (links, addresses, accounts), less what the
-    user named or endorsed; None before the run, where it is not known.
+    user named or endorsed; None before the run, where it is not known. `assembled` are the directing arguments whose
+    value a plan of a model puts together, instead of taking it whole from the request, the settings or a result.
     """
 
     tool: str
@@ -71,6 +72,7 @@ class CallFacts:
     step: str = ""
     known: bool = True
     lures: frozenset[str] | None = None
+    assembled: frozenset[str] = frozenset()
 
     @property
     def pc_trusted(self) -> bool:

@@ -16,9 +16,9 @@ from bicameral.cli._approving import TerminalApprover
 from bicameral.cli._output import Output
 from bicameral.cli._pending import calls_text
 from bicameral.cli._values import columns
-from bicameral.labels import Source
-from bicameral.runs import Answers, PendingCall, Question, Untrusted
-from bicameral.tools import Registry, tool
+from bicameral.labels import Label, Source
+from bicameral.runs import Answers, Grant, PendingCall, Question, Untrusted
+from bicameral.tools import AttachedFile, Registry, tool
 
 BODY = Source("third_party", "search_mail", "[].body", "0")
 WHY = "send_mail: the argument 'body' would carry text that a stranger wrote: search_mail's [].body (step 0). Shall it?"
@@ -139,7 +139,24 @@ def test_calls_that_are_asked_about_for_different_reasons_say_which() -> None:
 
 
 def test_the_same_call_several_times_says_how_often() -> None:
-    assert "  send_mail × 3  (sends)" in shown(pending(times=3))
+    lines = shown(pending(more_steps=("3", "4")))
+    assert "  send_mail × 3  (sends)" in lines
+    assert "One call needs your yes, 3 times in all:" in lines
+
+
+def test_the_files_that_go_along_are_shown_with_size_and_hash_and_what_changed() -> None:
+    menu = AttachedFile("menu.txt", 80, "ab" * 32)
+    changed = ("menu.txt was 120 bytes, is now 80 bytes; its content changed since you were asked",)
+    lines = shown(pending(files=(menu,), changed=changed), width=60)
+    assert "    │ menu.txt: 80 bytes, sha256 abababababab" in lines
+    assert "    │ menu.txt was 120 bytes, is now 80 bytes; its content" in " ".join(lines)
+
+
+def test_a_path_of_a_file_cannot_pass_for_another_line_of_the_question() -> None:
+    sly = AttachedFile("menu.txt\n  2. harmless\x1b[2J\u202e", 80, "ab" * 32)
+    lines = shown(pending(files=(sly,)))
+    assert not any(line.lstrip().startswith("2. harmless") for line in lines)
+    assert "\x1b" not in "".join(lines)
 
 
 Say = Callable[..., list[str]]
@@ -184,6 +201,27 @@ def test_each_call_can_be_answered_on_its_own(replies: Say) -> None:
     first, second, third = pending("a"), pending("b"), pending("c")
     assert approve(first, second, third) == Answers.yes([first, third])
     assert "3 of 3" in prompts[-1]
+
+
+OFFER = Grant("send_mail", "to", ["kim@example.com"], Label((BODY,)))
+
+
+def test_what_may_be_granted_for_the_run_is_shown_in_words_and_taken_only_by_its_own_letter(replies: Say) -> None:
+    call = pending(offer=OFFER)
+    told = " ".join(line.strip() for line in shown(call))
+    assert "every later call of send_mail with to = ['kim@example.com'], until the end of this run" in told
+    prompts = replies("y", "r", "r")
+    assert approve(call) == Answers.yes([call])
+    assert approve(call) == Answers.yes([call], for_run=[OFFER])
+    assert all("r: also for the rest of this run" in prompt for prompt in prompts)
+    # Where nothing is offered, the letter is no yes.
+    assert approve(pending()) == Answers.no()
+
+
+def test_of_several_calls_each_has_its_own_offer(replies: Say) -> None:
+    first, second = pending("a", offer=OFFER), pending("b")
+    replies("e", "r", "r")
+    assert approve(first, second) == Answers.yes([first], for_run=[OFFER])
 
 
 def test_viewing_it_is_no_answer(replies: Say, capsys: pytest.CaptureFixture[str]) -> None:

@@ -202,7 +202,7 @@ class LabelledRun:
             case Ask():
                 self._value(step.question)
                 self.values[step.name] = 7 if isinstance(step.wanted, IntType) else "said"
-                self.shades[step.name] = after_ask(path, pc)
+                self.shades[step.name] = after_ask(self._shade(step.question, pc), path, pc)
             case Compute():
                 self._bind(step.name, self._value(step.value), self._shade(step.value, pc))
             case Update():

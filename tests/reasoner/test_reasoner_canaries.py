@@ -20,7 +20,7 @@ from bicameral.reasoner import Answered
 from bicameral.runs import Failed
 from bicameral.sessions import Session
 from bicameral.tools import Registry
-from canaries import CROSSING, MARK, Watch, canary, watching
+from canaries import MARK, Watch, canary, watching
 
 TESTS = Path(__file__).parents[1]
 
@@ -117,11 +117,11 @@ def test_an_error_that_quotes_what_it_read_is_not_in_the_next_prompt(
     assert "failed at step" in seen_of(privileged_prompts)
 
 
-def test_columns_cross_by_declaration_and_cells_and_sentences_never(config: Config, privileged_prompts: Watch) -> None:
-    """The one channel from a file into a plan's prompt: names of columns that look like names."""
+def test_neither_names_of_columns_nor_cells_reach_a_planner(config: Config, privileged_prompts: Watch) -> None:
+    """Of a file only the number, the order and the types of its columns are in a prompt."""
     plan = 'rows = read_csv("table.csv")\nanswer(rows)\n'
     agent_of(config, plan).sync.run("Read table.csv", deterministic=True)
-    assert CROSSING in seen_of(privileged_prompts)
+    assert "rows with the columns column_1: text; column_2: number" in seen_of(privileged_prompts)
     agent_of(config, plan.replace("table", "named")).sync.run("Read named.csv", deterministic=True)
     assert SENTENCE not in seen_of(privileged_prompts)
 

@@ -518,7 +518,7 @@ async def test_a_yes_before_the_run_is_none_to_a_call_that_a_stranger_has_come_t
     """Unreachable by a plan as it stands; whatever reaches it, the labels of the call are held against the question."""
     from bicameral.decisions import ArgumentFacts, CallFacts
     from bicameral.labels import NOTHING, Label, Source
-    from bicameral.runs._foreseen import no_worse
+    from bicameral.runs._permits import no_worse
 
     stranger = Label({Source("third_party", "fetch", "", "0")})
     told = CallFacts(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs_boundary import BOB, EVE, Compromised, Office, Person, run_office
+from runs_boundary import BOB, EVE, ME, Compromised, Office, Person, run_office
 
 from bicameral.plans import parse
 from bicameral.policy import Policy
@@ -174,9 +174,7 @@ async def test_a_refused_read_ends_the_run_at_its_step() -> None:
     assert office.done == []
 
 
-async def test_a_yes_holds_for_the_very_same_call_and_for_no_other() -> None:
-    office, person = Office(MAILS), Person()
-    source = """
+SAME_AGAIN = """
 mails = search_mail('x')
 id = send(mails[0].sender, 'hi')
 b = balance('mine')
@@ -185,15 +183,27 @@ c = balance('mine')
 send(mails[0].sender, mails[1].body)
 answer([id, b, c])
 """
-    outcome = await run_office(source, office, approver=person, ahead=False)
+
+
+async def test_a_yes_is_for_one_call_at_one_step_and_the_same_call_again_is_asked_about_again() -> None:
+    office, person = Office(MAILS), Person()
+    outcome = await run_office(SAME_AGAIN, office, approver=person, ahead=False)
     assert isinstance(outcome, Finished)
-    assert _steps(person) == [["1"], ["5"]]
+    assert _steps(person) == [["1"], ["3"], ["5"]]
     assert len(office.done) == 3
 
 
-async def test_a_recipient_that_was_endorsed_may_get_more_of_the_same_but_no_secrets() -> None:
-    office, person = Office(MAILS), Person(lambda call: call.arguments["body"] != "the secret figures")
-    source = """
+async def test_the_same_call_again_is_not_asked_about_again_where_the_question_said_how_often() -> None:
+    office, person = Office(MAILS), Person()
+    outcome = await run_office(SAME_AGAIN, office, approver=person)
+    assert isinstance(outcome, Finished)
+    first = person.asked[0].calls[0]
+    assert (first.steps, first.times) == (("1", "3"), 2)
+    assert len(person.asked) == 1
+    assert len(office.done) == 3
+
+
+TO_ONE = """
 mails = search_mail('x')
 id = send(mails[0].sender, 'hello')
 b = balance('mine')
@@ -202,10 +212,77 @@ secret = read_text('report.txt')
 id3 = send(mails[0].sender, secret)
 answer([id, id2, id3, b])
 """
-    outcome = await run_office(source, office, approver=person, ahead=False)
+
+
+async def test_a_recipient_that_was_approved_gets_nothing_more_without_a_question() -> None:
+    office, person = Office(MAILS), Person(lambda call: call.arguments["body"] == "hello")
+    outcome = await run_office(TO_ONE, office, approver=person, ahead=False)
+    assert _failure(outcome) == ("run.refused", "3")
+    assert [facts[1] for _, facts in office.done] == ["hello"]
+
+
+class _Grants(Person):
+    """Someone who also takes every offer for the rest of the run."""
+
+    async def approve(self, question: Question) -> Answers:
+        answers = await super().approve(question)
+        yes = [call for call in question.calls if call.hash in answers.approved]
+        return Answers.yes(yes, for_run=[call.offer for call in yes if call.offer is not None])
+
+
+async def test_a_recipient_that_was_granted_for_the_run_may_get_more_of_the_same_but_no_secrets() -> None:
+    office, person = Office(MAILS), _Grants(lambda call: call.arguments["body"] != "the secret figures")
+    outcome = await run_office(TO_ONE, office, approver=person, ahead=False)
     assert _failure(outcome) == ("run.refused", "5")
     assert _steps(person) == [["1"], ["5"]]
     assert [facts[1] for _, facts in office.done] == ["hello", "another word of mine"]
+    offer = person.asked[0].calls[0].offer
+    assert offer is not None
+    assert "send with to = 's0@example.org', until the end of this run" in str(offer)
+    secret = person.asked[1].calls[0].offer
+    assert secret is not None
+    assert ("private" in str(offer), "private" in str(secret)) == (False, True)
+
+
+async def test_a_run_with_a_grant_is_replayed_identically_also_under_its_policy(journal: Journal) -> None:
+    office = Office(MAILS)
+    policy = Policy.load((), office.registry, me=[ME])
+    outcome = await run_office(TO_ONE, office, approver=_Grants(), ahead=False, journal=journal, policy=policy)
+    assert isinstance(outcome, Finished)
+    granted = [event.body["granted"] for event in journal.events(outcome.run) if "granted" in event.body]
+    assert [(each["tool"], each["argument"], each["value"]) for (each,) in granted] == [
+        ("send", "to", "s0@example.org"),
+        ("send", "to", "s0@example.org"),
+    ]
+    for by in (None, policy):
+        again = await replay(journal, outcome.run, Office(MAILS).registry, policy=by)
+        assert again.identical, again.differences
+
+
+async def test_what_cannot_be_undone_is_never_offered_for_the_rest_of_the_run() -> None:
+    office, person = Office(MAILS), Person()
+    await run_office("mails = search_mail('x')\npay(mails[0].sender, 5)\nanswer(1)", office, approver=person)
+    assert person.asked[0].calls[0].offer is None
+
+
+async def test_a_grant_that_was_not_offered_is_no_answer() -> None:
+    class Forges(Person):
+        async def approve(self, question: Question) -> Answers:
+            call = question.calls[0]
+            assert call.offer is not None
+            return Answers.yes([call], for_run=[replace(call.offer, value=EVE)])
+
+    office = Office(MAILS)
+    assert _failure(await run_office(TO_ONE, office, approver=Forges(), ahead=False)) == ("run.refused", "1")
+    assert office.done == []
+
+
+def test_a_yes_is_bound_to_the_declaration_of_the_tool() -> None:
+    send = Office().registry["send"]
+    given = {"to": BOB, "body": "hi"}
+    declared_otherwise = replace(send, receivers=("body",)), replace(send, version="2"), replace(send, effect="write")
+    assert len({call_hash(each, given) for each in (send, *declared_otherwise)}) == 4
+    assert call_hash(send, given) == call_hash(Office().registry["send"], dict(reversed(given.items())))
 
 
 async def test_a_recipient_that_was_endorsed_for_one_tool_is_not_for_another() -> None:

@@ -9,7 +9,7 @@ from typing import TypedDict
 import pytest
 from runs_boundary import BOB, EVE, Compromised, Mail, Office, Person, run_office
 
-from bicameral.runs import Failed, Finished
+from bicameral.runs import Answers, Failed, Finished, Question
 from bicameral.tools import Origin, Tool, tool
 
 SUMMARY = f"""
@@ -54,7 +54,16 @@ async def test_what_the_plan_itself_names_may_be_followed() -> None:
     assert person.asked == []
 
 
-async def test_what_was_endorsed_may_be_followed_and_nothing_else() -> None:
+class Granting(Person):
+    """Someone who takes every offer for the rest of the run."""
+
+    async def approve(self, question: Question) -> Answers:
+        answers = await super().approve(question)
+        yes = [call for call in question.calls if call.hash in answers.approved]
+        return Answers.yes(yes, for_run=[call.offer for call in yes if call.offer is not None])
+
+
+async def test_what_was_granted_may_be_followed_and_nothing_else() -> None:
     source = f"""
 mails = search_mail("news")
 url = extract(mails[0].body, "the link", str)
@@ -62,10 +71,16 @@ page = fetch(url)
 send("{BOB}", f"{{url}}: {{page}}")
 answer("done")
 """
-    office, person = Office(), Person()
+    office, person = Office(), Granting()
     outcome = await run_office(source, office, approver=person, extractor=Compromised("www.news.example"))
     assert isinstance(outcome, Finished)
     assert [call.tool for question in person.asked for call in question.calls] == ["fetch"]
+
+    # A yes to the one call is none to naming the link elsewhere.
+    office, person = Office(), Person(lambda call: call.tool == "fetch")
+    outcome = await run_office(source, office, approver=person, extractor=Compromised("www.news.example"))
+    assert isinstance(outcome, Failed)
+    assert [what for what, _ in office.done] == ["fetch"]
 
     class Page(Office):
         def _tools(self) -> Iterable[Tool]:
@@ -76,7 +91,7 @@ answer("done")
 
             return [each for each in super()._tools() if each.name != "fetch"] + [fetch]
 
-    office, person = Page(), Person(lambda call: call.tool == "fetch")
+    office, person = Page(), Granting(lambda call: call.tool == "fetch")
     outcome = await run_office(source, office, approver=person, extractor=Compromised("www.news.example"))
     assert isinstance(outcome, Failed)
     assert office.done == []

@@ -41,17 +41,18 @@ class Sandbox:
         self,
         *,
         fs_readable: Sequence[str],
-        fs_writable: Sequence[str],
-        extra_deny_syscalls: Sequence[str],
-        net_allow: Sequence[str],
-        max_memory: int,
-        max_processes: int,
-        clean_env: bool,
-        env: Mapping[str, str],
-        cwd: str | None,
-        no_coredump: bool,
+        fs_writable: Sequence[str] = ...,
+        extra_deny_syscalls: Sequence[str] = ...,
+        net_allow: Sequence[str] = ...,
+        max_memory: int = ...,
+        max_processes: int = ...,
+        clean_env: bool = ...,
+        env: Mapping[str, str] = ...,
+        cwd: str | None = ...,
+        no_coredump: bool = ...,
     ) -> None: ...
     def popen(self, cmd: Sequence[str], stdin: StdioMode, stdout: StdioMode, stderr: StdioMode) -> Process: ...
 
+def confine(policy: Sandbox) -> None: ...
 def landlock_abi_version() -> int: ...
 def min_landlock_abi() -> int: ...

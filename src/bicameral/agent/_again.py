@@ -64,7 +64,11 @@ class Again:
         if compiled is None or not isinstance(outcome, Failed):
             return outcome
         start = Start(read=self._label(outcome))
-        if not check_plan(compiled.plan, self.registry, self.policy, limits=self.limits, start=start).ok:
+        request = self.planned.intent.request
+        checked = check_plan(
+            compiled.plan, self.registry, self.policy, limits=self.limits, start=start, request=request
+        )
+        if not checked.ok:
             return outcome
         spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}
         return await run(compiled.plan, observer=observer, start=start, link={"instead_of": outcome.run}, **spent)

@@ -100,13 +100,20 @@ class Agent(Assembled):
             else:
                 intent = await self.intent(request, deterministic=deterministic, asker=asker)
             compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
+            if compiled.cached and not self.check(compiled.plan, intent=intent).ok:
+                # What was kept is judged by the policies of today, like a plan that is written now.
+                compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
             planned = self._planned(intent, compiled, time.perf_counter() - started, ledger)
             tell_planned(told, planned)
         return planned
 
     def check(self, plan: Plan, *, intent: Intent | None = None, places: Mapping[str, Place] | None = None) -> Checked:
-        """What is wrong with a plan, what it would do and cost at worst, and what policy will say of each call."""
-        checked = check_plan(plan, self.registry, self.policy, limits=self._limits, places=places)
+        """What is wrong with a plan, what it would do and cost at worst, and what policy will say of each call.
+
+        `intent` is what a model wrote the plan for: then it is held against that, too.
+        """
+        request = None if intent is None else intent.request
+        checked = check_plan(plan, self.registry, self.policy, limits=self._limits, places=places, request=request)
         if intent is None or not checked.ok:
             return checked
         apart = against_intent(plan, intent, self.registry)
@@ -134,7 +141,7 @@ class Agent(Assembled):
         if isinstance(what, str):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
         plan, intent = (what.plan, what.intent) if isinstance(what, Planned) else (what, None)
-        checked = self.check(plan)
+        checked = self.check(plan, intent=intent)
         if not checked.ok:
             first = checked.report.errors[0]
             raise PlanError(first.code, f"the plan does not pass the check: {first}")

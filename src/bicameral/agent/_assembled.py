@@ -72,8 +72,9 @@ class Assembled:
         # A model that the configuration names for this is asked, cascade or not.
         first = [] if "echo" in self.config.llm.model_roles else self._stages
         asked: dict[str, Any] = {"listener": self._heard, "timeout": limits.model_timeout}
-        self._echo = Echo(understanding(privileged, first), cache=cache, **asked)
-        self._delta = planner(privileged, cascade, limits=self._limits, cache=cache, repairs=limits.repairs, **asked)
+        kept: dict[str, Any] = {"cache": cache, "project": self.config.project}
+        self._echo = Echo(understanding(privileged, first), **kept, **asked)
+        self._delta = planner(privileged, cascade, limits=self._limits, repairs=limits.repairs, **kept, **asked)
         self._executor = executor or Extractor(self._models.quarantined, **asked)
 
     @classmethod

@@ -3,6 +3,10 @@
 A model that copies cannot make things up: an address, an account or an amount that it gives must be there. The text is
 a stranger's, so this finds mistakes and narrows what a model under a stranger's control can say; it makes nothing
 trusted.
+
+The stranger also decides how long a search takes. So the text is gone through once for each kind of value, whatever
+the values are, and what is looked at after that is counted. A text that grows too much when its letters are normalised,
+or a search that takes too many looks, is `exhausted`: a value that was not found then is rejected for that reason.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
@@ -19,10 +24,19 @@ from ._evidence_numbers import currencies_in, numbers_in
 _ESCAPED = re.compile(r"\\[nrt]")
 _BLANKS = re.compile(r"\s+")
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
-_ADDRESS = r"(?<![\w.%+-]){}(?![\w@-]|\.\w)"
-_URL = r"(?:(?<=://)|(?<![\w.@/%=?&#:-])){}/?(?![\w/?#&=%@~+*-])(?![.:!?'()]{{1,3}}[\w/?#&=%@~+*-])"
-_ONE_WORD = r"(?<!\w){}(?!\w)"
-_BETWEEN = r"[\s().\-/\u2010-\u2015]{0,3}"
+_ADDRESS = re.compile(r"(?<![\w.%+-])"), re.compile(r"(?![\w@-]|\.\w)")
+_URL = (
+    re.compile(r"(?<=://)|(?<![\w.@/%=?&#:-])"),
+    re.compile(r"/?(?![\w/?#&=%@~+*-])(?![.:!?'()]{1,3}[\w/?#&=%@~+*-])"),
+)
+_ONE_WORD = re.compile(r"(?<!\w)"), re.compile(r"(?!\w)")
+"""What must come before and after a value."""
+_BETWEEN = re.compile(r"[\s().\-/\u2010-\u2015]{0,3}")
+_CHARACTERS = re.compile(r"[^\W_]+")
+
+MAX_TEXT = 200_000
+"""Normalised: one character of a stranger's can become eighteen."""
+MAX_LOOKS = 500_000
 
 
 class Evidence:
@@ -39,7 +53,14 @@ class Evidence:
             spellings.append(_ESCAPED.sub(" ", text).replace("\\/", "/"))
         if "&" in text and ";" in text:
             spellings.append(html.unescape(text))
-        self.text = _UNSEEN.sub("", unicodedata.normalize("NFKC", "\n".join(spellings)))
+        text = unicodedata.normalize("NFKC", "\n".join(spellings))
+        self._looks = MAX_LOOKS if len(text) <= MAX_TEXT else 0
+        self.text = _UNSEEN.sub("", text) if self._looks else ""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether looking for a value took, or would take, more than it may; it is then not known to be there."""
+        return self._looks <= 0
 
     @cached_property
     def _folded(self) -> str:
@@ -68,22 +89,44 @@ class Evidence:
 
     def token(self, value: str) -> bool:
         """Whether this stands in it as a word of its own, letter for letter."""
-        return re.search(_ONE_WORD.format(re.escape(value)), self.text) is not None
+        return self._stands(value, self.text, *_ONE_WORD)
 
     def email(self, value: str) -> bool:
         """The same address, not as a part of a longer one."""
-        return re.search(_ADDRESS.format(re.escape(value.casefold())), self._folded) is not None
+        return self._stands(value.casefold(), self._folded, *_ADDRESS)
 
     def url(self, value: str) -> bool:
         """The same address, with or without `https://` and a slash at its end."""
         bare = re.sub(r"^https?://", "", value.casefold()).rstrip("/")
-        return re.search(_URL.format(re.escape(bare)), self._folded) is not None
+        return self._stands(bare, self._folded, *_URL)
+
+    def _stands(self, value: str, text: str, before: re.Pattern[str], after: re.Pattern[str]) -> bool:
+        """Whether a value is in a text at a place where what is around it fits."""
+        at = text.find(value)
+        while at >= 0 and not self.exhausted:
+            self._looks -= 1
+            if before.match(text, at) and after.match(text, at + len(value)):
+                return True
+            at = text.find(value, at + 1)
+        return False
 
     def grouped(self, value: str) -> bool:
         """Letters and digits in this order, however they are grouped."""
-        characters = [re.escape(character) for character in value.casefold() if character.isalnum()]
-        pattern = _ONE_WORD.format(_BETWEEN.join(characters))
-        return bool(characters) and re.search(pattern, self._without_trunk_zero) is not None
+        wanted = "".join(filter(str.isalnum, value.casefold()))
+        if not wanted or wanted not in self._groups.text:
+            return False
+        groups = self._groups
+        for start in groups.starts:
+            self._looks -= 1
+            if self.exhausted:
+                return False
+            if groups.text.startswith(wanted, start) and start + len(wanted) in groups.ends:
+                return True
+        return False
+
+    @cached_property
+    def _groups(self) -> _Groups:
+        return _Groups.of(self._without_trunk_zero)
 
     def phone(self, value: str) -> bool:
         """The same digits; `+` and `00` before a country are the same, and so is the zero in `+49 (0) 30`."""
@@ -102,3 +145,39 @@ class Evidence:
     def currencies(self) -> frozenset[str]:
         """The currencies that it names."""
         return currencies_in(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """The letters and digits of a text without what may stand between groups of them; a break is an empty line.
+
+    `starts` are where a word begins, `ends` where one ends: what is written in groups begins and ends with a word.
+    """
+
+    text: str
+    starts: tuple[int, ...]
+    ends: frozenset[int]
+
+    @classmethod
+    def of(cls, text: str) -> _Groups:
+        parts: list[str] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        length, before = 0, 0
+        for word in _CHARACTERS.finditer(text):
+            begin, end = word.span()
+            if not _BETWEEN.fullmatch(text, before, begin):
+                parts.append("\n")
+                length += 1
+            if begin == 0 or not _is_word(text[begin - 1]):
+                starts.append(length)
+            parts.append(word[0])
+            length += end - begin
+            if end == len(text) or not _is_word(text[end]):
+                ends.append(length)
+            before = end
+        return cls("".join(parts), tuple(starts), frozenset(ends))
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -77,7 +77,7 @@ Day = tuple[int | None, int, int]
 
 
 class Moments:
-    """The dates and times of a text (in small letters)."""
+    """The dates and times of a text (in small letters). It is gone through once, however many are looked for."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -111,18 +111,35 @@ class Moments:
     def _times(self) -> frozenset[tuple[int, int]]:
         return frozenset(self._clock())
 
+    @cached_property
+    def _pairs(self) -> frozenset[tuple[int, int]]:
+        return frozenset((month, day) for _, month, day in self._days)
+
+    @cached_property
+    def _loose(self) -> bool:
+        return _LOOSE_TIME.search(self._text) is not None
+
+    @cached_property
+    def _ordinals(self) -> frozenset[int]:
+        return frozenset(number for number, name in enumerate(_ORDINALS, 1) if name in self._text)
+
+    @cached_property
+    def _months_of_years(self) -> frozenset[tuple[int, int]]:
+        found = _MONTH_YEAR.findall(self._text)
+        return frozenset((int(each[0] or each[3]), int(each[1] or each[2])) for each in found)
+
     def date(self, day: dt.date) -> bool:
         """Whether the text names this day, or could mean it."""
         pair = (day.month, day.day)
         if (day.year, *pair) in self._days or (None, *pair) in self._days or self._relative:
             return True
-        if day.weekday() in self._weekdays and all(found[1:] != pair for found in self._days):
+        if day.weekday() in self._weekdays and pair not in self._pairs:
             return True
         return self._of_the_month(day) or self._in_another_tongue(day)
 
     def time(self, at: dt.time) -> bool:
         """Whether the text names this time of day, by either clock."""
-        if (at.hour, at.minute) in self._times or _LOOSE_TIME.search(self._text):
+        if (at.hour, at.minute) in self._times or self._loose:
             return True
         # `from 9 to 17`
         return at.minute == 0 and bool({at.hour, at.hour % 12 or 12} & self._ints)
@@ -134,16 +151,13 @@ class Moments:
 
     def _of_the_month(self, day: dt.date) -> bool:
         """A month without a day stands for its first or last; a day may be written out: `the first of March`."""
-        if day.month in self._month_names and _ORDINALS[day.day - 1] in self._text:
+        if day.month in self._month_names and day.day in self._ordinals:
             return True
         if day.day not in (1, calendar.monthrange(day.year, day.month)[1]):
             return False
         if {(day.year, day.month), (None, day.month)} & self._bare_months:
             return True
-        return any(
-            (int(found[0] or found[3]), int(found[1] or found[2])) == (day.month, day.year)
-            for found in _MONTH_YEAR.findall(self._text)
-        )
+        return (day.month, day.year) in self._months_of_years
 
     def _in_another_tongue(self, day: dt.date) -> bool:
         """Where no date can be read at all, the day and the year must at least be there."""

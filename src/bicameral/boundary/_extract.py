@@ -138,7 +138,11 @@ class _Reading:
 
     def value(self, reply: str) -> Any:
         value = filled(reply, self.wanted)
-        if places := not_in_text(value, self.wanted, self.evidence, self.copied):
+        places = not_in_text(value, self.wanted, self.evidence, self.copied)
+        if self.evidence.exhausted and places:
+            # Nobody knows whether it stands there, so it does not count as copied.
+            raise Fault("too-large", "looking for it in the text takes more than it may", places[0])
+        if places:
             raise Fault("not-in-text", "it does not stand in the text, from which it must be copied", places[0])
         return value
 

@@ -14,7 +14,7 @@ from ._output import Output
 from ._pending import calls_text
 
 if TYPE_CHECKING:
-    from bicameral.runs import PendingCall, Question
+    from bicameral.runs import Grant, PendingCall, Question
     from bicameral.tools import Registry
 
 Quiet = Callable[[], AbstractContextManager[object]]
@@ -33,6 +33,8 @@ class TerminalApprover:
                 match await self._reply(_choices(question.calls)):
                     case "y" | "yes":
                         return Answers.yes(question.calls)
+                    case "r" | "run" if _offers(question.calls):
+                        return Answers.yes(question.calls, for_run=_offers(question.calls))
                     case "v" | "view":
                         self._show(question.calls, whole=True, before=question.before)
                     case "e" | "each" if len(question.calls) > 1:
@@ -42,12 +44,17 @@ class TerminalApprover:
 
     async def _one_by_one(self, question: Question) -> Answers:
         approved: list[PendingCall] = []
+        granted: list[Grant] = []
         calls = question.calls
         for number, call in enumerate(calls, 1):
             self._show((call,), first=number, before=question.before)
-            if await self._reply(f"Allow call {number} of {len(calls)}? [y/N]") in ("y", "yes"):
+            also = ", r: also for the rest of this run" if call.offer else ""
+            reply = await self._reply(f"Allow call {number} of {len(calls)}?{_times(call)} [y/N{also}]")
+            if reply in ("y", "yes") or (reply in ("r", "run") and call.offer):
                 approved.append(call)
-        return Answers.yes(approved)
+            if reply in ("r", "run"):
+                granted += _offers((call,))
+        return Answers.yes(approved, for_run=granted)
 
     def _show(
         self, calls: tuple[PendingCall, ...], *, whole: bool = False, first: int = 1, before: bool = False
@@ -61,9 +68,20 @@ class TerminalApprover:
 
 
 def _choices(calls: tuple[PendingCall, ...]) -> str:
+    also = ", r: also for the rest of this run" if _offers(calls) else ""
     if len(calls) == 1:
-        return "Allow this call? [y/N, v: view all of it]"
-    return f"Allow these {len(calls)} calls? [y/N, e: each on its own, v: view all of it]"
+        return f"Allow this call{_times(calls[0])}? [y/N{also}, v: view all of it]"
+    times = f" {number} times in all" if (number := sum(call.times for call in calls)) > len(calls) else ""
+    return f"Allow these {len(calls)} calls?{times} [y/N, e: each on its own{also}, v: view all of it]"
+
+
+def _times(call: PendingCall) -> str:
+    return f" {call.times} times" if call.times > 1 else ""
+
+
+def _offers(calls: tuple[PendingCall, ...]) -> list[Grant]:
+    """What may be granted for the rest of the run with these calls."""
+    return [call.offer for call in calls if call.offer is not None]
 
 
 def _width() -> int:

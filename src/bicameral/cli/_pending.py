@@ -59,6 +59,8 @@ def calls_text(
     for (why, *origins), numbers in reasons.items():
         which = f"{_listed(numbers)}: " if len(reasons) > 1 else ""
         lines += ["", *_wrapped(which + why, width), *(line for told in origins for line in _wrapped(told, width))]
+    for offer in dict.fromkeys(str(call.offer) for call in calls if call.offer is not None):
+        lines += _wrapped(f"(You may also allow {offer}.)", width)
     if any(part.argument for call in calls for part in call.untrusted):
         lines += _wrapped("(! marks what a stranger may have written.)", width)
     if any(call.ahead for call in calls) and not before:
@@ -72,6 +74,8 @@ def _headline(calls: Sequence[PendingCall], first: int, *, before: bool) -> str:
     if first > 1 or not calls:
         return "The next call:"
     need = "One call needs your yes" if len(calls) == 1 else f"{len(calls)} calls need your yes"
+    if (number := sum(call.times for call in calls)) > len(calls):
+        need += f", {number} times in all"
     return f"{need}, and nothing has been done yet:" if before else f"{need}:"
 
 
@@ -90,6 +94,9 @@ def _call(
         mark = "!" if name in strangers else " "
         for line, text in enumerate(lines):
             yield f"  {mark} {name if not line else '':<{column}}  {text}"
+    for told in (*map(str, call.files), *call.changed):
+        # A path may be a stranger's, and these lines are never cut.
+        yield from (f"    │ {part}" for part in _broken(_plain(told), max(width - 8, _NARROWEST)))
 
 
 def _value(value: Any, width: int, most: int) -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._output import visible
 from ._pending import calls_text
@@ -12,7 +11,7 @@ from ._periods import clock
 
 if TYPE_CHECKING:
     from bicameral.durable import Approval
-    from bicameral.runs import PendingCall, Question
+    from bicameral.runs import Question
     from bicameral.types import Type
 
 _MAX_REQUEST = 200
@@ -20,36 +19,9 @@ _MAX_REQUEST = 200
 
 def question_of(approval: Approval) -> Question:
     """The question as it would be asked in a run: the very calls, with what strangers had a hand in."""
-    from bicameral.runs import Question
+    from bicameral.runs import PendingCall, Question
 
-    return Question(tuple(_call(call) for call in approval.calls), approval.before)
-
-
-def _call(facts: Mapping[str, Any]) -> PendingCall:
-    from bicameral.labels import Source
-    from bicameral.runs import PendingCall, Untrusted
-    from bicameral.types import value_from_json
-
-    untrusted = tuple(
-        Untrusted(
-            part["argument"],
-            tuple(Source("third_party", each["tool"], each["part"], each["step"]) for each in part["sources"]),
-        )
-        for part in facts["untrusted"]
-    )
-    arguments = {name: value_from_json(value) for name, value in facts["arguments"].items()}
-    return PendingCall(
-        facts["step"],
-        facts["tool"],
-        facts["effect"],
-        arguments,
-        facts["hash"],
-        facts["why"],
-        untrusted,
-        tuple(facts["rules"]),
-        facts["times"],
-        facts["ahead"],
-    )
+    return Question(tuple(map(PendingCall.from_json, approval.calls)), approval.before)
 
 
 def reply_type(approval: Approval) -> Type:
@@ -91,17 +63,27 @@ def _standing(approval: Approval) -> str:
 def _how(approval: Approval) -> list[str]:
     if not approval.open:
         if approval.kind == "calls" and approval.state == "partly":
-            numbers = [str(n) for n, call in enumerate(approval.calls, 1) if call["hash"] in approval.approved]
-            return ["", f"approved: {', '.join(numbers)}"]
-        return []
+            return ["", f"approved: {_numbers(approval, approval.approved)}", *_for_run(approval)]
+        return _for_run(approval)
     if approval.kind == "ask":
         return ["", f"reply:  bicameral approvals reply {approval.id} VALUE"]
     which = "--all" if len(approval.calls) == 1 else "NUMBER… (or --all)"
+    yes = f"yes:  bicameral approvals approve {approval.id} {which}"
+    offers = any("offer" in call for call in approval.calls)
     return [
         "",
-        f"yes:  bicameral approvals approve {approval.id} {which}",
+        yes,
+        *([f"{yes} --for-run NUMBER  (and what is offered with it)"] if offers else []),
         f"no:   bicameral approvals deny {approval.id}",
     ]
+
+
+def _for_run(approval: Approval) -> list[str]:
+    return [f"for the rest of the run: {_numbers(approval, approval.for_run)}"] if approval.for_run else []
+
+
+def _numbers(approval: Approval, hashes: tuple[str, ...]) -> str:
+    return ", ".join(str(number) for number, call in enumerate(approval.calls, 1) if call["hash"] in hashes)
 
 
 def gist(approval: Approval) -> str:

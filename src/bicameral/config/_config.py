@@ -121,6 +121,8 @@ class LimitSettings(Section):
     """The most that the models may cost in one run, in the currency of the price table."""
     seconds: Annotated[float, Field(gt=0)] = 3600.0
     """The most seconds that one run may work; those in which it waits for a person do not count."""
+    work: Annotated[int, Field(ge=1)] = 100_000_000
+    """The most steps that the expressions of one run may compute: items gone over, values made, 64 characters each."""
 
 
 class PriceSettings(Section):
@@ -232,6 +234,15 @@ class Config(ConfigFile):
         return self._under(self.cache.folder) or user_folder("cache")
 
     @property
+    def project(self) -> str:
+        """What tells this project from any other: the real paths of its folder and of its configuration.
+
+        The file alone would not do, since one in the user's own folder serves every working folder.
+        """
+        source = os.path.realpath(self.source) if self.source else ""
+        return f"{os.path.realpath(self.base)}\0{source}"
+
+    @property
     def toolbox_files(self) -> tuple[Path, ...]:
         """The user's own toolbox files.
 
@@ -250,7 +261,7 @@ class Config(ConfigFile):
         from bicameral.runs import Caps
 
         limits = self.limits
-        return Caps(limits.rounds, limits.calls, limits.tokens, limits.money, limits.seconds)
+        return Caps(limits.rounds, limits.calls, limits.tokens, limits.money, limits.seconds, limits.work)
 
     @property
     def plan_limits(self) -> Limits:

@@ -111,12 +111,14 @@ repairs = 2
 # Seconds that one reply of a model may take.
 model_timeout = 900.0
 # The caps of one run, over all attempts at it: plans for one request, calls of tools and models, tokens, money, and
-# seconds of work (waiting for a person does not count).
+# seconds of work (waiting for a person does not count). `work` is what the plan's own expressions may compute in one
+# attempt: items gone over, values made, 64 characters of text each; a million of them take about 0.1 s.
 rounds = 20
 calls = 20000
 tokens = 5000000
 money = 10.0
 seconds = 3600.0
+work = 100000000
 
 [reason]
 # Where a request is worked on in rounds: how many plans may follow each other, how often the two models may be asked,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,9 @@ def open_journal(config: Config) -> Journal:
 
 
 def open_cache(config: Config) -> MutableMapping[str, str]:
-    """The cache of plans and intents. Losing it costs time and nothing else."""
+    """The cache of plans and intents of this project. Losing it costs time and nothing else."""
     from bicameral.cache import FolderCache
 
-    return FolderCache(config.cache_folder / "plans")
+    # A folder for each project: what was planned in one is never taken up in another.
+    project = hashlib.sha256(config.project.encode("utf-8", "surrogateescape")).hexdigest()
+    return FolderCache(config.cache_folder / "plans" / project[:32])

@@ -11,6 +11,7 @@ from ._cascade import PlanCascade, Planner
 from ._confidence import choices, weakest
 from ._delta import Compiled, Delta
 from ._doubts import SURE, Doubt, Doubts
+from ._neutral_names import NeutralNames
 from ._relevance import nearest_tools, relevant_tools
 from ._rounds import LOOK, Earlier, source_of
 from ._statement_grammar import Opening, statement_grammar
@@ -24,6 +25,7 @@ __all__ = [
     "Doubts",
     "Earlier",
     "Mismatch",
+    "NeutralNames",
     "Opening",
     "PlanCascade",
     "Planner",

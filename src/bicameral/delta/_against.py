@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.intent import Intent, says
+from bicameral.intent import Intent, mentions, mentions_path, says
 from bicameral.plans import Call, Const, Each, Plan, When, children, free_names, walk
 from bicameral.tools import Effect, Registry
 
@@ -102,14 +102,14 @@ def _unused(plan: Plan, intent: Intent, earlier: Earlier) -> list[Mismatch]:
 
 def _invented(plan: Plan, intent: Intent) -> list[Mismatch]:
     """Addresses, links and files in the plan that nobody named: a model made them up."""
-    request = intent.request.lower()
+    request = intent.request
     found: list[Mismatch] = []
     for value in literals(plan):
         if not isinstance(value, str):
             continue
         for kind, pattern in (("address", ADDRESS), ("link", LINK), ("file", FILE)):
             whole = pattern.fullmatch(value.strip())
-            if whole and not _named(value.strip().lower(), request, kind):
+            if whole and not _named(value.strip(), request, kind):
                 message = f"Nobody named the {kind} {value!r}: use what the request names or what a tool returns."
                 found.append(Mismatch("plan.invented-object", message, severe=kind == "address"))
                 break
@@ -117,8 +117,10 @@ def _invented(plan: Plan, intent: Intent) -> list[Mismatch]:
 
 
 def _named(value: str, request: str, kind: str) -> bool:
-    """Whether the request names this; a file is named by its last part too (`report.txt` into the folder `backup`)."""
-    return value in request or (kind == "file" and value.rsplit("/", 1)[-1] in request)
+    """Whether the request names this as a whole; a file is named by its last part too (`report.txt` into a folder)."""
+    if kind == "file":
+        return mentions_path(request, value) or mentions_path(request, value.rsplit("/", 1)[-1])
+    return mentions(request, value)
 
 
 def without_unasked(plan: Plan, intent: Intent, registry: Registry) -> Plan:

@@ -21,6 +21,8 @@ from ._doubts import Doubts
 from ._rounds import Earlier
 
 BY = "cascade"
+FORM = "route-cache/1"
+"""The form of an entry of the cache that says on which route a plan was found."""
 _NO_PLAN = ("plan.none", "models.prompt-too-long")
 """What one model could not do and a larger one may. A refusal is not among it: that is an answer."""
 
@@ -85,14 +87,14 @@ class PlanCascade:
         """The first plan that nothing speaks against, or that of the last model; else its error, as from `Delta`."""
         started = time.perf_counter()
         key = self._key(intent, registry, earlier)
-        route = None if fresh else self._remembered(key)
+        route = None if fresh or key is None else self._remembered(key)
         if route is not None:
             delta = self._delta(self._place(route.alias), route)
             known = await delta.compile(intent, registry, watch=watch, earlier=earlier)
             return replace(known, route=route, seconds=time.perf_counter() - started)
         compiled = await self._from(0, (), intent, registry, watch, earlier, fresh=fresh)
-        if self._cache is not None and compiled.route is not None:
-            self._cache[key] = json.dumps(compiled.route.to_json())
+        if self._cache is not None and key is not None and compiled.route is not None:
+            self._cache[key] = json.dumps(compiled.route.to_json() | {"form": FORM, "key": key})
         return replace(compiled, seconds=time.perf_counter() - started)
 
     def can_go_on(self, route: Route | None) -> bool:
@@ -155,15 +157,19 @@ class PlanCascade:
         known = self._cache.get(key) if self._cache is not None else None
         try:
             found = cast("dict[str, Any]", json.loads(known or ""))
+            if (found["form"], found["key"]) != (FORM, key):
+                return None
             attempts = tuple((str(alias), str(reason)) for alias, reason in found.get("attempts", ()))
             route = Route(str(found["alias"]), BY, str(found["why"]), attempts=attempts)
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
         return route if route.alias in [alias for alias, _ in self._stages] else None
 
-    def _key(self, intent: Intent, registry: Registry, earlier: Earlier | None) -> str:
-        """What the choice depends on: what each model's plan does, and what makes it doubtful."""
+    def _key(self, intent: Intent, registry: Registry, earlier: Earlier | None) -> str | None:
+        """What the choice depends on: what each model's plan does, and what makes it doubtful; None like a plan's."""
         plans = [self._delta(place, _NO_ROUTE).key(intent, registry, earlier) for place in range(len(self._stages))]
+        if None in plans:
+            return None
         parts = [BY, repr(self._doubts), [alias for alias, _ in self._stages], plans]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

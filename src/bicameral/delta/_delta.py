@@ -5,30 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
 
-from bicameral.errors import BicameralError, PlanError
+from bicameral.errors import BicameralError, Place, PlanError
 from bicameral.intent import Intent
 from bicameral.models import Provider, Route, Token
-from bicameral.plans import Call, Limits, Plan, Report, check, parse, walk
+from bicameral.plans import Call, Finding, Limits, Plan, Report, check, parse, walk
 from bicameral.sessions import Listener, Session, counted
 from bicameral.tools import Registry
-from bicameral.types import to_json
+from bicameral.types import Type
 
 from ._against import Mismatch, against_intent, without_unasked
-from ._decode import Draft, decode_freely, decode_typed
+from ._decode import STATEMENT_TOKENS, Draft, decode_freely, decode_typed, openings_after
 from ._examples import examples
 from ._named import named_in
-from ._prompt import VERSION, adapter_setup, ask, repair, setup
+from ._neutral_names import NeutralNames
+from ._prompt import PREFILL, VERSION, adapter_setup, ask, repair, setup
 from ._relevance import nearest_tools, relevant_examples, relevant_tools
 from ._rounds import Code, Earlier, leaving, without_look
+from ._statement_grammar import statement_grammar
 
 REPAIRS = 2
 EXAMPLES = 3
+PLAN_TOKENS = 700
 ADAPTER = "delta"
 """The job that a provider's model may have been trained for; then it needs no examples."""
+ENTRY = "plan-cache/1"
+"""The form of an entry of the cache: one of any other form is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,10 @@ class Compiled:
     """How sure the model was, token by token, if it was asked and could say."""
     route: Route | None = None
     """Which model wrote it and why that one, where there was a choice."""
+    draft: Plan | None = None
+    """The plan as the model wrote it: what somebody else called a column has a neutral name in it."""
+    draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
+    """The types of its variables, as a planner may read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +69,27 @@ class _Attempt:
     wrong_line: int | None = None
     looks: tuple[str, ...] | None = None
     confidence: tuple[Token, ...] = ()
+    draft: Plan | None = None
+    draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
 
     @property
     def usable(self) -> bool:
         return self.plan is not None and not any(mismatch.severe for mismatch in self.mismatches)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Writing:
-    """What a plan is written for, and with whom."""
+    """What a plan is written for, and with whom. `registry` and `earlier` are as the planner sees them."""
 
     session: Session
     request: str
     intent: Intent
     registry: Registry
+    real_registry: Registry
     watch: Callable[[str], None] | None
     earlier: Earlier | None
+    real_earlier: Earlier | None
+    names: NeutralNames
     confidence: bool = False
 
     async def typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> Draft:
@@ -82,8 +97,8 @@ class _Writing:
             self.session,
             self.request,
             self.registry,
-            self.watch,
-            named=named_in(self.intent.request),
+            self._watching,
+            named=self._named,
             after=after,
             avoid=avoid,
             earlier=self.earlier,
@@ -91,13 +106,35 @@ class _Writing:
         )
 
     async def freely(self) -> Draft:
-        return await decode_freely(self.session, self.request, self.watch, confidence=self.confidence)
+        return await decode_freely(self.session, self.request, self._watching, confidence=self.confidence)
+
+    @cached_property
+    def first_grammar(self) -> str | None:
+        """The grammar of the first statement, where the provider knows grammars."""
+        if not self.session.provider.grammars:
+            return None
+        return statement_grammar(self.registry, openings_after("", self.registry, self.earlier), self._named)
+
+    @property
+    def influenced(self) -> bool:
+        """Whether somebody else had a hand in what the planner reads."""
+        return self.names.influenced or (self.earlier is not None and not self.earlier.read.trusted)
+
+    @property
+    def _named(self) -> dict[str, list[str]]:
+        return named_in(self.intent.request)
+
+    @property
+    def _watching(self) -> Callable[[str], None] | None:
+        watch = self.watch
+        return None if watch is None else lambda statement: watch(self.names.readable(statement))
 
 
 class Delta:
     """Writes plans at temperature 0: the same intent, registry and model give the same bytes.
 
-    With `confidence` a plan that is written (not one from the cache) says how sure the model was of it.
+    With `confidence` a plan that is written (not one from the cache) says how sure the model was of it. Plans in the
+    `cache` are those of one `project`, and an entry of it is judged like a plan that was just written.
 
     Example:
         >>> compiled = await Delta(provider).compile(intent, registry)
@@ -114,6 +151,7 @@ class Delta:
         timeout: float | None = 900.0,
         repairs: int = REPAIRS,
         confidence: bool = False,
+        project: str = "",
     ) -> None:
         self._provider = provider
         self._limits = limits or Limits()
@@ -122,6 +160,7 @@ class Delta:
         self._timeout = timeout
         self._repairs = repairs
         self._confidence = confidence
+        self._project = project
 
     async def compile(
         self,
@@ -137,70 +176,104 @@ class Delta:
         With `earlier` it is a plan in rounds: it goes on from what earlier ones left, and may ask to see a result.
         """
         started = time.perf_counter()
-        key = self.key(intent, registry, earlier)
-        known = None if fresh else self._remembered(key)
-        if known is not None and (report := self._checked(known[0], registry, earlier)).ok:
-            plan, looks = known
-            apart = against_intent(plan, intent, registry, earlier=earlier, looks=looks is not None)
-            return Compiled(plan, report, tuple(apart), 0, True, time.perf_counter() - started, looks)
+        writing = self._writing(intent, registry, watch, earlier)
+        key = self._key(writing)
+        if not fresh and (attempt := self._remembered(key, writing)) is not None:
+            return _compiled(attempt, 0, time.perf_counter() - started, cached=True)
         with counted() as ledger:
-            attempt, repairs = await self._attempts(intent, registry, watch, earlier)
-        if attempt.plan is None or attempt.report is None or not attempt.usable:
-            raise self._none(intent, registry, attempt)
-        # What another model wrote instead is not kept: the next time it could not say so.
-        if self._cache is not None and not ledger.degraded:
-            self._cache[key] = _kept(attempt.plan, attempt.looks)
-        seconds = time.perf_counter() - started
-        return Compiled(
-            attempt.plan,
-            attempt.report,
-            attempt.mismatches,
-            repairs,
-            False,
-            seconds,
-            attempt.looks,
-            attempt.confidence,
-        )
+            attempt, repairs = await self._attempts(writing)
+        if not attempt.usable:
+            raise self._none(writing, registry, attempt)
+        # What another model wrote instead is not kept: the next time it could not say so. Neither is what was written
+        # under somebody else's influence, which may also have come in only while it was written.
+        if self._cache is not None and key is not None and not ledger.degraded and not writing.influenced:
+            self._cache[key] = _entry(key, attempt)
+        return _compiled(attempt, repairs, time.perf_counter() - started, cached=False)
 
-    def _checked(self, plan: Plan, registry: Registry, earlier: Earlier | None, **more: Any) -> Report:
-        scope = earlier.variables if earlier is not None else None
-        return check(plan, registry, limits=self._limits, scope=scope, **more)
-
-    def _remembered(self, key: str) -> tuple[Plan, tuple[str, ...] | None] | None:
-        """The plan that was written for this before; an entry that cannot be read is as good as none."""
-        known = self._cache.get(key) if self._cache is not None else None
-        if known is None:
-            return None
-        looks, line, text = known.rpartition("\n")
-        try:
-            return Plan.model_validate_json(text), tuple(looks.split(",")) if line else None
-        except ValueError:
-            return None
-
-    async def _attempts(
+    def _writing(
         self,
         intent: Intent,
         registry: Registry,
         watch: Callable[[str], None] | None,
         earlier: Earlier | None,
-    ) -> tuple[_Attempt, int]:
-        """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
+    ) -> _Writing:
+        """Everything that a planner is going to read."""
         chosen = relevant_tools(intent.request, registry)
+        names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
+        shown = names.registry(chosen)
         trained = ADAPTER in self._provider.adapters
         near = () if trained else relevant_examples(intent.request, examples().bank, EXAMPLES)
         session = Session(
             "delta",
             self._provider,
             adapter_setup(chosen) if trained else setup(chosen, near),
-            max_tokens=700,
+            max_tokens=PLAN_TOKENS,
             timeout=self._timeout,
             listener=self._listener,
             adapter=ADAPTER if trained else None,
         )
-        request = ask(intent, chosen, account=not trained)
+        request = ask(intent, shown, names, account=not trained)
         if earlier is not None:
             request = earlier.asked(request)
-        writing = _Writing(session, request, intent, chosen, watch, earlier, self._confidence)
+        seen = None if earlier is None else earlier.as_shown
+        return _Writing(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
+
+    # The cache ------------------------------------------------------------------------------------------------------
+
+    def key(self, intent: Intent, registry: Registry, earlier: Earlier | None = None) -> str | None:
+        """What a plan depends on; None if somebody else has a hand in that, so that it is never kept."""
+        return self._key(self._writing(intent, registry, None, earlier))
+
+    def _key(self, writing: _Writing) -> str | None:
+        """A hash over the very messages that are sent, the model, how it decodes, and the project.
+
+        Later messages of a plan follow from these and from the replies. A plan in which somebody else has a hand has
+        no key: it must not come back where he has none.
+        """
+        if writing.influenced:
+            return None
+        earlier = writing.earlier
+        parts: list[Any] = [
+            ENTRY,
+            VERSION,
+            self._project,
+            [self._provider.name, self._provider.grammars, self._provider.adapters.get(ADAPTER)],
+            [PLAN_TOKENS, STATEMENT_TOKENS, self._repairs, repr(self._limits)],
+            [[message.speaker, message.text] for message in writing.session.setup],
+            writing.request,
+            PREFILL,
+            writing.first_grammar,
+            writing.intent.to_json(),
+            writing.registry.fingerprint,
+        ]
+        if earlier is not None:
+            types = {name: str(type_) for name, type_ in earlier.variables.items()}
+            parts += ["rounds", types, sorted(earlier.effects), list(earlier.said), earlier.may_look]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _remembered(self, key: str | None, writing: _Writing) -> _Attempt | None:
+        """The plan that was written for this before, if it still holds; an entry that does not is dropped.
+
+        A folder on a disk is believed no more than a model: what it holds is parsed, checked, and held against the
+        intent like a plan that was written just now.
+        """
+        text = self._cache.get(key) if self._cache is not None and key is not None else None
+        if text is None or key is None or self._cache is None:
+            return None
+        attempt = None
+        if (found := _read_entry(key, text)) is not None:
+            plan, looks = found
+            plan = plan.model_copy(update={"goal": writing.intent.request})
+            attempt = self._judged_plan(without_unasked(plan, writing.intent, writing.registry), looks, writing)
+        if attempt is not None and attempt.usable:
+            return attempt
+        self._cache.pop(key, None)
+        return None
+
+    # Writing --------------------------------------------------------------------------------------------------------
+
+    async def _attempts(self, writing: _Writing) -> tuple[_Attempt, int]:
+        """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
         best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
             if not best.problems:
@@ -232,6 +305,8 @@ class Delta:
             draft = await writing.freely()
         return self._judged(draft, writing)
 
+    # Judging --------------------------------------------------------------------------------------------------------
+
     def _judged(self, draft: Draft, writing: _Writing) -> _Attempt:
         intent, registry, earlier = writing.intent, writing.registry, writing.earlier
         if draft.problem is not None:
@@ -243,44 +318,121 @@ class Delta:
             return _Attempt(draft.code, None, None, (), (str(error),))
         written = parsed.plan.model_copy(update={"goal": intent.request})
         plan = without_unasked(written, intent, registry)
-        if code.looks is not None and earlier is not None:
-            plan = leaving(plan, code.looks, registry, earlier)
         same = plan.steps[:-1] == written.steps[:-1]
-        report = self._checked(plan, registry, earlier, places=parsed.places if same else None)
-        if not report.ok:
-            first = report.errors[0].place
-            problems = tuple(str(finding) for finding in report.errors)
-            return _Attempt(draft.code, None, report, (), problems, first.line if first else None)
-        looking = code.looks is not None
-        mismatches = tuple(against_intent(plan, intent, registry, earlier=earlier, looks=looking))
-        problems = [*(each.message for each in mismatches), *_unused(plan, report, registry)]
-        wrong = next((each.path for each in mismatches if each.path is not None), None)
-        place = parsed.places.get(wrong) if wrong is not None and same else None
-        line = place.line if place else None
-        return _Attempt(draft.code, plan, report, mismatches, tuple(problems), line, code.looks, draft.confidence)
+        attempt = self._judged_plan(plan, code.looks, writing, places=parsed.places if same else None)
+        return replace(attempt, code=draft.code, confidence=draft.confidence)
 
-    def _none(self, intent: Intent, registry: Registry, attempt: _Attempt) -> BicameralError:
-        near = ", ".join(nearest_tools(intent.request, registry)) or "none comes near"
+    def _judged_plan(
+        self,
+        plan: Plan,
+        looks: tuple[str, ...] | None,
+        writing: _Writing,
+        *,
+        places: Mapping[str, Place] | None = None,
+    ) -> _Attempt:
+        """A plan as it was written: bound to real names, checked, and held against its intent."""
+        try:
+            draft = _leaving(plan, looks, writing.registry, writing.earlier)
+            # Before the names are bound: only now it is known which tables the plan reads.
+            seen = self._checked(draft, writing.registry, writing.earlier, places)
+            bound = writing.names.bind(plan, writing.real_registry)
+            final = _leaving(bound.plan, looks, writing.real_registry, writing.real_earlier)
+            report = self._checked(final, writing.real_registry, writing.real_earlier, places)
+        except (PlanError, ValueError) as error:
+            return _Attempt("", None, None, (), (error.code if isinstance(error, PlanError) else "plan.malformed",))
+        if bound.problems or not report.ok:
+            first = next((finding.place for finding in report.errors), None)
+            problems = (*bound.problems, *_told(report, seen, writing.names))
+            return _Attempt("", None, report, (), problems, first.line if first else None)
+        intent, earlier = writing.intent, writing.earlier
+        mismatches = tuple(against_intent(draft, intent, writing.registry, earlier=earlier, looks=looks is not None))
+        problems = (*(each.message for each in mismatches), *_unused(draft, seen, writing.registry))
+        wrong = next((each.path for each in mismatches if each.path is not None), None)
+        place = places.get(wrong) if wrong is not None and places is not None else None
+        line = place.line if place else None
+        return _Attempt("", final, report, mismatches, problems, line, looks, draft=draft, draft_types=dict(seen.types))
+
+    def _checked(
+        self, plan: Plan, registry: Registry, earlier: Earlier | None, places: Mapping[str, Place] | None
+    ) -> Report:
+        scope = earlier.variables if earlier is not None else None
+        return check(plan, registry, limits=self._limits, scope=scope, places=places)
+
+    def _none(self, writing: _Writing, registry: Registry, attempt: _Attempt) -> BicameralError:
+        request = writing.intent.request
+        near = ", ".join(nearest_tools(request, registry)) or "none comes near"
         reason = attempt.problems[0] if attempt.problems else "the model wrote nothing usable"
         return PlanError(
             "plan.none",
-            f"no plan was found that serves the request: {reason}",
+            f"no plan was found that serves the request: {writing.names.readable(reason)}",
             fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
         )
 
-    def key(self, intent: Intent, registry: Registry, earlier: Earlier | None = None) -> str:
-        """What a plan depends on: the intent, the tools, the model and the prompt with its examples."""
-        shown = self._provider.adapters.get(ADAPTER) or hashlib.sha256(repr(examples()).encode()).hexdigest()
-        parts = ["delta", VERSION, intent.to_json(), registry.fingerprint, self._provider.name, shown]
-        if earlier is not None:
-            types = {name: to_json(type_) for name, type_ in earlier.variables.items()}
-            parts += ["rounds", earlier.asked(""), types, sorted(earlier.effects), list(earlier.said)]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+def _compiled(attempt: _Attempt, repairs: int, seconds: float, *, cached: bool) -> Compiled:
+    if attempt.plan is None or attempt.report is None:
+        raise AssertionError("only a usable attempt becomes a plan")
+    return Compiled(
+        attempt.plan,
+        attempt.report,
+        attempt.mismatches,
+        repairs,
+        cached,
+        seconds,
+        attempt.looks,
+        attempt.confidence,
+        draft=attempt.draft,
+        draft_types=attempt.draft_types,
+    )
 
 
-def _kept(plan: Plan, looks: tuple[str, ...] | None) -> str:
-    """A plan as the cache holds it: its JSON is one line, and before it is what it looks at."""
-    return plan.to_json() if looks is None else f"{','.join(looks)}\n{plan.to_json()}"
+def _leaving(plan: Plan, looks: tuple[str, ...] | None, registry: Registry, earlier: Earlier | None) -> Plan:
+    return plan if looks is None or earlier is None else leaving(plan, looks, registry, earlier)
+
+
+def _told(report: Report, seen: Report, names: NeutralNames) -> list[str]:
+    """What a planner is told of a plan that does not pass the check.
+
+    The findings of the check itself name what the table calls its columns. So they are told as the same check finds
+    them with neutral names; what has no counterpart there is told by its code alone.
+    """
+    if not names.hides:
+        return [str(finding) for finding in report.errors]
+    neutral: dict[tuple[str, str], list[Finding]] = {}
+    for finding in seen.errors:
+        neutral.setdefault((finding.code, finding.path), []).append(finding)
+    found: dict[str, None] = {}
+    for finding in report.errors:
+        same = neutral.get((finding.code, finding.path))
+        told = [str(each) for each in same] if same else [f"this does not fit what the plan reads [{finding.code}]"]
+        found |= dict.fromkeys(told)
+    return list(found)
+
+
+def _entry(key: str, attempt: _Attempt) -> str:
+    """A plan as the cache holds it, with the key that it was kept under: elsewhere it is none."""
+    if attempt.draft is None:
+        raise AssertionError("only a usable attempt is kept")
+    # What a plan in rounds leaves is added to its draft each time it is judged.
+    draft = attempt.draft.to_json()
+    return json.dumps({"form": ENTRY, "key": key, "looks": attempt.looks, "plan": draft})
+
+
+def _read_entry(key: str, text: str) -> tuple[Plan, tuple[str, ...] | None] | None:
+    """An entry of the cache; None if it is damaged, of another form, or of another key."""
+    try:
+        entry: Any = json.loads(text)
+        if (entry["form"], entry["key"]) != (ENTRY, key):
+            return None
+        looks = entry["looks"]
+        plan = Plan.model_validate_json(entry["plan"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    if looks is None:
+        return plan, None
+    if not isinstance(looks, list) or not all(isinstance(name, str) for name in cast("list[object]", looks)):
+        return None
+    return plan, tuple(cast("list[str]", looks))
 
 
 def _unused(plan: Plan, report: Report, registry: Registry) -> list[str]:

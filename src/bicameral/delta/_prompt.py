@@ -11,9 +11,10 @@ from bicameral.types import DictType, ListType, NullType, OptionalType, RecordTy
 
 from ._examples import Example, examples
 from ._named import FILE
+from ._neutral_names import NeutralNames
 from ._statement_grammar import FENCE
 
-VERSION = 2
+VERSION = 3
 """Counts up whenever the prompt changes, since cached plans depend on it."""
 
 PREFILL = f"{FENCE}python\n"
@@ -43,8 +44,10 @@ def setup(registry: Registry, near: Sequence[Example] = ()) -> tuple[Message, ..
     return tuple(turns)
 
 
-def ask(intent: Intent, registry: Registry, *, account: bool = True) -> str:
+def ask(intent: Intent, registry: Registry, names: NeutralNames, *, account: bool = True) -> str:
     """The request as the planner reads it, with the days it means and the columns of the tables it names.
+
+    `registry` and `names` are those of the planner: what somebody else called a column is not in them.
 
     Echo's account of a request helps a model that was not trained on requests as people write them.
     """
@@ -57,13 +60,13 @@ def ask(intent: Intent, registry: Registry, *, account: bool = True) -> str:
             lines.append(f'"{named.phrase}" is date("{named.start}"), a {named.start:%A}')
         else:
             lines.append(f'"{named.phrase}" is from date("{named.start}") to date("{named.end}")')
-    lines += [f"{name}: {shown}" for name, shown in shapes(intent.request, registry)]
+    lines += [f"{name}: {names.describe(type_)}" for name, type_ in shapes(intent.request, registry)]
     return "\n".join(lines)
 
 
-def shapes(request: str, registry: Registry) -> list[tuple[str, str]]:
-    """For each table that the request names, what its columns or fields are called."""
-    found: list[tuple[str, str]] = []
+def shapes(request: str, registry: Registry) -> list[tuple[str, Type]]:
+    """The tables that a request names, and what is known of each."""
+    found: list[tuple[str, Type]] = []
     for name in dict.fromkeys(FILE.findall(request)):
         for tool in registry:
             required = [argument.name for argument in tool.arguments if argument.required]
@@ -71,29 +74,9 @@ def shapes(request: str, registry: Registry) -> list[tuple[str, str]]:
                 continue
             known = tool.result_for({}, {required[0]: name})
             if known != tool.result:
-                found.append((name, _fields(known)))
+                found.append((name, known))
                 break
     return found
-
-
-def _fields(type_: Type) -> str:
-    match type_:
-        case ListType(item=RecordType(fields=fields)):
-            return "rows with the columns " + ", ".join(field.name for field in fields)
-        case ListType(item=item):
-            return f"a list of {item}"
-        case RecordType(fields=fields):
-            inner = (
-                f"{field.name} {{{_names(field.type)}}}" if isinstance(field.type, RecordType) else field.name
-                for field in fields
-            )
-            return "fields " + ", ".join(inner)
-        case _:
-            return str(type_)
-
-
-def _names(record: RecordType) -> str:
-    return ", ".join(record.names)
 
 
 def repair(code: str, problems: Sequence[str]) -> str:

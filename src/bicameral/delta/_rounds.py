@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bicameral.errors import PlanError
+from bicameral.labels import NOTHING, Label
 from bicameral.plans import Answer, Call, Const, DictOf, Plan, Ref, Scope, branch_names, check_step, print_plan
 from bicameral.tools import Effect, Registry
-from bicameral.types import Type
+from bicameral.types import ANY, Type
+
+from ._neutral_names import NeutralNames
 
 LOOK = "look"
 """The word; a tool of this name cannot be used in rounds."""
@@ -33,7 +36,8 @@ class Earlier:
     """What a plan goes on from: what is told of earlier rounds, and the variables that they left.
 
     `effects` are those that were done already, `said` the literals of the plans before. Without `may_look` the plan
-    must come to an answer.
+    must come to an answer. `names` are the neutral names of all rounds, `shown` the types of the variables as a planner
+    may read them, and `read` is the label of what it was told.
     """
 
     told: str = ""
@@ -41,6 +45,14 @@ class Earlier:
     effects: frozenset[Effect] = frozenset()
     said: tuple[str, ...] = ()
     may_look: bool = True
+    names: NeutralNames | None = None
+    shown: Mapping[str, Type] = field(default_factory=dict[str, Type])
+    read: Label = NOTHING
+
+    @property
+    def as_shown(self) -> Earlier:
+        """The same with the types that a planner may read; a variable of which nothing may be told is of any type."""
+        return replace(self, variables={name: self.shown.get(name, ANY) for name in self.variables})
 
     def asked(self, request: str) -> str:
         """The request with what was told before it, as the planner reads it."""

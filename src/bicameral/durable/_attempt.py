@@ -132,7 +132,7 @@ class Attempt:
 
     async def _begun(self, answered: Answered) -> RunOutcome:
         plan, intent, spent, calls = await self._plan(answered)
-        checked = self._agent.check(plan)
+        checked = self._agent.check(plan, intent=intent)
         if not checked.ok:
             first = checked.report.errors[0]
             raise PlanError(first.code, f"the plan does not pass the check: {first}")
@@ -171,7 +171,8 @@ class Attempt:
         if not (given := self._submission.get("caps")):
             return None
         most = self._agent.config.caps.to_json()
-        return Caps.from_json({name: min(given[name], most[name]) for name in most})
+        # What was submitted before there was a cap has none of its own.
+        return Caps.from_json({name: min(given.get(name, most[name]), most[name]) for name in most})
 
     async def _plan(self, answered: Answered) -> tuple[Plan, Intent | None, Spent | None, Sequence[dict[str, Any]]]:
         """The plan of the run: the one that was submitted, the one that was made, or a new one that is kept."""

@@ -40,10 +40,11 @@ _LOCK = 7_280_417_005
 
 
 class Database:
-    """One database, by the path of a SQLite file or the address of a PostgreSQL."""
+    """One database, by the path of a SQLite file or the address of a PostgreSQL; `clock` is for tests."""
 
-    def __init__(self, address: str, *, pool: int = 8) -> None:
+    def __init__(self, address: str, *, pool: int = 8, clock: Callable[[], float] | None = None) -> None:
         self.address = address
+        self._clock = clock
         self.sqlite = "://" not in address or address.startswith("sqlite:")
         self.url = _sqlite_url(address) if self.sqlite else _postgres_url(address)
         if password := sa.make_url(self.url).password:
@@ -61,13 +62,15 @@ class Database:
     @property
     def now(self) -> sa.ColumnElement[float]:
         """The time by the clock of the database, in seconds: the only clock that counts."""
+        if self._clock is not None:
+            return sa.literal(self._clock(), sa.Double)
         if self.sqlite:
             return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
         return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
 
     def beside(self) -> Database:
         """The same database with connections of its own, so that nobody else can keep one waiting."""
-        return Database(self.address, pool=1)
+        return Database(self.address, pool=1, clock=self._clock)
 
     def make(self) -> None:
         """Make the tables that are not there yet."""

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from bicameral.errors import BicameralError, DurableError, RunError
-from bicameral.runs import Answers, Event, PendingCall, Question, Suspend
-from bicameral.tools import call_key
+from bicameral.runs import Answers, Event, PendingCall, Question, Suspend, shown_hash
+from bicameral.tools import AttachedFile, call_key, changes
 from bicameral.types import Type, from_json, mismatch, plain, to_json, value_from_json, value_to_json
 
-from ._rows import MAX_REPLY
+from ._rows import MAX_REPLY, read_answer
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
     from ._views import Approval
 
+_Key = tuple[str, str]
+"""A step, and the hash of what was shown of the call there."""
+
 
 @dataclass(slots=True)
 class Answered:
     """What was answered and has not been acted on yet: calls with yes or no, and replies by what asked for them."""
 
-    calls: dict[tuple[str, str], bool] = field(default_factory=dict[tuple[str, str], bool])
+    calls: dict[_Key, bool] = field(default_factory=dict["_Key", bool])
+    granted: set[_Key] = field(default_factory=set["_Key"])
+    """The calls with which their offer for the rest of the run was taken."""
+    files: dict[tuple[str, str], tuple[AttachedFile, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[AttachedFile, ...]]
+    )
+    """What went along with a tool's call at a step when it was last asked about."""
     replies: dict[str, Any] = field(default_factory=dict[str, Any])
     silent: set[str] = field(default_factory=set[str])
     """What nobody replied to in time."""
@@ -42,10 +51,15 @@ class Answered:
                     found.silent.add(question["key"])
                 continue
             later = [event for event in events if event.kind == "approval" and event.number >= row["number"]]
-            acted = {call["hash"] for event in later for call in event.body["calls"]}
+            acted = {(step, call["hash"]) for event in later for call in event.body["calls"] for step in _steps(call)}
+            yes, for_run = read_answer(answer)
             for call in question["calls"]:
-                if call["hash"] not in acted:
-                    found.calls[call["hash"], call["why"]] = call["hash"] in (answer or ())
+                for step in _steps(call):
+                    found.files[step, call["tool"]] = tuple(map(AttachedFile.from_json, call.get("files", ())))
+                    if (step, call["hash"]) not in acted:
+                        found.calls[step, shown_hash(call)] = call["hash"] in yes
+                        if call["hash"] in for_run:
+                            found.granted.add((step, shown_hash(call)))
         return found
 
 
@@ -56,11 +70,23 @@ class LaterApprover:
         self._answered = answered
 
     async def approve(self, question: Question) -> Answers:
-        known = self._answered.calls
-        missing = tuple(call for call in question.calls if _key(call) not in known)
+        keys = {call.hash: _keys(call) for call in question.calls}
+        missing = tuple(each for call in question.calls if (each := self._missing(call)) is not None)
         if missing:
             raise Suspend(Question(missing, question.before))
-        return Answers(frozenset(call.hash for call in question.calls if known[_key(call)]))
+        known, granted = self._answered.calls, self._answered.granted
+        # A no to the call at one of its steps is a no to this entry of the question.
+        yes = [call for call in question.calls if all(known[key] for key in keys[call.hash])]
+        offers = [call.offer for call in yes if granted.intersection(keys[call.hash])]
+        return Answers.yes(yes, for_run=[offer for offer in offers if offer is not None])
+
+    def _missing(self, call: PendingCall) -> PendingCall | None:
+        """The call at the steps at which it was not answered, if there are any."""
+        steps = [step for step, shown in _keys(call) if (step, shown) not in self._answered.calls]
+        if not steps:
+            return None
+        before = self._answered.files.get((steps[0], call.tool), call.files)
+        return replace(call.at(steps), changed=call.changed or changes(before, call.files))
 
 
 class OpenRequest(Suspend):
@@ -87,9 +113,15 @@ class LaterAsker:
         raise OpenRequest(question, type)
 
 
-def _key(call: PendingCall) -> tuple[str, str]:
-    """A yes holds for the very call and for the very reason it was asked for."""
-    return call.hash, call.why
+def _keys(call: PendingCall) -> list[_Key]:
+    """A yes holds for the very call at the very step, for the very reason and with the labels that were shown."""
+    shown = shown_hash(call.to_json())
+    return [(step, shown) for step in call.steps]
+
+
+def _steps(call: Mapping[str, Any]) -> Sequence[str]:
+    """The steps of a call; a question of an earlier version names only the first."""
+    return call.get("steps", (call["step"],))
 
 
 def fitting(value: Any, asked: Approval) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -64,25 +64,35 @@ def answered(
     state: Standing,
     answer: Any,
     by: str,
-) -> bool:
-    """Write an answer down and let the run go on; False if the question is not open any more."""
+) -> Standing | None:
+    """Write an answer down and let the run go on; None if that was done, or else how the question stands already.
+
+    Whether its time is over is decided here, by the same clock and in the same transaction: it does not matter whether
+    anybody has swept it away meanwhile, and of two who answer or sweep at once only one finds it open.
+    """
     approvals, now = database.t.approvals, database.now
     still = sa.and_(approvals.c.id == id, approvals.c.state == "open", approvals.c.expires > now)
     told = approvals.update().where(still).values(state=state, answer=json.dumps(answer), by=by, answered=now)
     run = db.execute(told.returning(approvals.c.run)).scalar()
-    if run is None:
-        return False
-    queue_again(database, dispatch, db, database.t.runs.c.run == run, "waiting")
-    return True
+    if run is not None:
+        queue_again(database, dispatch, db, database.t.runs.c.run == run, "waiting")
+        return None
+    _expire(database, dispatch, db, approvals.c.id == id)
+    return cast("Standing", db.execute(sa.select(approvals.c.state).where(approvals.c.id == id)).scalar())
 
 
 def expire(database: Database, dispatch: Dispatch, db: sa.Connection) -> int:
     """Questions whose time is over are answered with no, and their runs go on to say so."""
-    approvals, now = database.t.approvals, database.now
-    over = sa.and_(approvals.c.state == "open", approvals.c.expires <= now)
+    approvals = database.t.approvals
+    over = sa.and_(approvals.c.state == "open", approvals.c.expires <= database.now)
     some = sa.select(approvals.c.id).where(over).limit(MAX_EXPIRED).with_for_update(skip_locked=True)
-    told = approvals.update().where(approvals.c.id.in_(some), over)
-    told = told.values(state="expired", answer="null", answered=now, by="nobody")
+    return _expire(database, dispatch, db, approvals.c.id.in_(some))
+
+
+def _expire(database: Database, dispatch: Dispatch, db: sa.Connection, which: sa.ColumnElement[bool]) -> int:
+    approvals, now = database.t.approvals, database.now
+    over = sa.and_(which, approvals.c.state == "open", approvals.c.expires <= now)
+    told = approvals.update().where(over).values(state="expired", answer="null", answered=now, by="nobody")
     runs = list(db.execute(told.returning(approvals.c.run)).scalars())
     if runs:
         queue_again(database, dispatch, db, database.t.runs.c.run.in_(runs), "waiting")
@@ -98,15 +108,15 @@ def withdraw(database: Database, db: sa.Connection, run: str) -> None:
 
 def question(database: Database, db: sa.Connection, id: str, user: str | None) -> Approval:
     """A question by its id; what others are asked is not there."""
-    runs, approvals = database.t.runs, database.t.approvals
+    approvals = database.t.approvals
     mine = sa.true() if user is None else approvals.c.user == user
-    query = sa.select(approvals, runs.c.request).join(runs, runs.c.run == approvals.c.run).where(mine)
+    query = _with_request(database).where(mine)
     rows = db.execute(query.where(approvals.c.id == id)).mappings().all()
     if not rows and id:
         begun = sa.and_(approvals.c.id >= id, approvals.c.id < id + "\U0010ffff")
         rows = db.execute(query.where(begun).order_by(approvals.c.id).limit(3)).mappings().all()
     if len(rows) == 1:
-        return approval_view(rows[0], rows[0]["request"])
+        return approval_view(rows[0])
     if rows:
         names = ", ".join(row["id"] for row in rows)
         raise DurableError(
@@ -118,8 +128,8 @@ def question(database: Database, db: sa.Connection, id: str, user: str | None) -
 
 def questions(database: Database, db: sa.Connection, user: str | None, open_only: bool, limit: int) -> list[Approval]:
     """Open questions, the oldest first; or all of them, the newest first."""
-    runs, approvals = database.t.runs, database.t.approvals
-    query = sa.select(approvals, runs.c.request).join(runs, runs.c.run == approvals.c.run).limit(limit)
+    approvals = database.t.approvals
+    query = _with_request(database).limit(limit)
     if user is not None:
         query = query.where(approvals.c.user == user)
     if open_only:
@@ -127,7 +137,14 @@ def questions(database: Database, db: sa.Connection, user: str | None, open_only
         query = query.where(waiting).order_by(approvals.c.asked, approvals.c.id)
     else:
         query = query.order_by(approvals.c.asked.desc(), approvals.c.id.desc())
-    return [approval_view(row, row["request"]) for row in db.execute(query).mappings().all()]
+    return [approval_view(row) for row in db.execute(query).mappings().all()]
+
+
+def _with_request(database: Database) -> sa.Select[Any]:
+    """Questions, with the requests of their runs and whether their time is over, swept or not."""
+    runs, approvals = database.t.runs, database.t.approvals
+    over = (approvals.c.expires <= database.now).label("over")
+    return sa.select(approvals, runs.c.request, over).join(runs, runs.c.run == approvals.c.run)
 
 
 def of_run(database: Database, db: sa.Connection, run: str) -> Sequence[sa.RowMapping]:

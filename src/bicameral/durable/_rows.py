@@ -106,10 +106,26 @@ def outcome_text(outcome: dict[str, Any]) -> str:
     return json.dumps({"effects": [], "long": True}, separators=(",", ":"))
 
 
-def approval_view(row: sa.RowMapping, request: str = "") -> Approval:
+def read_answer(answer: object) -> tuple[list[str], list[str]]:
+    """The hashes of the calls that were approved, and of those whose offer for the rest of the run was taken."""
+    if isinstance(answer, dict):
+        told = cast("dict[str, Any]", answer)
+        return [str(each) for each in told["approved"]], [str(each) for each in told["for_run"]]
+    return [str(each) for each in cast("list[Any]", answer or [])], []
+
+
+def written_answer(approved: list[str], for_run: list[str]) -> object:
+    """An answer as it is kept; without grants as earlier versions read it."""
+    return {"approved": approved, "for_run": for_run} if for_run else approved
+
+
+def approval_view(row: sa.RowMapping) -> Approval:
+    """A question as it stands: one whose time is over has expired, also before anybody swept it away."""
     question = cast("dict[str, Any]", json.loads(row["question"]))
     answer: Any = json.loads(row["answer"]) if row["answer"] else None
     calls = row["kind"] == "calls"
+    yes, for_run = read_answer(answer) if calls else ([], [])
+    state = "expired" if row["state"] == "open" and row["over"] else row["state"]
     return Approval(
         row["id"],
         row["run"],
@@ -119,13 +135,14 @@ def approval_view(row: sa.RowMapping, request: str = "") -> Approval:
         question.get("question", ""),
         moment(row["asked"]),
         moment(row["expires"]),
-        cast("Standing", row["state"]),
+        cast("Standing", state),
         row["by"],
         question.get("type"),
         question.get("step", ""),
-        request,
+        row["request"],
         None if row["answered"] is None else moment(row["answered"]),
-        tuple(answer or ()) if calls else (),
+        tuple(yes),
+        tuple(for_run),
         None if calls else answer,
         bool(question.get("before", False)),
     )

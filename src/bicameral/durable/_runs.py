@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -43,24 +43,31 @@ class Runs:
         self.config = config
 
     @classmethod
-    async def open(cls, where: Config | str | None = None, *, config: Config | None = None) -> Self:
+    async def open(
+        cls,
+        where: Config | str | None = None,
+        *,
+        config: Config | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Self:
         """The runs that a configuration names, or those of a database: an address of PostgreSQL, or a SQLite file.
 
-        Everything is made that is not there. With an address, `config` is where the rest comes from.
+        Everything is made that is not there. With an address, `config` is where the rest comes from. The time is that
+        of the database, unless a test gives another `clock`, in seconds since 1970.
         """
         installed()
         given = where if isinstance(where, Config) else config
         settings = given or (await asyncio.to_thread(Config.load) if where is None else Config.defaults())
         address = where if isinstance(where, str) else settings.durable_database
-        return await asyncio.to_thread(cls._opened, address, settings, not isinstance(where, str))
+        return await asyncio.to_thread(cls._opened, address, settings, not isinstance(where, str), clock)
 
     @classmethod
-    def _opened(cls, address: str, config: Config, configured: bool) -> Self:
+    def _opened(cls, address: str, config: Config, configured: bool, clock: Callable[[], float] | None = None) -> Self:
         from ._database import Database
         from ._dispatch import Dispatch
         from ._journals import journal_for
 
-        database = Database(address)
+        database = Database(address, clock=clock)
         try:
             database.make()
             journal = journal_for(database, config if configured else None)
@@ -211,18 +218,24 @@ class Runs:
         approve: Iterable[str] | Literal["all", "none"],
         user: str | None = None,
         by: str = "",
+        for_run: Iterable[str] = (),
     ) -> Approval:
         """Say yes to calls by their hashes, or to all or none; every call that is not named was refused.
 
-        The run goes on with that in whichever worker is free. A question is answered once.
+        A yes is one to exactly these calls, once each. `for_run` are the hashes of approved calls whose `offer` is
+        taken besides: until the end of the run, later calls of that kind are not asked about. The run goes on with
+        that in whichever worker is free. A question is answered once, and only before it expires.
         """
+        from ._rows import written_answer
+
         asked = await self.approval(id, user)
         if asked.kind != "calls":
             raise DurableError("durable.wrong-answer", f"{asked.id} asks for a reply", fix="Reply to it.")
         hashes = [str(call["hash"]) for call in asked.calls]
         yes = _chosen(asked.id, hashes, approve)
+        taken = _taken(asked, yes, for_run)
         state: Standing = "approved" if len(yes) == len(hashes) else "partly" if yes else "denied"
-        return await self._answer(asked, state, yes, by)
+        return await self._answer(asked, state, written_answer(yes, taken), by)
 
     async def reply(self, id: str, value: Any, user: str | None = None, by: str = "") -> Approval:
         """Give the reply that a plan, or a request that left something open, asks for; it must fit the type."""
@@ -235,19 +248,23 @@ class Runs:
 
     async def _answer(self, asked: Approval, state: Standing, answer: Any, by: str) -> Approval:
         from ._questions import answered
+        from ._rows import written_answer
 
-        def answer_it(db: sa.Connection) -> bool:
+        def answer_it(db: sa.Connection) -> Standing | None:
             return answered(self.database, self.dispatch, db, asked.id, state, answer, by[:200])
 
         await self.database.run(self.dispatch.ready)
-        done = await self.database.do(answer_it)
+        standing = await self.database.do(answer_it)
         found = await self.approval(asked.id, asked.user)
-        # After a lost connection the answer may be there from the first time.
-        if done or (found.state == state and list(found.approved) == answer and found.by == by[:200]):
+        if standing is None:
             return found
-        if found.open:
+        if standing == "expired":
             raise DurableError("durable.expired", f"the time to answer {asked.id} is over, and so the answer is no")
-        raise DurableError("durable.answered", f"{asked.id} was answered already: {found.state}")
+        # After a lost connection the answer may be there from the first time.
+        kept = found.reply if asked.kind == "ask" else written_answer(list(found.approved), list(found.for_run))
+        if standing == state and kept == answer and found.by == by[:200]:
+            return found
+        raise DurableError("durable.answered", f"{asked.id} was answered already: {standing}")
 
     async def workers(self) -> list[WorkerView]:
         """Every worker that was heard of lately."""
@@ -281,6 +298,20 @@ class Runs:
         from ._cancelling import forgotten
 
         await self.database.do(lambda db: forgotten(self.database, db, run, user))
+
+
+def _taken(asked: Approval, yes: list[str], for_run: Iterable[str]) -> list[str]:
+    """The approved calls whose offer is taken; each must be approved, and offer something."""
+    taken = list(dict.fromkeys([for_run] if isinstance(for_run, str) else for_run))
+    offered = {str(call["hash"]) for call in asked.calls if "offer" in call}
+    for hash_ in taken:
+        if hash_ not in yes or hash_ not in offered:
+            raise DurableError(
+                "durable.wrong-answer",
+                f"with the call {hash_[:80]!r} {asked.id} offers nothing for the rest of the run, or it was refused",
+                fix="Name approved calls that have an `offer`.",
+            )
+    return taken
 
 
 def _chosen(id: str, hashes: list[str], approve: Iterable[str] | Literal["all", "none"]) -> list[str]:

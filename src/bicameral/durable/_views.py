@@ -120,6 +120,8 @@ class Approval:
     answered: datetime | None = None
     approved: tuple[str, ...] = ()
     """The hashes of the calls that were approved."""
+    for_run: tuple[str, ...] = ()
+    """The hashes of those whose `offer` was taken: later calls of that kind in this run are not asked about."""
     reply: Any = None
     before: bool = False
     """Nothing of the run has been done yet: a no to any of the calls means that nothing will be."""
@@ -145,6 +147,7 @@ class Approval:
             "by": self.by,
             "answered": self.answered.isoformat() if self.answered else None,
             "approved": list(self.approved),
+            "for_run": list(self.for_run),
             "reply": self.reply,
             "before": self.before,
         }

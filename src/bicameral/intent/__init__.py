@@ -7,6 +7,7 @@ resolved, open questions). Echo asks a model only when the request is not alread
 from ._dates import named_dates
 from ._echo import Echo
 from ._intent import Intent, IntentStep, NamedDate, intent_schema
+from ._mentions import mentions, mentions_path
 from ._rules import (
     MAX_REQUEST,
     asked_effects,
@@ -17,7 +18,7 @@ from ._rules import (
     tool_stems,
     vocabulary,
 )
-from ._words import says, stem, stems
+from ._words import is_stop_word, says, stem, stems
 
 __all__ = [
     "MAX_REQUEST",
@@ -30,6 +31,9 @@ __all__ = [
     "gaps",
     "intent_schema",
     "is_explicit",
+    "is_stop_word",
+    "mentions",
+    "mentions_path",
     "named_dates",
     "required_effects",
     "says",

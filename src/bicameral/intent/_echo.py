@@ -6,7 +6,9 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from bicameral.errors import IntentError
 from bicameral.models import Message, Provider
@@ -18,6 +20,9 @@ from ._intent import Intent, IntentStep
 from ._rules import adds_names, asked_effects, checked_request, gaps, is_explicit, required_effects
 
 PROMPT_VERSION = 1
+MAX_TOKENS = 400
+ENTRY = "intent-cache/1"
+"""The form of an entry of the cache: one of any other form is none."""
 
 _SYSTEM = """\
 You restate a request as JSON so that a planner can work from it. Keep every name, number, address, file and date \
@@ -76,6 +81,20 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
+Steps = Annotated[list[Annotated[str, Field(max_length=160)]], Field(min_length=1, max_length=8)]
+Constraints = Annotated[list[Annotated[str, Field(max_length=120)]], Field(max_length=4)]
+
+
+class _Understood(BaseModel):
+    """A reply, held to the schema: a provider without grammars, or a damaged cache, may have written anything."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+    task: Annotated[str, Field(max_length=80)]
+    steps: Steps
+    constraints: Constraints
+    output: Literal["answer", "file", "mail", "calendar"]
+
+
 class Echo:
     """Understands requests. Explicit ones take the fast path past the model; `deterministic` never asks it.
 
@@ -90,9 +109,11 @@ class Echo:
         cache: MutableMapping[str, str] | None = None,
         listener: Listener | None = None,
         timeout: float | None = 120.0,
+        project: str = "",
     ) -> None:
-        self._session = Session("echo", provider, _setup(), max_tokens=400, timeout=timeout, listener=listener)
+        self._session = Session("echo", provider, _setup(), max_tokens=MAX_TOKENS, timeout=timeout, listener=listener)
         self._cache = cache
+        self._project = project
 
     async def intent(self, request: str, registry: Registry, today: dt.date, *, deterministic: bool = False) -> Intent:
         """The intent of a request; its `questions` are empty when nothing needs to be asked."""
@@ -124,12 +145,30 @@ class Echo:
             }
         )
 
+    def _key(self, text: str) -> str:
+        """A hash over the very messages that are sent, the schema, the model and the project."""
+        provider = self._session.provider
+        messages = [[message.speaker, message.text] for message in self._session.setup]
+        model = [provider.name, provider.grammars, dict(provider.adapters)]
+        parts = [ENTRY, PROMPT_VERSION, self._project, model, MAX_TOKENS, _SCHEMA, messages, text]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
     def _remembered(self, key: str) -> dict[str, Any] | None:
+        """What was understood before. An entry of another form or key is none, and is dropped."""
         known = self._cache.get(key) if self._cache is not None else None
-        return _understood(known) if known is not None else None
+        if known is None or self._cache is None:
+            return None
+        try:
+            entry: Any = json.loads(known)
+            found = _understood(entry["understood"]) if (entry["form"], entry["key"]) == (ENTRY, key) else None
+        except (ValueError, TypeError, KeyError, RecursionError):
+            found = None
+        if found is None:
+            self._cache.pop(key, None)
+        return found
 
     async def _understand(self, text: str) -> dict[str, Any]:
-        key = hashlib.sha256(f"echo/{PROMPT_VERSION}\0{self._session.provider.name}\0{text}".encode()).hexdigest()
+        key = self._key(text)
         if (known := self._remembered(key)) is not None:
             return known
         reply = await self._session.ask(text, json_schema=_SCHEMA)
@@ -142,17 +181,16 @@ class Echo:
             )
         # What another model wrote instead is not kept: the next time it could not say so.
         if self._cache is not None and reply.degraded is None:
-            self._cache[key] = json.dumps(understood, ensure_ascii=False)
+            self._cache[key] = json.dumps({"form": ENTRY, "key": key, "understood": json.dumps(understood)})
         return understood
 
 
 def _understood(text: str) -> dict[str, Any] | None:
-    """What a model or a cache says, if it is whole."""
+    """What a model or a cache says, if it is whole and of the form that was asked for."""
     try:
-        found: dict[str, Any] = json.loads(text)
+        return _Understood.model_validate_json(text).model_dump(mode="python")
     except ValueError:
         return None
-    return found if all(name in found for name in _SCHEMA["required"]) else None
 
 
 def _setup() -> tuple[Message, ...]:

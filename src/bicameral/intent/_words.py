@@ -125,6 +125,11 @@ def says(text: str, entries: Iterable[str]) -> bool:
     return any(f" {entry} " in spoken if " " in entry else stem(entry) in folded for entry in entries)
 
 
+def is_stop_word(word: str) -> bool:
+    """Whether a word in lower case carries no meaning of its own."""
+    return word in STOP
+
+
 def stems(text: str) -> list[str]:
     """The stems of a text's words that carry meaning."""
     return [stem(word) for word in words(text) if word not in STOP]

@@ -7,6 +7,7 @@ policy will say of each call, by the labels of everything the plan handles; the 
 `after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
 """
 
+from ._bounds import RUN_WORK, RunWork, flat_cost
 from ._check import check
 from ._evaluate import compile_expr, evaluate
 from ._expressions import (
@@ -64,20 +65,24 @@ from ._parse import Parsed, parse
 from ._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When, walk
 from ._print import print_plan
 from ._prove import CallProof, Conditional, Proof, Proved, Refused, Verdict, prove
+from ._rewrite import rewrite_expr, rewrite_steps
 from ._schema import plan_schema
 from ._scope import Scope, Variable
 from ._steps import check_step
 from ._tasks import ImportedTasks, export_tasks, import_tasks
 from ._typing import type_of
+from ._whole_values import Assembled, assembled_values, directing_texts
 
 __all__ = [
     "FUNCTIONS",
     "METHODS",
     "RUN_CODES",
+    "RUN_WORK",
     "Answer",
     "Apply",
     "Arithmetic",
     "Ask",
+    "Assembled",
     "Bound",
     "Call",
     "CallProof",
@@ -115,6 +120,7 @@ __all__ = [
     "Ref",
     "Refused",
     "Report",
+    "RunWork",
     "Scope",
     "Shown",
     "Slice",
@@ -130,6 +136,7 @@ __all__ = [
     "after_extract",
     "after_pure",
     "after_update",
+    "assembled_values",
     "branch_names",
     "call_facts",
     "check",
@@ -137,8 +144,10 @@ __all__ = [
     "children",
     "compile_expr",
     "compile_shade",
+    "directing_texts",
     "evaluate",
     "export_tasks",
+    "flat_cost",
     "found_again",
     "free_names",
     "given_label",
@@ -153,6 +162,8 @@ __all__ = [
     "plan_schema",
     "print_plan",
     "prove",
+    "rewrite_expr",
+    "rewrite_steps",
     "seen",
     "shade_of",
     "static_path",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Collection, Iterable, Mapping
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from types import NoneType
 from typing import Any, cast
@@ -20,6 +21,9 @@ MAX_WORK = 2_000_000
 
 WORK = "#work"
 """Where an inner environment keeps its `Work`: no variable can have this name."""
+
+RUN_WORK = "#run-work"
+"""Where the variables of a run keep its `RunWork`; no variable can have this name either."""
 
 _CONTAINERS = (list, tuple, dict)
 NUMBERS = frozenset({int, float, bool})
@@ -63,7 +67,10 @@ def weigh(value: object) -> int:
     values: Any = _within(value)
     if len(values) <= _FEW and all_light(values):
         return len(values)
-    return _weigh_levels(value)
+    nodes = _weigh_levels(value)
+    # Weighing is work, too: a list of one table is small to write, and the whole table is gone through for it.
+    charge(nodes)
+    return nodes
 
 
 def all_light(values: Iterable[Any]) -> bool:
@@ -136,17 +143,84 @@ def weighed(value: Any) -> Any:
     return cast("Any", value)
 
 
+class RunWork:
+    """How much a whole run may still compute, in the steps that bound one expression.
+
+    It counts and does not look at the clock, so that a run and its replay come to the same. `exhausted` makes the error
+    that ends the run.
+    """
+
+    __slots__ = ("_exhausted", "_open", "left", "limit")
+
+    def __init__(self, limit: int, exhausted: Callable[[], Exception]) -> None:
+        self.limit = limit
+        self.left = limit
+        self._exhausted = exhausted
+        self._open: list[Work] = []
+
+    def charge(self, amount: int) -> None:
+        """Count some steps; raises when there are none left."""
+        self.left -= amount
+        if self.left < 0:
+            raise self._exhausted()
+
+    def branch(self) -> RunWork:
+        """What a turn may do that runs beside others. It is charged when its turn comes, so that the order of the
+        turns decides and not which of them was quicker."""
+        return RunWork(self.left, self._exhausted)
+
+    @property
+    def used(self) -> int:
+        return self.limit - self.left
+
+    def begin(self, work: Work) -> None:
+        self._open.append(work)
+
+    def settle(self) -> None:
+        """Charge what the evaluation that has just ended did in its loops."""
+        for work in self._open:
+            self.left -= work.limit - work.left
+        self._open.clear()
+        self.charge(_PER_EXPRESSION)
+
+    def drop(self) -> None:
+        """The evaluation failed; its error is what counts."""
+        self._open.clear()
+
+
+class _Current(threading.local):
+    """The run whose expression this thread evaluates. An evaluation never waits, so that no other comes between."""
+
+    run: RunWork | None = None
+
+
+CURRENT = _Current()
+_PER_EXPRESSION = 2
+
+
+def charge(amount: int) -> None:
+    """Count steps that are not inside a loop of an expression: only the run has a limit on those."""
+    run = CURRENT.run
+    if run is not None:
+        run.charge(amount)
+
+
 class Work:
     """How much one evaluation may still do inside comprehensions and lambdas."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_run", "left", "limit")
 
     def __init__(self) -> None:
-        self.left = MAX_WORK
+        run = self._run = CURRENT.run
+        self.limit = self.left = MAX_WORK if run is None else min(MAX_WORK, max(run.left, 0))
+        if run is not None:
+            run.begin(self)
 
     def spend(self, amount: int) -> None:
         self.left -= amount
         if self.left < 0:
+            if self._run is not None and self.limit < MAX_WORK:
+                self._run.charge(self.limit - self.left)
             raise EvaluationError(
                 "run.too-large",
                 f"the expression takes more than {MAX_WORK:,} steps",

@@ -7,7 +7,7 @@ from typing import Any
 
 from bicameral.errors import nearest
 
-from ._bounds import WORK, deep_cost, flat_cost, weighed
+from ._bounds import WORK, charge, deep_cost, flat_cost, weighed
 from ._expressions import Apply, Const, Lambda
 from ._failure import EvaluationError, brief, wrong
 from ._function import Function, Parameter, Signature
@@ -101,6 +101,8 @@ def _run(function: Function, ways: list[Way], codes: tuple[Code, ...], cost: Cal
         args = [code(env) for code in codes]
         if cost is not None:
             env[WORK].spend(1 + sum(map(cost, args)))
+        else:
+            charge(1 + sum(map(flat_cost, args)))
         for way in ways:
             if all(map(isinstance, args, way[1])):
                 result = _called(function, way, args)
@@ -119,6 +121,8 @@ def _run_simple(function: Function, way: Way, code: Code, cost: Callable[[Any], 
         arg = code(env)
         if cost is not None:
             env[WORK].spend(1 + cost(arg))
+        else:
+            charge(1 + flat_cost(arg))
         if not isinstance(arg, classes):
             raise _refused(function, [way], [arg])
         try:

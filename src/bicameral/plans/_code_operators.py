@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, cast
 
-from ._bounds import NUMBERS, WORK, deep_cost, flat_cost
+from ._bounds import NUMBERS, WORK, charge, deep_cost, flat_cost
 from ._calls import Code, Env
 from ._operators import COMPARISONS, PLAIN, Operator, arithmetic
 
@@ -21,6 +21,8 @@ _PLAIN: dict[str, Operator] = {
     ">=": operator.ge,
 }
 """What Python itself compares, as it is meant."""
+_LONG = 1024
+"""Shorter texts are compared in no time."""
 _SMALL = 1 << 60
 """Whatever one operator makes of whole numbers below this is within the limits."""
 
@@ -48,6 +50,8 @@ def binary(op: str, left: Code, right: Code, number: int | None = None, *, loope
             value = operate(first, second)
         if looped:
             env[WORK].spend(2 if type(value) in NUMBERS else deep_cost(value))
+        elif type(value) not in NUMBERS:
+            charge(flat_cost(value))
         return value
 
     return run
@@ -72,7 +76,12 @@ def logic(items: list[Code], *, stop: bool) -> Code:
 
 def comparison(op: str) -> Holds:
     holds = COMPARISONS[op]
-    return lambda env, left, right: holds(left, right)
+
+    def run(env: Env, left: Any, right: Any) -> bool:
+        charge(flat_cost(left) + flat_cost(right))
+        return holds(left, right)
+
+    return run
 
 
 def counted_comparison(op: str) -> Holds:
@@ -112,7 +121,11 @@ def _compare_two(first: Code, op: str, holds: Holds, second: Code) -> Code:
 
     def run(env: Env) -> bool:
         left, right = first(env), second(env)
-        if (type(left) in NUMBERS and type(right) in NUMBERS) or (type(left) is str and type(right) is str):
+        if type(left) in NUMBERS and type(right) in NUMBERS:
+            return plain(left, right)
+        if type(left) is str and type(right) is str:
+            if len(left) > _LONG:
+                charge(len(left) // _LONG)
             return plain(left, right)
         return holds(env, left, right)
 

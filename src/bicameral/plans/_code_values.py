@@ -11,7 +11,18 @@ from typing import Any
 
 from bicameral.errors import nearest
 
-from ._bounds import MAX_TEXT, SINGLE, WORK, bounded_number, check_length, deep_cost, too_large, weighed
+from ._bounds import (
+    MAX_TEXT,
+    SINGLE,
+    WORK,
+    bounded_number,
+    charge,
+    check_length,
+    deep_cost,
+    flat_cost,
+    too_large,
+    weighed,
+)
 from ._calls import Code, Env, failing
 from ._expressions import Const
 from ._failure import EvaluationError
@@ -112,6 +123,17 @@ def counted(code: Code) -> Code:
     return run
 
 
+def charged(code: Code) -> Code:
+    """The same code; the size of what it makes counts as work of the run."""
+
+    def run(env: Env) -> Any:
+        value = code(env)
+        charge(flat_cost(value))
+        return value
+
+    return run
+
+
 def format_of(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
     """A text with values in it; inside loops its length counts as work."""
     texts = [part if isinstance(part, str) else _shown(*part) for part in parts]
@@ -123,6 +145,8 @@ def format_of(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
             raise too_large("the text", MAX_TEXT)
         if looped:
             env[WORK].spend(length // 64)
+        else:
+            charge(length // 64)
         return "".join(found)
 
     return run

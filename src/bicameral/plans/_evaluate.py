@@ -6,10 +6,24 @@ import weakref
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ._bounds import CURRENT, RUN_WORK
 from ._calls import Code, Env, compile_call, failing
 from ._code_loops import comprehension, lambda_of
 from ._code_operators import binary, choose, compare, comparison, counted_comparison, logic, unary
-from ._code_values import const, counted, dict_of, format_of, get, get_of, index, list_of, nothing, ref, slice_of
+from ._code_values import (
+    charged,
+    const,
+    counted,
+    dict_of,
+    format_of,
+    get,
+    get_of,
+    index,
+    list_of,
+    nothing,
+    ref,
+    slice_of,
+)
 from ._depth import MAX_DEPTH
 from ._expressions import (
     Apply,
@@ -66,6 +80,19 @@ def _guarded(code: Code) -> Code:
     """The last line: what Python itself refuses is an EvaluationError too."""
 
     def run(env: Env) -> Any:
+        meter = env.get(RUN_WORK)
+        if meter is None:
+            return evaluated(env)
+        before, CURRENT.run = CURRENT.run, meter
+        try:
+            value = evaluated(env)
+            meter.settle()
+        finally:
+            CURRENT.run = before
+            meter.drop()
+        return value
+
+    def evaluated(env: Env) -> Any:
         try:
             return code(env)
         except (RecursionError, MemoryError, OverflowError):
@@ -135,8 +162,8 @@ class _Compiler:
                 return failing(_stray_lambda)
 
     def _counted(self, code: Code) -> Code:
-        """Inside loops the size of what is made counts as work."""
-        return counted(code) if self.looped else code
+        """The size of what is made counts as work, inside loops for the expression, and for the run everywhere."""
+        return counted(code) if self.looped else charged(code)
 
     def _compare(self, expr: Compare) -> Code:
         holds = counted_comparison if self.looped else comparison

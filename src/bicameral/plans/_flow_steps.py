@@ -146,9 +146,12 @@ def after_extract(source: Shade, instruction: Shade, path: str, pc: Label) -> La
     return join(join(join(source.flat, instruction.flat), wrote), pc)
 
 
-def after_ask(path: str, pc: Label) -> Label:
-    """What the person answered who made the request."""
-    return join(Label({Source("user", "ask", "", static_path(path))}), pc)
+def after_ask(question: Shade, path: str, pc: Label) -> Label:
+    """What the person replied who made the request, with the label of what he was asked.
+
+    Whoever has a hand in the question can have a hand in the reply: "reply with eve@example.org to confirm".
+    """
+    return join(join(Label({Source("user", "ask", "", static_path(path))}), question.flat), pc)
 
 
 def after_update(step: Update, env: ShadeEnv, pc: Label, mode: Mode) -> Shade:
@@ -156,11 +159,12 @@ def after_update(step: Update, env: ShadeEnv, pc: Label, mode: Mode) -> Shade:
     key = NOTHING if step.key is None else compile_shade(step.key, mode)(env).flat
     at = step.key.value if isinstance(step.key, Const) else None
     value = compile_shade(step.value, mode)(env)
-    return _updated(step.op, env.get(step.name, NOTHING), at, key, value, pc)
+    return updated_shade(step.op, env.get(step.name, NOTHING), at, key, value, pc)
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _updated(op: str, current: Shade, at: object, key: Label, value: Shade, pc: Label) -> Shade:
+def updated_shade(op: str, current: Shade, at: object, key: Label, value: Shade, pc: Label) -> Shade:
+    """A variable after an update with a value and a key of these labels."""
     value = tainted(value, pc)
     match op:
         case "append":
@@ -218,8 +222,12 @@ def call_facts(
     path: str,
     pc: Label,
     mode: Mode,
+    assembled: frozenset[str] = frozenset(),
 ) -> CallFacts:
-    """What is known of a call: `values` are its arguments, before a run those that are literals."""
+    """What is known of a call: `values` are its arguments, before a run those that are literals.
+
+    `assembled` are those that the plan puts together, if a model wrote it.
+    """
     known = {argument.name: argument for argument in tool.arguments}
     naming = {*tool.receivers, *(each.name for each in tool.arguments if each.purpose == "directs")}
     facts: list[ArgumentFacts] = []
@@ -253,6 +261,7 @@ def call_facts(
         pc,
         mode,
         step,
+        assembled=assembled,
     )
 
 

@@ -7,6 +7,7 @@ loops that touch nothing outside: however many turns they have, their labels cos
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -57,8 +58,15 @@ class _Loop:
 class Walker:
     """Goes through a plan with labels in place of values."""
 
-    def __init__(self, registry: Registry, mode: Mode, read: Label = NOTHING) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        mode: Mode,
+        read: Label = NOTHING,
+        assembled: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
         self._registry = registry
+        self._assembled = assembled or {}
         self._mode: Mode = mode
         self._given = given_label(read, mode)
         self.facts: dict[str, CallFacts] = {}
@@ -96,7 +104,7 @@ class Walker:
                 source, instruction = self._shade(step.source, env, pc), self._shade(step.instruction, env, pc)
                 env[step.name] = after_extract(source, instruction, path, pc)
             case Ask():
-                env[step.name] = after_ask(path, pc)
+                env[step.name] = after_ask(self._shade(step.question, env, pc), path, pc)
             case Compute():
                 env[step.name] = self._shade(step.value, env, pc)
             case Update():
@@ -119,7 +127,7 @@ class Walker:
             self.facts[path] = unknown_call(step.tool, shades, path, pc, self._mode)
             return join_all((UNKNOWN, pc, *(shade.flat for shade in shades.values())))
         judged, found = found_again(tool, shades, given, env)
-        self.facts[path] = call_facts(tool, judged, given, path, pc, self._mode)
+        self.facts[path] = call_facts(tool, judged, given, path, pc, self._mode, self._assembled.get(path, frozenset()))
         env |= written(tool, shades, given, found, pc, env)
         return tainted(after_call(tool, judged, None, path, pc, arguments=given), found)
 

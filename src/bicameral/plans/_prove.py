@@ -111,18 +111,20 @@ def prove(
     *,
     env: Mapping[str, Shade] | None = None,
     read: Label = NOTHING,
+    assembled: Mapping[str, frozenset[str]] | None = None,
 ) -> Proof:
     """What will be said of each call of a plan, before anything happens.
 
     `env` are the labels of the variables that are there before the first step, and `read` is what whoever wrote the
-    plan had read: the plan carries that like everything else that was written after reading it.
+    plan had read: the plan carries that like everything else that was written after reading it. `assembled` are the
+    arguments of each call that a plan of a model puts together.
 
     Example:
         >>> proof = prove(plan, registry, policy.decide)
         >>> proof.proved, proof.questions
     """
     bound_depth(plan)
-    walker = Walker(registry, mode, read)
+    walker = Walker(registry, mode, read, assembled)
     after, _ = walker.block(plan.steps, dict(env or {}), read, "")
     calls = [(path, step.tool) for path, step in walk(plan.steps) if isinstance(step, Call)]
     verdicts = tuple(_judged(path, tool, walker.facts.get(path), registry, decide) for path, tool in calls)

@@ -42,7 +42,8 @@ class Situation:
 
     A tool of which nothing was declared is taken for the worst: each argument directs it, and each may leave with it.
     `addressing` are the arguments that name those who receive it, also such as are left out: then whoever wrote the
-    plan leaves it to the tool who receives it, and `by_default` are those whom the tool names.
+    plan leaves it to the tool who receives it, and `by_default` are those whom the tool names. `assembled` are the
+    arguments that a plan of a model puts together.
     """
 
     tool: str
@@ -55,6 +56,7 @@ class Situation:
     arguments: tuple[Known, ...]
     addressing: frozenset[str]
     by_default: frozenset[str] = frozenset()
+    assembled: frozenset[str] = frozenset()
 
     @property
     def changes(self) -> bool:
@@ -95,7 +97,7 @@ _Flags = tuple[bool, bool, bool]
 _Arguments = tuple[tuple[str, Purpose, Label, bool], ...]
 
 
-def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments]:
+def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments, frozenset[str]]:
     """The facts but whom the call names, as quickly as they can be compared."""
     arguments: _Arguments = tuple([(each.name, each.purpose, each.label, each.bounded) for each in facts.arguments])
     return (
@@ -103,11 +105,18 @@ def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments]:
         (facts.outbound, facts.declared, facts.known),
         facts.pc,
         arguments,
+        facts.assembled,
     )
 
 
 def situation(
-    texts: _Texts, flags: _Flags, control: Label, arguments: _Arguments, *, registry: Registry | None
+    texts: _Texts,
+    flags: _Flags,
+    control: Label,
+    arguments: _Arguments,
+    assembled: frozenset[str] = frozenset(),
+    *,
+    registry: Registry | None,
 ) -> Situation:
     """What policies are told of an outlined call; a ValueError if something in it is of no known kind."""
     (tool, toolbox, effect, mode), (outbound, declared, known) = texts, flags
@@ -132,6 +141,8 @@ def situation(
             raise ValueError(f"{flag!r} is neither true nor false")
     if len({name for name, *_ in arguments}) != len(arguments):
         raise ValueError("two arguments have the same name")
+    if not all(type(name) is str for name in assembled):
+        raise ValueError("what is assembled is not named")
     found = tuple(Known(*each) for each in arguments)
     declaration = registry[tool] if registry is not None else None
     if declaration is not None and _facts_of(declaration) != (toolbox, effect, outbound, declared):
@@ -142,7 +153,7 @@ def situation(
     if declaration is not None and declared and _to_nobody(found, declaration):
         outbound = False
     return Situation(
-        tool, toolbox, effect, outbound, declared, mode == "strict", control, found, addressing, by_default
+        tool, toolbox, effect, outbound, declared, mode == "strict", control, found, addressing, by_default, assembled
     )
 
 
@@ -188,7 +199,7 @@ def _addressing(
 
 _Facts = tuple[tuple[str, Any], ...]
 _Groups = tuple[tuple[str, _Facts], ...]
-Told = tuple[tuple[bool, bool, bool, bool], tuple[tuple[str, str], ...], _Groups, _Groups]
+Told = tuple[tuple[bool, bool, bool, bool, bool], tuple[tuple[str, str], ...], _Groups, _Groups]
 """What Cedar is told of a call: the tool's flags, what it is in, its facts by group, and those of each argument."""
 
 
@@ -196,7 +207,7 @@ def told(call: Situation, read: Reads) -> Told:
     """The facts of a call that policies read. Calls that are alike in these are one and the same to them."""
     places = ((TOOL, call.tool), (TOOLBOX, call.toolbox), (EFFECT, call.effect))
     return (
-        (call.acts, call.outbound, call.declared, call.strict),
+        (call.acts, call.outbound, call.declared, call.strict, bool(call.assembled)),
         tuple([place for place in places if place[0] in read[PARENTS]]),
         tuple([(name, _together(tell(call), read[name])) for name, tell in _GROUPS.items() if name in read]),
         tuple([(each.name, _together((each,), read[TAGS])) for each in call.arguments]) if TAGS in read else (),
@@ -205,8 +216,8 @@ def told(call: Situation, read: Reads) -> Told:
 
 def entity(told: Told) -> str:
     """The call as Cedar's JSON. Names only ever stand in JSON texts, so that none can be taken for anything else."""
-    (acts, outbound, declared, strict), parents, groups, tags = told
-    flags = {"acts": acts, "outbound": outbound, "declared": declared, "strict": strict}
+    (acts, outbound, declared, strict, assembled), parents, groups, tags = told
+    flags = {"acts": acts, "outbound": outbound, "declared": declared, "strict": strict, "assembled": assembled}
     return _encode(
         [
             {

@@ -17,7 +17,7 @@ from ._texts import Piece, is_too_deep
 
 _FORM = "permit or forbid (principal, action, resource …) when { … } unless { … }"
 _OF_A_CALL = (
-    *("acts", "outbound", "declared", "strict"),
+    *("acts", "outbound", "declared", "strict", "assembled"),
     *("control", "directs", "addresses", "carries", "leaves", "all"),
 )
 _OF_ARGUMENTS = ("trusted", "from_user", "strangers_text", "public", "readers", "sources", "fields")

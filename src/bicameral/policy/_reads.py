@@ -25,7 +25,9 @@ def reads(nodes: Iterable[pst.Template], every: Reads) -> Reads:
     waiting: list[Any] = [clause.expr for node in nodes for clause in node.clauses]
     while waiting:
         match waiting.pop():
-            case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict"):
+            case pst.GetAttr(
+                base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled"
+            ):
                 continue
             case pst.GetAttr(base=pst.GetAttr(base=pst.Var(name="resource"), attr=group), attr=fact):
                 found[group].add(fact)

@@ -59,7 +59,7 @@ def _turn(expr: pst.Expr, named: bool) -> Turn:
             return _FACTS.get(fact, Turn.NONE)
         case pst.GetAttr(base=pst.BinaryOp(op="get_tag", left=pst.Var(name="resource"), right=name), attr=fact):
             return _FACTS.get(fact, Turn.NONE) if _turn(name, named) is Turn.STILL else Turn.NONE
-        case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict"):
+        case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled"):
             return Turn.STILL
         case pst.BinaryOp():
             return _binary(expr, named)

@@ -55,6 +55,11 @@ def _directed(call: Situation, _: Receivers, __: bool) -> Iterable[str]:
             yield f"the argument {each.name!r} comes from {_way(each.label)}{undeclared}"
 
 
+def _assembled(call: Situation, _: Receivers, __: bool) -> Iterable[str]:
+    for name in sorted(call.assembled):
+        yield f"the argument {name!r} is put together by the plan: the whole is neither in the request nor in a result"
+
+
 def _decided(call: Situation, _: Receivers, __: bool) -> Iterable[str]:
     yield f"whether it is called was decided by {_way(call.control)}"
 
@@ -105,6 +110,7 @@ def _in_your_name(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
 _DEFAULTS: dict[str, Callable[[Situation, Receivers, bool], Iterable[str]]] = {
     "directed-by-strangers": _directed,
     "decided-by-strangers": _decided,
+    "assembled-by-the-plan": _assembled,
     "leaves-its-readers": _leaves,
     "strangers-text-in-your-name": _in_your_name,
 }

@@ -27,7 +27,7 @@ def told(rounds: Sequence[Round], variables: Mapping[str, Type], *, most: int = 
 
 def _whole(each: Round) -> str:
     lines = [f"plan {each.number}:"]
-    lines += [f"  {line}" for line in each.source.splitlines() if not line.startswith('"""')]
+    lines += [f"  {line}" for line in each.draft.splitlines() if not line.startswith('"""')]
     lines += [f"  # {line}" for line in _came(each)]
     return "\n".join(lines)
 

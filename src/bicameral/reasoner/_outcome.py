@@ -29,7 +29,8 @@ class Round:
     """One round: its plan as people read it, how its run ended, and what the reasoner was told of it.
 
     `read` is the label of what it was told; `left` are the variables that later plans can use. A round for which no
-    plan was found has no source, and one whose plan did not pass the check has no outcome.
+    plan was found has no source, and one whose plan did not pass the check has no outcome. `draft` is the plan as the
+    planner wrote it, with neutral names for what others called the columns of their tables.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Round:
     left: tuple[str, ...] = ()
     read: Label = NOTHING
     failure: Failure | None = None
+    draft: str = ""
 
     @property
     def run(self) -> str | None:

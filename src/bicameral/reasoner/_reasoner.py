@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor, Held, Level
-from bicameral.delta import LOOK, Compiled, Earlier, Planner, literals, source_of
+from bicameral.delta import LOOK, Compiled, Earlier, NeutralNames, Planner, literals, source_of
 from bicameral.errors import BicameralError, JournalError, PlanError, RunError
 from bicameral.intent import Intent
 from bicameral.labels import NOTHING, Label, Shade, join, join_all
@@ -36,6 +36,7 @@ from bicameral.runs import (
 from bicameral.sessions import counted, within
 from bicameral.telemetry import span
 from bicameral.tools import Effect, Registry
+from bicameral.types import ANY, Type
 
 from ._bounds import Bound, Bounds, Meter
 from ._carried import label_of_round, left_by, of_round
@@ -144,11 +145,19 @@ class _Course:
     id: str = field(default_factory=new_run_id)
     rounds: list[Round] = field(default_factory=list[Round])
     variables: dict[str, Held] = field(default_factory=dict[str, Held])
+    shown: dict[str, Type] = field(default_factory=dict[str, Type])
+    """The types of the variables as the planner may read them."""
+    assembled: frozenset[str] = frozenset()
     places: dict[str, Shade] = field(default_factory=dict[str, Shade])
     read: Label = NOTHING
     said: tuple[str, ...] = ()
     calls: tuple[dict[str, Any], ...] = ()
     """The model calls that wrote the plan of this round."""
+    names: NeutralNames = field(init=False)
+    """What the planner knows foreign columns by: the same in all rounds."""
+
+    def __post_init__(self) -> None:
+        self.names = NeutralNames(self.intent.request)
 
     @property
     def record(self) -> Record:
@@ -169,15 +178,19 @@ class _Course:
             return self._without_way(error)
 
     async def _round(self, number: int) -> tuple[Reasoned | None, bool]:
+        start = self._start()
         try:
             compiled = await self._plan(number)
+            if compiled.cached and not self._check(compiled.plan, start).ok:
+                # What was kept is judged by the policies of today, like a plan that is written now.
+                compiled = await self._plan(number, fresh=True)
         except PlanError as error:
             self._failed(Round(number), error, None, None)
             twice = len(self.rounds) > 1 and not self.rounds[-2].source
             return (self._without_way(error) if twice or self.of.bounds.rounds == 1 else None), False
-        source, start = source_of(compiled.plan, compiled.looks, self.of.registry), self._start()
-        checked = check_plan(compiled.plan, self.of.registry, self.of.policy, limits=self.of.limits, start=start)
-        this = Round(number, source)
+        source = source_of(compiled.plan, compiled.looks, self.of.registry)
+        checked = self._check(compiled.plan, start)
+        this = Round(number, source, draft=source_of(compiled.draft or compiled.plan, compiled.looks, self.of.registry))
         may = self.company.written
         allowed = may is None or await may(Written(number, compiled, checked, source))
         if not checked.ok:
@@ -190,17 +203,30 @@ class _Course:
         self.places = {place: of_round(shade, number) for place, shade in outcome.written.items()}
         return self._after(this, compiled, checked, outcome), isinstance(outcome, Stopped)
 
-    async def _plan(self, number: int) -> Compiled:
+    def _check(self, plan: Plan, start: Start) -> Checked:
+        of = self.of
+        return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, request=self.intent.request)
+
+    async def _plan(self, number: int, *, fresh: bool = False) -> Compiled:
         bounds, done = self.of.bounds, self._effects
         earlier = None
         if bounds.rounds > 1:
             types = {name: held.type for name, held in self.variables.items()}
-            history = told(self.rounds, types, most=self.of.history)
-            earlier = Earlier(history, types, done, self.said, may_look=number < bounds.rounds)
+            history = told(self.rounds, {name: self.shown.get(name, ANY) for name in types}, most=self.of.history)
+            earlier = Earlier(
+                history,
+                types,
+                done,
+                self.said,
+                may_look=number < bounds.rounds,
+                names=self.names,
+                shown=self.shown,
+                read=self.read,
+            )
         with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), counted() as ledger:
             try:
                 return await self.of.delta.compile(
-                    self.intent, self.of.registry, fresh=self.fresh, watch=self.company.watch, earlier=earlier
+                    self.intent, self.of.registry, fresh=fresh or self.fresh, watch=self.company.watch, earlier=earlier
                 )
             finally:
                 self.calls = (*(ledger.records or ()), *ledger.lost)
@@ -224,7 +250,7 @@ class _Course:
 
     def _after(self, this: Round, compiled: Compiled, checked: Checked, outcome: RunOutcome) -> Reasoned | None:
         this = replace(this, outcome=outcome)
-        self.said += tuple(str(value) for value in literals(compiled.plan))
+        self.said += tuple(str(value) for value in literals(compiled.draft or compiled.plan))
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
@@ -251,7 +277,14 @@ class _Course:
         shade = outcome.shade or NOTHING
         left = left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
         self.variables |= left
-        seen = {name: shown(left[name], self.of.level) for name in compiled.looks or () if name in left}
+        # What this plan put together stays so in the plans that use it.
+        made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)
+        self.assembled = (self.assembled - left.keys()) | (made.variables & left.keys())
+        # By the types that were found with neutral names: what a table calls its columns is not told.
+        types = {name: compiled.draft_types.get(name, ANY) for name in left}
+        self.shown |= types
+        looks = [name for name in compiled.looks or () if name in left]
+        seen = {name: shown(left[name], self.of.level, as_type=types[name]) for name in looks}
         lines = tuple(f"{name} = {view.text}" for name, view in seen.items())
         read = join_all(view.label for view in seen.values())
         self._keep(replace(this, told=lines, left=tuple(left), read=read))
@@ -275,7 +308,7 @@ class _Course:
                 self.company.done(this)
 
     def _start(self) -> Start:
-        return Start(dict(self.variables), dict(self.places), self.read)
+        return Start(dict(self.variables), dict(self.places), self.read, self.assembled)
 
     @property
     def _effects(self) -> frozenset[Effect]:

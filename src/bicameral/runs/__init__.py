@@ -7,14 +7,15 @@ for a person (`Waiting`), was cut off (`Interrupted`) or lost its process is res
 
 from bicameral.journal import Erased, Event, Journal, RunSummary, open_journal_at
 
-from ._approvals import Answers, Approver, NeedsApproval, PendingCall, Question, Untrusted
+from ._approvals import Answers, Approver, NeedsApproval, PendingCall, Question, Untrusted, shown_hash
 from ._attempt import Leaving, Work
 from ._caps import Cap, CapMeter, CapReached, Caps
 from ._checked import Checked, check_plan
 from ._door import Door
 from ._engine import Engine
+from ._grants import Grant, Grants
 from ._hands import Asker, Hands, LiveHands
-from ._judge import Endorsed, Judge, Judged, PolicyJudge
+from ._judge import Judge, Judged, PolicyJudge
 from ._note import shade_json
 from ._outcome import (
     EffectDone,
@@ -27,7 +28,7 @@ from ._outcome import (
     Stopped,
     Waiting,
 )
-from ._recorded import RecordedHands, recorded_error, shown_hash
+from ._recorded import RecordedHands, recorded_error
 from ._replay import Replayed, replay, replay_work
 from ._resume import resume_plan
 from ._resuming import ResumingHands
@@ -47,12 +48,13 @@ __all__ = [
     "Checked",
     "Door",
     "EffectDone",
-    "Endorsed",
     "Engine",
     "Erased",
     "Event",
     "Failed",
     "Finished",
+    "Grant",
+    "Grants",
     "Hands",
     "Interrupted",
     "Journal",

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from bicameral.decisions import Mode
-from bicameral.errors import BicameralError
+from bicameral.errors import BicameralError, RunError
 from bicameral.labels import Label, Shade
 from bicameral.plans import (
+    RUN_WORK,
     Answer,
     Ask,
     Call,
@@ -21,6 +22,7 @@ from bicameral.plans import (
     Each,
     Expr,
     Extract,
+    RunWork,
     Step,
     Update,
     When,
@@ -39,6 +41,14 @@ from ._whereabouts import Block, Turning, Whereabouts
 
 MOST_STEPS = 2_000
 """So many steps are looked at, turn by turn, and no more: a look must not take longer than what it looks at."""
+
+
+MOST_WORK = 5_000_000
+"""What a look may compute."""
+
+
+def _too_much() -> RunError:
+    return RunError("run.too-large", "this is too much to compute for a look ahead")
 
 
 class Foresee(Protocol):
@@ -79,6 +89,8 @@ class Look:
         self._where = where
         self._foresee = foresee
         self._left = MOST_STEPS
+        self.work = RunWork(MOST_WORK, _too_much)
+        """A look's own: when somebody looks must not decide how far the run gets."""
         self.known: set[str] = set()
         self.unknown: set[str] = set()
         """The steps, as the plan counts them, whose calls are known already, and those of which some are not."""
@@ -180,7 +192,7 @@ class Look:
             begun: Block | None = self._where.blocks.get(f"{at}[{turn}]/")
             if begun is None and turn < turning.begun:
                 continue
-            own = copied(frame if begun is None else begun.frame)
+            own = copied(frame if begun is None else begun.frame, self.work)
             if begun is None:
                 self._pure.bind_item(each, item, own, at)
                 own.shades.update(self._pure.turn_names(each, turning.over, turning.inside))
@@ -197,9 +209,9 @@ class Look:
         return all(self._footprints.names(expr) <= frame.values.keys() for expr in exprs)
 
 
-def copied(frame: Frame) -> Frame:
-    """The same variables, to be changed without changing anything."""
-    return Frame(dict(frame.values), dict(frame.shades))
+def copied(frame: Frame, work: RunWork) -> Frame:
+    """The same variables, to be changed without changing anything; what is computed of them is charged to the look."""
+    return Frame(frame.values | {RUN_WORK: work}, dict(frame.shades))
 
 
 def _forget(frame: Frame, names: Iterable[str]) -> None:

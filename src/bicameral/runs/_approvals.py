@@ -1,25 +1,27 @@
-"""Approvals: a person says yes to exact calls, and a yes holds for exactly those.
+"""Approvals: a person says yes to exact calls, and a yes holds for exactly those, once each.
 
 A call that policy does not allow on its own waits until the run cannot go on without it, and then there is one question
-for all that wait, and for all that will have to be asked about later and is known already. A yes is bound to a hash
-over the tool, its declaration and every argument: a call that differs in anything is another call. Nobody there to ask
-means no.
+for all that wait, and for all that will have to be asked about later and is known already. A yes is bound to the steps
+that were shown and to a hash over the tool, its declaration, every argument and the content of the files that go along:
+a call that differs in anything, or the same call once more, is another call. Nobody there to ask means no.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from bicameral.decisions import Ask, CallFacts, Effect
 from bicameral.errors import Place, RunError
 from bicameral.labels import Label, Source
-from bicameral.tools import Tool
-from bicameral.types import plain, value_to_json
+from bicameral.tools import AttachedFile, Tool
+from bicameral.types import plain, value_from_json, value_to_json
+
+from ._grants import Grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,10 @@ class Untrusted:
 class PendingCall:
     """A call that waits for a yes, exactly as it would be made.
 
-    `step` is its path in the run with the turns of its loops (of the first, where the very same call waits several
-    `times`), `arguments` are all of them with their defaults, `why` is the policy's question. A call that is
+    `steps` are the paths in the run, with the turns of the loops, at which the very same call would be made: a yes is
+    one to each of these, once. `arguments` are all of them with their defaults, `why` is the policy's question. `files`
+    are the files that go along, as they were when this was asked, and `changed` says what is different about them
+    since an earlier question. `offer` is what the person may allow besides for the rest of the run. A call that is
     asked about `ahead` is not due yet: a yes holds if it then is what was shown, with no more of strangers in it.
     """
 
@@ -58,12 +62,30 @@ class PendingCall:
     why: str
     untrusted: tuple[Untrusted, ...] = ()
     rules: tuple[str, ...] = ()
-    times: int = 1
     ahead: bool = False
+    more_steps: tuple[str, ...] = ()
+    """The other steps at which it would be made."""
+    files: tuple[AttachedFile, ...] = ()
+    changed: tuple[str, ...] = ()
+    offer: Grant | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        return (self.step, *self.more_steps)
+
+    @property
+    def times(self) -> int:
+        """How often it would be made."""
+        return len(self.steps)
+
+    def at(self, steps: Sequence[str]) -> PendingCall:
+        """The same call at these steps alone."""
+        return replace(self, step=steps[0], more_steps=tuple(steps[1:]))
 
     def to_json(self) -> dict[str, Any]:
         return {
             "step": self.step,
+            "steps": list(self.steps),
             "tool": self.tool,
             "effect": self.effect,
             "arguments": {name: value_to_json(value) for name, value in self.arguments.items()},
@@ -73,7 +95,36 @@ class PendingCall:
             "rules": list(self.rules),
             "times": self.times,
             "ahead": self.ahead,
+            **({"files": [file.to_json() for file in self.files]} if self.files else {}),
+            **({"changed": list(self.changed)} if self.changed else {}),
+            **({"offer": self.offer.to_json()} if self.offer else {}),
         }
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> PendingCall:
+        """The call that `to_json` wrote; one of an earlier version is a call at its first step."""
+        untrusted = tuple(
+            Untrusted(
+                part["argument"],
+                tuple(Source("third_party", each["tool"], each["part"], each["step"]) for each in part["sources"]),
+            )
+            for part in facts["untrusted"]
+        )
+        return cls(
+            facts["step"],
+            facts["tool"],
+            facts["effect"],
+            {name: value_from_json(value) for name, value in facts["arguments"].items()},
+            facts["hash"],
+            facts["why"],
+            untrusted,
+            tuple(facts["rules"]),
+            facts.get("ahead", False),
+            tuple(facts.get("steps", ())[1:]),
+            tuple(map(AttachedFile.from_json, facts.get("files", ()))),
+            tuple(facts.get("changed", ())),
+            Grant.from_json(facts["offer"]) if "offer" in facts else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +145,20 @@ class Question:
 class Answers:
     """The hashes of the calls that were approved; every other call was refused.
 
+    `for_run` is what was granted for the rest of the run: of what the approved calls offer, nothing by default.
+
     Example:
         >>> Answers.yes(question.calls[:1])
+        >>> Answers.yes([call], for_run=[call.offer])
     """
 
     approved: frozenset[str] = field(default_factory=frozenset[str])
+    for_run: tuple[Grant, ...] = ()
 
     @classmethod
-    def yes(cls, calls: Iterable[PendingCall]) -> Answers:
-        """A yes to these calls and a no to all others."""
-        return cls(frozenset(call.hash for call in calls))
+    def yes(cls, calls: Iterable[PendingCall], *, for_run: Iterable[Grant] = ()) -> Answers:
+        """A yes to these calls and a no to all others; `for_run` are the offers of theirs that are taken."""
+        return cls(frozenset(call.hash for call in calls), tuple(for_run))
 
     @classmethod
     def no(cls) -> Answers:
@@ -141,6 +196,9 @@ async def asked(approver: Approver | None, question: Question) -> Answers:
         raise RunError("run.refused", f"the question failed: {type(error).__name__}: {error}", place=place) from error
     if not isinstance(answers, Answers):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise RunError("run.refused", "the reply to the question is no answer", place=place)
+    offered = [call.offer for call in question.calls if call.hash in answers.approved]
+    if any(grant not in offered for grant in answers.for_run):
+        raise RunError("run.refused", "the answer grants more than the question offers", place=place)
     return answers
 
 
@@ -149,19 +207,46 @@ def refusal(step: str, tool: str) -> RunError:
     return RunError("run.refused", f"the call of {tool!r} was not approved", place=Place(step=step))
 
 
-def call_hash(tool: Tool, bound: Mapping[str, Any]) -> str:
-    """What a yes is bound to: the tool, its declaration, and every argument to the letter."""
+def call_hash(tool: Tool, bound: Mapping[str, Any], files: Sequence[AttachedFile] = ()) -> str:
+    """What a yes is bound to: the tool, its declaration, every argument to the letter, and what its files hold."""
     arguments = {name: value_to_json(value) for name, value in bound.items()}
-    text = json.dumps([tool.name, tool.fingerprint, arguments], sort_keys=True, separators=(",", ":"))
+    # Without files the hash is what it was before there were any, so that earlier records can be replayed.
+    content = [[file.to_json() for file in files]] if files else []
+    text = json.dumps([tool.name, tool.fingerprint, arguments, *content], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def pending_call(step: str, tool: Tool, bound: Mapping[str, Any], facts: CallFacts, asked: Ask) -> PendingCall:
+def pending_call(
+    step: str,
+    tool: Tool,
+    bound: Mapping[str, Any],
+    facts: CallFacts,
+    asked: Ask,
+    files: tuple[AttachedFile, ...] = (),
+    offer: Grant | None = None,
+) -> PendingCall:
     """A call as a person is shown it."""
     # A copy: whoever is asked cannot change what is done.
     shown = MappingProxyType({name: plain(value) for name, value in bound.items()})
-    hash_ = call_hash(tool, bound)
-    return PendingCall(step, tool.name, tool.effect, shown, hash_, asked.question, untrusted_in(facts), asked.rules)
+    return PendingCall(
+        step,
+        tool.name,
+        tool.effect,
+        shown,
+        call_hash(tool, bound, files),
+        asked.question,
+        untrusted_in(facts),
+        asked.rules,
+        files=files,
+        offer=offer,
+    )
+
+
+def shown_hash(call: Mapping[str, Any]) -> str:
+    """A hash over all that a person is shown of a call but where and how often it is made, from its JSON."""
+    where = ("step", "steps", "times", "ahead", "changed", "offer")
+    shown = {name: fact for name, fact in call.items() if name not in where}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
 def untrusted_in(facts: CallFacts) -> tuple[Untrusted, ...]:

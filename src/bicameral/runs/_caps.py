@@ -10,13 +10,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
 from bicameral.errors import RunError
+from bicameral.plans import RunWork
 from bicameral.routing import Asked, Budgets, Charge, Purse
 
 T = TypeVar("T")
 
-Cap = Literal["rounds", "calls", "tokens", "money", "seconds"]
+Cap = Literal["rounds", "calls", "tokens", "money", "seconds", "work"]
 """What a run can run out of."""
-CAPS: tuple[Cap, ...] = ("rounds", "calls", "tokens", "money", "seconds")
+CAPS: tuple[Cap, ...] = ("rounds", "calls", "tokens", "money", "seconds", "work")
+_METERED = CAPS[:5]
+"""Those that are counted over all attempts; each attempt computes anew what the one before it computed."""
+_UNLIMITED = 10**17
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class Caps:
     `rounds` are the plans that were written for one request, of which this run is one; `calls` those of tools and of
     models together; `money` is what is known of the models' cost, in the currency of the price table; `seconds` are
     those in which it works, not those in which it waits for a person. Tokens of the last call, which nobody knows
-    before it is made, may go beyond.
+    before it is made, may go beyond. `work` is what its expressions compute: an item gone over, a value compared or
+    made, or 64 characters of text are one step each, about 100 ns.
     """
 
     rounds: int = 20
@@ -34,6 +39,7 @@ class Caps:
     tokens: int = 5_000_000
     money: float = 10.0
     seconds: float = 3_600.0
+    work: int = 100_000_000
 
     def __post_init__(self) -> None:
         for name in CAPS:
@@ -47,7 +53,12 @@ class Caps:
 
     @classmethod
     def from_json(cls, facts: dict[str, Any]) -> Caps:
-        return cls(**{name: facts[name] for name in CAPS})
+        # A run that was recorded before there was a limit on its work had none.
+        return cls(**{name: facts[name] for name in _METERED}, work=facts.get("work") or _UNLIMITED)
+
+    def run_work(self) -> RunWork:
+        """What counts the work of one attempt."""
+        return RunWork(self.work, lambda: CapReached("work", self.work, self.work))
 
 
 class CapReached(RunError):
@@ -114,7 +125,7 @@ class CapMeter:
     def check(self) -> None:
         """Raise if there is nothing left of something."""
         taken = self.taken
-        for cap in CAPS:
+        for cap in _METERED:
             limit, had = getattr(self.caps, cap), getattr(taken, cap)
             # The round that is under way counts already.
             if had > limit or (had == limit and cap != "rounds"):

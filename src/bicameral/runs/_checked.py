@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bicameral.errors import Place
 from bicameral.plans import Finding, Limits, Plan, Proof, Refused, Report, check, prove
@@ -40,10 +40,11 @@ def check_plan(
     limits: Limits | None = None,
     places: Mapping[str, Place] | None = None,
     start: Start | None = None,
+    request: str | None = None,
 ) -> Checked:
     """What is wrong with a plan, what it does and costs, and what policy will say of each call; nothing is run.
 
-    `start` is what the plan goes on from, if it does.
+    `start` is what the plan goes on from, if it does; `request` is what a model wrote it for. Without one a person did.
 
     Example:
         >>> checked = check_plan(plan, registry, Policy.load((), registry))
@@ -53,7 +54,9 @@ def check_plan(
     report = check(plan, registry, places=places, limits=limits or Limits(), scope=start.types)
     if not report.ok:
         return Checked(report)
-    proof = prove(plan, registry, policy.preview, policy.mode, env=start.shades, read=start.read)
+    assembled = start.assembled_values(plan, registry, request, policy.me).calls
+    options: dict[str, Any] = {"env": start.shades, "read": start.read, "assembled": assembled}
+    proof = prove(plan, registry, policy.preview, policy.mode, **options)
     refused = tuple(_refused(proof, places or {}))
     return Checked(replace(report, findings=(*report.findings, *refused)), proof)
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bicameral.decisions import Allowed, Ask, CallFacts, Denied, Mode
-from bicameral.errors import BicameralError, Place, RunError
+from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, Shade, tainted
-from bicameral.plans import after_call, call_facts, found_again, seen, written
-from bicameral.tools import Tool
+from bicameral.plans import after_call, call_facts, found_again, seen, static_path, written
+from bicameral.tools import Tool, bound_to, changes
 from bicameral.types import plain
 
 from ._ahead import Foresee
 from ._approvals import PendingCall, call_hash, pending_call, refusal
-from ._foreseen import Coming, Foreseen
+from ._grants import Grant, Grants, possible_grant
 from ._hands import Hands
-from ._judge import Endorsed, Judge, Judged, decision_json
+from ._judge import Judge, Judged, decision_json
 from ._lures import Lures
 from ._note import Note
+from ._permits import Asked, Permits, question_of
 from ._suspend import Suspend
 from ._telling import decided, deciding
 
@@ -31,6 +33,7 @@ Ahead = Callable[[Foresee], tuple[set[str], set[str]]]
 """Tells of the calls that are to come and known already; at which steps of the plan they are, and at which not."""
 
 _ALLOWED = Judged(Allowed())
+_NONE: frozenset[str] = frozenset()
 MOST_AHEAD = 100
 """So many calls are asked about ahead, and no more: a question must be read."""
 
@@ -48,6 +51,13 @@ class _Waiting:
     refused: bool = False
     given: Given | None = None
 
+    @property
+    def asked(self) -> Asked | None:
+        """The call as it is asked about, if it is."""
+        if self.pending is None:
+            return None
+        return Asked(self.pending, self.facts, call_hash(self.tool, self.bound))
+
 
 class Door:
     """Judges the calls of one run and lets them through, in their order.
@@ -59,8 +69,8 @@ class Door:
     A question that is due is also put for calls that are still to come, as far as `ahead` knows them. Nothing is done
     sooner for that: such a call waits like any other, is judged when its turn has come, and finds its answer there.
 
-    In a plan the same call twice is what somebody read and checked, so that a yes holds for it again. With `once` a yes
-    is used up by the call it was given for: who writes the calls may be under a stranger's influence.
+    A yes is a permit for one call at one step, and is used up by it: what reads the same elsewhere, or is done once
+    more, is asked about again. Only what a person grants explicitly (`grants`) holds for later calls, too.
     """
 
     def __init__(
@@ -69,22 +79,24 @@ class Door:
         hands: Hands,
         lures: Lures | None = None,
         *,
-        once: bool = False,
         ahead: Ahead | None = None,
+        grants: Iterable[Grant] = (),
+        assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self.mode: Mode = judge.mode
         self._judge = judge
         self._hands = hands
-        self._endorsed = Endorsed()
+        self._permits = Permits()
+        self._grants = Grants()
         self._lures = lures or Lures(None)
-        self._approved: set[str] = set()
         self._waiting: list[_Waiting] = []
         self._settled: list[_Waiting] = []
         self._lock = asyncio.Lock()
         self._failure: BicameralError | Suspend | None = None
-        self._once = once
         self._ahead = ahead
-        self._foreseen = Foreseen()
+        self._assembled = assembled or {}
+        for grant in grants:
+            self._grant(grant)
 
     @property
     def closed(self) -> BicameralError | Suspend | None:
@@ -117,9 +129,14 @@ class Door:
             case Denied(reason=reason, rules=rules):
                 self._hands.held(step, "call-denied", tool, bound, note)
                 raise _denied(step, reason, rules)
-            case Ask() as asked if call_hash(tool, bound) not in self._approved:
+            case Ask() as asked if not judged.permitted:
                 bound = {name: plain(value) for name, value in bound.items()}
-                pending = pending_call(step, tool, bound, facts, asked)
+                if tool.attached_in is not None and self._changes_wait:
+                    # What is written before this call may be what goes along with it.
+                    await self.flush()
+                files = await self._hands.attached(step, tool, bound)
+                offer = self._offer(facts, arguments)
+                pending = pending_call(step, tool, bound, facts, asked, files, offer)
                 return await self._wait(_Waiting(step, tool, bound, note, facts, pending), needed)
             case _ if tool.changes and self._waiting:
                 bound = {name: plain(value) for name, value in bound.items()}
@@ -161,7 +178,7 @@ class Door:
         async with self._lock:
             if self._failure is not None:
                 raise self._failure
-            if any(self._unanswered(self._waiting)):
+            if self._unanswered(self._waiting):
                 # Whatever can go on without an answer may have to be asked about, too, and then together with this.
                 await self._hands.quiet()
             waiting, self._waiting, self._settled = self._waiting, [], self._waiting
@@ -184,12 +201,12 @@ class Door:
         Otherwise there would be another question later, and this can wait for that one. A no means that nothing is
         begun, and nobody there means no.
         """
-        foreseen, known, unknown = self._look(())
+        foreseen, known, unknown = await self._look(())
         if not foreseen or not may_ask <= known - unknown:
             return
         try:
-            await self._foreseen.put(self._hands, (), foreseen, before=True)
-            refused = next((call for call, _ in foreseen if self._foreseen.refused(call.hash) is not None), None)
+            await self._put((), foreseen, before=True)
+            refused = next((each.call for each in foreseen if self._permits.refused(each.key) is not None), None)
             if refused is not None:
                 raise refusal(refused.step, refused.tool)
         except BicameralError as error:
@@ -199,25 +216,36 @@ class Door:
     def _facts(
         self, step: str, tool: Tool, arguments: dict[str, Any], shades: Mapping[str, Shade], pc: Label, lures: Lures
     ) -> CallFacts:
-        facts = call_facts(tool, shades, arguments, step, pc, self.mode)
+        assembled = self._assembled.get(static_path(step), _NONE)
+        facts = call_facts(tool, shades, arguments, step, pc, self.mode, assembled)
         facts = replace(facts, lures=lures.of(facts, arguments))
         lures.keep(facts, arguments, fetched=tool.fetches)
         return facts
 
     def _heeding(self, judged: Judged, tool: Tool, bound: Mapping[str, Any]) -> Judged:
         """What was decided, unless a person has said no to the call ahead: that is heard whatever allows it now."""
-        if not (self._foreseen.refuses and isinstance(judged.decision, Allowed)):
+        if not (self._permits.refuses and isinstance(judged.decision, Allowed)):
             return judged
-        refused = self._foreseen.refused(call_hash(tool, bound))
+        refused = self._permits.refused(call_hash(tool, bound))
         return judged if refused is None else Judged(Ask(refused.why, refused.rules), refused_ahead=True)
 
     def _judged(self, step: str, tool: Tool, facts: CallFacts, values: Mapping[str, Any]) -> Judged:
         if tool.effect == "pure" and not tool.outbound and not self._judge.judges_pure:
             return _ALLOWED
         with deciding(step, tool) as told:
-            judged = self._judge.judge(step, facts, values, self._endorsed)
+            judged = self._judge.judge(step, facts, values, self._grants)
             decided(told, facts, judged.decision)
         return judged
+
+    def _offer(self, facts: CallFacts, values: Mapping[str, Any]) -> Grant | None:
+        """What a person may grant along with a yes: only what would spare him the next question of this kind."""
+        grant = possible_grant(facts, values)
+        trusting = None if grant is None else Grants([grant]).applied(facts, values)
+        return grant if trusting is not None and self._judge.allows(trusting[0]) else None
+
+    def _grant(self, grant: Grant) -> None:
+        self._grants.add(grant)
+        self._lures.endorse(grant.value)
 
     async def _wait(self, waiting: _Waiting, needed: bool) -> Given | None:
         self._hands.held(waiting.step, "call-waits", waiting.tool, waiting.bound, waiting.note)
@@ -228,17 +256,14 @@ class Door:
         if waiting.refused:
             raise refusal(waiting.step, waiting.tool.name)
         if waiting.given is None:
-            waiting.given = await self._do(waiting)
+            waiting.given = await self._do(waiting, self._lock)
         return waiting.given
 
     async def _settle(self, waiting: list[_Waiting]) -> None:
-        asked = [each for each in waiting if each.pending is not None and each.pending.hash not in self._approved]
-        said_yes = await self._ask(asked)
-        for each in asked:
-            each.refused = each.pending is None or each.pending.hash not in said_yes
-            if not each.refused and not self._once:
-                self._endorsed.add(each.facts, each.bound)
-                self._lures.endorse(each.facts, each.bound)
+        due = [(each, asked) for each in waiting if (asked := each.asked) is not None]
+        await self._ask([asked for _, asked in due])
+        for each, asked in due:
+            each.refused = self._permits.answer(asked) is not True
         refused: _Waiting | None = None
         for each in waiting:
             if not each.tool.changes:
@@ -246,39 +271,45 @@ class Door:
                 continue
             if each.refused:
                 refused = refused or each
-            elif refused is None or (each.pending is not None and each.pending.hash in said_yes):
-                each.given = await self._do(each)
+            elif refused is None or each.pending is not None:
+                each.given = await self._do(each, nullcontext())
         if refused is not None:
             raise refusal(refused.step, refused.tool.name)
 
-    async def _ask(self, asked: list[_Waiting]) -> frozenset[str]:
-        """The hashes of the calls that were approved, now or ahead."""
-        unanswered = list(self._unanswered(asked))
-        hashes = {each.hash for each in unanswered}
-        said_yes = {each.pending.hash for each in asked if each.pending and each.pending.hash not in hashes}
-        said_yes -= {hash_ for hash_ in said_yes if self._foreseen.refused(hash_) is not None}
-        if unanswered:
-            foreseen, _, _ = self._look(asked)
-            said_yes |= await self._foreseen.put(self._hands, unanswered, foreseen)
-        self._approved |= said_yes
-        return frozenset(said_yes)
+    async def _ask(self, due: Sequence[Asked]) -> None:
+        """Ask about the calls that are due and of which nothing was said, and ahead about others."""
+        open_ = [each for each in due if self._permits.answer(each) is None]
+        if not open_:
+            return
+        coming, _, _ = await self._look({each.call.step for each in due})
+        await self._put(open_, coming)
 
-    def _unanswered(self, waiting: Sequence[_Waiting]) -> Iterator[PendingCall]:
-        """The calls that are to be asked about. If anything about one is new, all that are the same are asked anew."""
-        open_ = {
-            each.pending.hash
-            for each in waiting
-            if each.pending is not None
-            and each.pending.hash not in self._approved
-            and self._foreseen.said(each.step, each.pending.hash, each.facts) is None
-        }
-        return (each.pending for each in waiting if each.pending is not None and each.pending.hash in open_)
+    async def _put(self, due: Sequence[Asked], coming: Sequence[Asked], *, before: bool = False) -> None:
+        """Put calls to a person and keep what was said. All that are due are asked about, unless one is refused."""
+        asked: list[Asked] = [*due, *coming]
+        while asked:
+            question, within, left = question_of(asked, before=before)
+            said = await self._hands.approve(question)
+            # Grants hold from now on, before the next call is judged.
+            for grant in said.grants:
+                self._grant(grant)
+            self._permits.keep(within, said)
+            if any(self._permits.answer(each) is False for each in within):
+                return
+            # What is not due can wait for its own question.
+            asked = [each for each in left if not each.call.ahead]
 
-    def _look(self, due: Sequence[_Waiting]) -> tuple[list[Coming], set[str], set[str]]:
+    def _unanswered(self, waiting: Sequence[_Waiting]) -> bool:
+        """Whether anything that waits is still to be asked about."""
+        return any((asked := each.asked) is not None and self._permits.answer(asked) is None for each in waiting)
+
+    async def _look(self, due: Collection[str]) -> tuple[list[Asked], set[str], set[str]]:
         """The calls that are not due yet, are known already and would be asked about if all went on as it is."""
         if self._ahead is None:
             return [], set(), set()
-        steps, lures, found = {each.step for each in due}, self._lures.copied(), list[Coming]()
+        lures, found = self._lures.copied(), list[tuple[Tool, Asked]]()
+        changing = self._changes_wait
+        unsettled: set[str] = set()
 
         def foresee(
             step: str,
@@ -288,36 +319,94 @@ class Door:
             pc: Label,
             places: dict[str, Shade],
         ) -> bool:
+            nonlocal changing
             judged, held = found_again(tool, shades, arguments, places)
             bound = tool.bind(arguments)
             facts = self._facts(step, tool, arguments, judged, pc, lures)
             places |= written(tool, shades, arguments, held, pc, places)
-            if step in steps or (tool.effect == "pure" and not tool.outbound and not self._judge.judges_pure):
+            after_change, changing = changing, changing or tool.changes
+            if step in due or (tool.effect == "pure" and not tool.outbound and not self._judge.judges_pure):
                 return True
-            decision = self._judge.judge(step, facts, arguments, self._endorsed).decision
+            decision = self._judge.judge(step, facts, arguments, self._grants).decision
             if isinstance(decision, Ask):
-                call = replace(pending_call(step, tool, bound, facts, decision), ahead=True)
-                if call.hash not in self._approved and self._foreseen.said(step, call.hash, facts) is None:
-                    found.append(Coming(call, facts))
+                if tool.attached_in is not None and after_change:
+                    # What its files will hold is not known before what comes first has been written.
+                    unsettled.add(step)
+                    return True
+                call = pending_call(step, tool, bound, facts, decision, offer=self._offer(facts, arguments))
+                found.append((tool, Asked(replace(call, ahead=True), facts, call.hash)))
             return not isinstance(decision, Denied) and len(found) < MOST_AHEAD
 
         known, unknown = self._ahead(foresee)
-        return found, known, unknown
+        coming: list[Asked] = []
+        for tool, each in found:
+            bound = dict(each.call.arguments)
+            try:
+                files = await self._hands.attached(each.call.step, tool, bound)
+            except ToolError:
+                # It fails, or not, when its turn has come.
+                unsettled.add(each.call.step)
+                continue
+            call = replace(each.call, files=files, hash=call_hash(tool, bound, files))
+            asked = each._replace(call=call)
+            if self._permits.answer(asked) is None:
+                coming.append(asked)
+        later = set(map(static_path, unsettled))
+        return coming, known - later, unknown | later
 
-    async def _do(self, waiting: _Waiting) -> Given:
-        if waiting.pending is not None and call_hash(waiting.tool, waiting.bound) != waiting.pending.hash:
-            raise RunError(
-                "run.refused",
-                f"{waiting.tool.name!r}: this is not the call that was approved",
-                place=Place(step=waiting.step),
+    async def _do(self, waiting: _Waiting, asking: AbstractAsyncContextManager[object]) -> Given:
+        """Make a call that waited. `asking` is held while a person is asked once more."""
+        pending = waiting.pending
+        if pending is None:
+            return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+        if call_hash(waiting.tool, waiting.bound, pending.files) != pending.hash:
+            raise _not_approved(waiting)
+        pending = await self._with_its_files(waiting, pending, asking)
+        # Used up before the call begins: whatever becomes of it, there is no second one on the same yes.
+        if not self._permits.use(waiting.step, pending.hash):
+            raise _not_approved(waiting)
+        if waiting.tool.attached_in is None:
+            return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+        with bound_to(pending.files):
+            return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+
+    async def _with_its_files(
+        self, waiting: _Waiting, pending: PendingCall, asking: AbstractAsyncContextManager[object]
+    ) -> PendingCall:
+        """The call with its files as they are now; if they are not what was approved, after another yes."""
+        tool, bound = waiting.tool, waiting.bound
+        while (files := await self._hands.attached(waiting.step, tool, bound)) != pending.files:
+            pending = replace(
+                pending,
+                step=waiting.step,
+                more_steps=(),
+                ahead=False,
+                files=files,
+                hash=call_hash(tool, bound, files),
+                changed=changes(pending.files, files),
             )
-        if self._once and waiting.pending is not None:
-            self._approved.discard(waiting.pending.hash)
-        return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+            asked = Asked(pending, waiting.facts, call_hash(tool, bound))
+            try:
+                async with asking:
+                    await self._put((asked,), ())
+                if self._permits.answer(asked) is not True:
+                    raise refusal(waiting.step, tool.name)
+            except (BicameralError, Suspend) as error:
+                self._failure = error
+                raise
+        return pending
 
     async def _made(self, step: str, tool: Tool, bound: dict[str, Any], note: Note) -> Given:
         value = await self._hands.call(step, tool, bound, note)
         return value, note.shade(value)
+
+
+def _not_approved(waiting: _Waiting) -> RunError:
+    return RunError(
+        "run.refused",
+        f"{waiting.tool.name!r}: this is not the call that was approved",
+        place=Place(step=waiting.step),
+    )
 
 
 def _denied(step: str, reason: str, rules: tuple[str, ...]) -> RunError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, RunError
 from bicameral.labels import NOTHING, Label, Shade, join_shades
 from bicameral.plans import (
+    RUN_WORK,
     Ask,
     Call,
     Each,
@@ -26,9 +27,11 @@ from bicameral.plans import (
 from bicameral.tools import Registry
 
 from ._ahead import Foresee, Look, copied
+from ._caps import Caps
 from ._dependencies import Footprints
 from ._door import Door
 from ._frame import Frame
+from ._grants import Grant
 from ._hands import Hands
 from ._judge import Judge
 from ._lures import NOBODY_KNOWS, Lures
@@ -56,7 +59,9 @@ class Engine:
 
     With `ahead` a question to a person is also about calls that are still to come and known already, and `may_ask` are
     the steps that the proof could not prove: where all of them are known before the first step, it is put then.
-    `before` is what else is to be done before the first step.
+    `before` is what else is to be done before the first step, and `grants` what a person has granted for the whole run.
+    `assembled` are the arguments of each call that a plan of a model puts together, as the proof knows them.
+    Of the `caps` the engine keeps the one on work.
     """
 
     def __init__(
@@ -67,16 +72,22 @@ class Engine:
         judge: Judge | None = None,
         start: Start | None = None,
         *,
+        caps: Caps | None = None,
         ahead: bool = False,
         may_ask: frozenset[str] = frozenset(),
         before: Callable[[], Awaitable[None]] | None = None,
+        grants: Sequence[Grant] = (),
+        assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self._plan = plan
         self._start = start or Start()
         self._registry = registry
         self._hands = hands
+        look = self._look if ahead else None
         self._door = (
-            None if judge is None else Door(judge, hands, self._lures(plan), ahead=self._look if ahead else None)
+            None
+            if judge is None
+            else Door(judge, hands, self._lures(plan), ahead=look, grants=grants, assembled=assembled)
         )
         self._mode: Mode = "strict" if judge is None else judge.mode
         self._given = given_label(self._start.read, self._mode)
@@ -87,6 +98,7 @@ class Engine:
         self._where = Whereabouts()
         self._may_ask = may_ask
         self._before = before
+        self._caps = caps or Caps()
         # Only steps at the leaves hold a slot, never a loop: nested loops cannot wait for each other.
         self._slots = asyncio.Semaphore(STEPS_AT_ONCE)
 
@@ -94,7 +106,7 @@ class Engine:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
         shades = {} if self._door is None else start.shades
-        frame, flow = Frame(start.values, shades), Flow(start.read)
+        frame, flow = Frame(start.values | {RUN_WORK: self._caps.run_work()}, shades), Flow(start.read)
         if self._before is not None:
             await self._before()
         if self._door is not None and self._may_ask:
@@ -117,7 +129,7 @@ class Engine:
         look = Look(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
         whole = self._where.blocks.get("")
         if whole is not None and not self._pure.answered:
-            look.block(whole.steps, copied(whole.frame), "", whole.flow)
+            look.block(whole.steps, copied(whole.frame, look.work), "", whole.flow)
         return look.known, look.unknown
 
     async def _block(self, steps: Sequence[Step], frame: Frame, at: str, flow: Flow) -> None:
@@ -184,8 +196,8 @@ class Engine:
                 question, note = str(self._pure.value(step.question, frame, at)), None
                 if self._door is not None:
                     await self._door.flush()
-                    shades = {"question": self._pure.shade(step.question, frame, pc)}
-                    note = Note(shades, pc, lambda _: after_ask(at, pc))
+                    asked = self._pure.shade(step.question, frame, pc)
+                    note = Note({"question": asked}, pc, lambda _: after_ask(asked, at, pc))
                 value = await self._hands.ask(at, question, step.wanted, note)
         return value, None if note is None else note.shade(value)
 
@@ -258,7 +270,7 @@ class Engine:
 
         async def one(turn: int) -> None:
             nonlocal merged
-            own = Frame(dict(found), dict(shades), logged=True)
+            own = Frame(found | {RUN_WORK: found[RUN_WORK].branch()}, dict(shades), logged=True)
             turning.begun = max(turning.begun, turn + 1)
             self._pure.bind_item(each, items[turn], own, at)
             # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.

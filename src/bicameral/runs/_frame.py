@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from bicameral.errors import RunError
 from bicameral.labels import NOTHING, Label, Shade, join, join_shades, tainted
-from bicameral.plans import updated
+from bicameral.plans import RUN_WORK, flat_cost, updated
 
 Op = Literal["append", "add", "put"]
 _CONTAINERS = (list, tuple, dict)
@@ -90,12 +90,20 @@ class Frame:
         if additions is not None:
             additions.append(Addition(op, key, value))
 
+    def charge(self, amount: int) -> None:
+        """Count work of the run that is not part of an expression."""
+        work = self.values.get(RUN_WORK)
+        if work is not None:
+            work.charge(amount)
+
     def takes(self, additions: Iterable[tuple[str, str]]) -> bool:
         """Whether these variables are such that additions can be put together later, with the same result."""
         return all(isinstance(self.values.get(name), _ADDED_LATER[op]) for name, op in additions)
 
     def merge(self, turn: Frame) -> None:
-        """Play what a turn did into this frame."""
+        """Play what a turn did into this frame, and what it computed into the work of the run."""
+        if (work := turn.values.get(RUN_WORK)) is not None:
+            self.charge(work.used)
         for name, additions in (turn._log or {}).items():
             if additions is None:
                 self.bind(name, turn.values[name], turn.shades.get(name))
@@ -124,6 +132,8 @@ class Frame:
         if name in self._own and self._in_place(current, op, key, value):
             return
         after = self.values[name] = updated(op, current, key, value)
+        # What is not extended in place is copied as a whole.
+        self.charge(1 + flat_cost(after))
         if isinstance(after, _OWNED):
             self._own.add(name)
 

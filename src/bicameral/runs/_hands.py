@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -13,14 +14,15 @@ from bicameral.boundary import Executor, Filled
 from bicameral.errors import BicameralError, Place, RunError, ToolError, words_of
 from bicameral.journal import EventKind
 from bicameral.sessions import counted
-from bicameral.tools import Tool, key_of, under_key
+from bicameral.tools import AttachedFile, Tool, attached_files, key_of, under_key
 from bicameral.turns import in_turns, turn
 from bicameral.types import Type, mismatch, plain, to_json, value_to_json
 
-from ._approvals import Answers, Approver, NeedsApproval, Question, asked
+from ._approvals import Approver, NeedsApproval, Question, asked
 from ._caps import CapMeter, Caps
 from ._note import Note, shade_json
 from ._outcome import EffectDone, Observer, Progress, ProgressKind
+from ._permits import Said
 from ._record import Record
 from ._suspend import PendingAsk, Suspend
 from ._telling import approved, approving, asking, calling, extracted, extracting
@@ -55,7 +57,11 @@ class Hands(Protocol):
 
     async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any: ...
 
-    async def approve(self, question: Question) -> Answers: ...
+    async def approve(self, question: Question) -> Said: ...
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        """The files that go along with a call, as they are; none where the tool does not say where they lie."""
+        ...
 
     async def quiet(self) -> None:
         """Until nothing is under way, and nothing more begins."""
@@ -116,7 +122,11 @@ class LiveHands:
         with calling(step, tool):
             return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
 
-    async def approve(self, question: Question) -> Answers:
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        # Large files take a while to hash, and the run goes on meanwhile.
+        return () if tool.attached_in is None else await asyncio.to_thread(attached_files, tool, bound)
+
+    async def approve(self, question: Question) -> Said:
         """One question for all these calls; the answer is in the record before anything is done on its strength."""
         step, calls = question.calls[0].step, question.to_json()
         facts: dict[str, Any] = {"calls": calls} | ({"before": True} if question.before else {})
@@ -134,8 +144,10 @@ class LiveHands:
                 raise
             approved(told, question, answers)
         waited = round(time.time() - asked_at, 6)
+        facts |= {"granted": [grant.to_json() for grant in answers.for_run]} if answers.for_run else {}
         self._record.now("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
-        return answers
+        yes = (call for call in question.calls if call.hash in answers.approved)
+        return Said(Counter((step, call.hash) for call in yes for step in call.steps), answers.for_run)
 
     async def quiet(self) -> None:
         await breathe()

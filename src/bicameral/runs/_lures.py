@@ -18,8 +18,8 @@ NOBODY_KNOWS = frozenset({MARKED})
 class Lures:
     """What could be followed in the calls of one run of a plan, less what is the user's own.
 
-    What stands in the plan is his, unless whoever wrote the plan had read what strangers wrote, and so is what he said
-    yes to. `written` is what earlier runs left behind.
+    What stands in the plan is his, unless whoever wrote the plan had read what strangers wrote, and so is what he
+    granted explicitly; a yes to a call is one to that call alone. `written` is what earlier runs left behind.
     """
 
     def __init__(self, plan: Plan | None, written: frozenset[str] = frozenset()) -> None:
@@ -49,10 +49,9 @@ class Lures:
         for argument in _strangers_texts(facts):
             self._written |= lures_in(values.get(argument.name))
 
-    def endorse(self, facts: CallFacts, values: Mapping[str, Any]) -> None:
-        """A person said yes to a call: what its directing values lead to is his own from now on."""
-        for argument in facts.of("directs"):
-            self._endorsed |= lures_in(values.get(argument.name)) - NOBODY_KNOWS
+    def endorse(self, value: object) -> None:
+        """A person granted a value for the rest of the run: what it leads to is his own from now on."""
+        self._endorsed |= lures_in(value) - NOBODY_KNOWS
 
     def copied(self) -> Lures:
         """The same, to be told of calls that may never be made."""

@@ -179,6 +179,7 @@ class Pure:
         value = self.value(each.over, frame, at)
         try:
             items = list(items_to_go_over(value))
+            frame.charge(len(items))
         except BicameralError as error:
             raise placed(error, at) from None
         self._turns_left -= len(items)

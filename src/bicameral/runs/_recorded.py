@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -14,13 +14,16 @@ from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import ENDS, Event, EventKind, Journal, dumps
 from bicameral.plans import Plan
-from bicameral.tools import CHANGING, Tool
+from bicameral.tools import CHANGING, AttachedFile, Tool
 from bicameral.types import Type, value_from_json
 
-from ._approvals import Answers, PendingCall, Question, refusal
+from ._approvals import PendingCall, Question, refusal, shown_hash
+from ._caps import Caps
+from ._grants import Grant
 from ._hands import ask_facts, breathe, call_facts, extract_facts
 from ._note import Note, shade_json
 from ._outcome import EffectDone
+from ._permits import Permit, Said
 from ._start import Start
 
 
@@ -46,12 +49,28 @@ class RunRecord:
     """What it went on from, if it did."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
+    caps: Caps = field(default_factory=Caps)
+    """How much it could take."""
 
     @property
     def decisions(self) -> dict[str, dict[str, Any]]:
         """What was decided about each call."""
         bodies = {step: event.body for step, event in self.held.items()} | dict(self.asked)
         return {step: body["decision"] for step, body in bodies.items() if "decision" in body}
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """Calls that were asked about by policy and made without waiting, on an earlier yes to the same call.
+
+        Earlier versions did so. Now every such call waits first, and this is empty.
+        """
+        begun = (step for step in self.asked if step not in self.held)
+        return frozenset(step for step in begun if self.asked[step].get("decision", {}).get("said") == "asked")
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What a person granted for the rest of the run."""
+        return tuple(grant for event in self.approvals for grant in Approval.of(event).granted)
 
     @property
     def hands(self) -> RecordedHands:
@@ -93,18 +112,29 @@ class RecordedHands:
     async def ask(self, step: str, question: str, wanted: Type, note: Note | None = None) -> Any:
         return self._recorded(step, ask_facts(question, wanted), note)
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: Question) -> Said:
         """The recorded answers; how calls were put together into questions depends on the time and does not count."""
-        approved: set[str] = set()
+        permits: Counter[Permit] = Counter()
+        grants: list[Grant] = []
         for call in question.calls:
-            found = self._approval(call.hash)
-            if found is None:
-                self.in_flight.add(call.step)
-                raise JournalError("journal.not-recorded", f"the record holds no approval for step {call.step!r}")
-            if found.error is not None:
-                raise recorded_error(found.error)
-            approved |= found.approved & {call.hash}
-        return Answers(frozenset(approved))
+            for step in call.steps:
+                found = self._approval(step, call.hash)
+                if found is None:
+                    self.in_flight.add(step)
+                    raise JournalError("journal.not-recorded", f"the record holds no approval for step {step!r}")
+                if found.error is not None:
+                    raise recorded_error(found.error)
+                if call.hash in found.approved:
+                    permits[step, call.hash] += 1
+                    grants += (grant for grant in found.granted if grant not in grants)
+        return Said(permits, tuple(grants))
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        """The files as they were when the call was last asked about."""
+        found: tuple[AttachedFile, ...] = ()
+        for each in self._approvals:
+            found = each.files.get(step, found)
+        return found
 
     async def quiet(self) -> None:
         """What is only remembered takes no time, but the turns of a loop still come to their calls one by one."""
@@ -128,21 +158,21 @@ class RecordedHands:
         """Whether it is recorded that this call was not made, or not at once."""
         return (found := self._held.get(step)) is not None and found.kind == kind
 
-    def said(self, call: PendingCall) -> bool | None:
-        """What a person said of a call; None if it is still to be asked about.
+    def said(self, step: str, call: PendingCall) -> bool | None:
+        """What a person said of a call at a step; None if it is still to be asked about.
 
-        A no is a no to this call, wherever it comes, and a yes to a call that was due is a yes to the same call in this
-        run. A yes ahead was one to what was shown at one step, and to nothing that differs from that.
+        A no is a no to this call, wherever it comes. A yes is one to what was shown at this step: to the very call
+        where it was due, and ahead to nothing that differs from what was shown.
         """
         found: bool | None = None
         for each in self._approvals:
-            if call.hash not in each.due | each.ahead:
+            if call.hash not in each.hashes:
                 continue
             if each.error is not None:
                 raise recorded_error(each.error)
             if call.hash not in each.approved:
                 return False
-            if call.hash in each.due or shown_hash(call.to_json()) in each.shown:
+            if (step, call.hash) in each.due or (step, shown_hash(call.to_json())) in each.shown:
                 found = True
         return found
 
@@ -151,15 +181,19 @@ class RecordedHands:
         recorded = self._asked[step] if step in self._asked else self._held[step].body
         self._compare(step, recorded, {name: fact for name, fact in facts.items() if name != "decision"})
 
-    def _approval(self, hash_: str) -> Approval | None:
-        """The next answer about a call when it was due, or else what was said ahead."""
-        return self._answer(hash_, ahead=False) or self._answer(hash_, ahead=True)
+    def _approval(self, step: str, hash_: str) -> Approval | None:
+        """The answer about a call at a step when it was due, or else the last that was given ahead."""
+        asked = [each for each in self._approvals if (step, hash_) in each.due or (step, hash_) in each.ahead]
+        due = [each for each in asked if (step, hash_) in each.due]
+        if due or asked:
+            return (due or asked)[-1]
+        return self._earlier(hash_)
 
-    def _answer(self, hash_: str, *, ahead: bool) -> Approval | None:
-        """The next answer; in a conversation the same call may be asked about several times."""
+    def _earlier(self, hash_: str) -> Approval | None:
+        """The next answer about a call in a record of an earlier version, which names only the first of its steps."""
         last: Approval | None = None
         for number, each in enumerate(self._approvals):
-            if hash_ in (each.ahead if ahead else each.due):
+            if hash_ in each.anywhere:
                 last = each
                 if (number, hash_) not in self._answered:
                     self._answered.add((number, hash_))
@@ -212,35 +246,70 @@ class RecordedHands:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A question that was put to a person: the calls in it, by hash, and which of them were approved."""
+    """A question that was put to a person: the calls in it, by step and hash, and which of them were approved."""
 
-    due: frozenset[str]
-    ahead: frozenset[str]
+    due: frozenset[Permit]
+    ahead: frozenset[Permit]
     approved: frozenset[str]
     error: dict[str, Any] | None
     before: bool
     first_refused: tuple[str, str] | None
     """The step and the tool of the first call that was not approved."""
-    shown: frozenset[str] = frozenset()
-    """What was shown of each call, by its hash."""
+    shown: frozenset[tuple[str, str]]
+    """At each step, the hash of what was shown of the call."""
+    anywhere: frozenset[str]
+    """Calls in a record of an earlier version: all their steps but the first are not known."""
+    files: Mapping[str, tuple[AttachedFile, ...]]
+    """The files that go along with a call, by step."""
+    granted: tuple[Grant, ...] = ()
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        return frozenset(hash_ for _, hash_ in self.due | self.ahead)
 
     @classmethod
     def of(cls, event: Event) -> Approval:
         calls, approved = event.body["calls"], frozenset(event.body["approved"])
-        hashes = {
-            ahead: frozenset(str(call["hash"]) for call in calls if call.get("ahead", False) is ahead)
+        permits = {
+            ahead: frozenset(
+                (step, str(call["hash"]))
+                for call in calls
+                if call.get("ahead", False) is ahead
+                for step in _steps_of(call)
+            )
             for ahead in (False, True)
         }
-        refused = next(((call["step"], call["tool"]) for call in calls if call["hash"] not in approved), None)
-        error, before = event.body.get("error"), bool(event.body.get("before"))
-        shown = frozenset(map(shown_hash, calls))
-        return cls(hashes[False], hashes[True], approved, error, before, refused, shown)
+        return cls(
+            permits[False],
+            permits[True],
+            approved,
+            event.body.get("error"),
+            bool(event.body.get("before")),
+            next(((call["step"], call["tool"]) for call in calls if call["hash"] not in approved), None),
+            frozenset((step, shown_hash(call)) for call in calls for step in _steps_of(call)),
+            frozenset(str(call["hash"]) for call in calls if "steps" not in call),
+            {
+                step: tuple(map(AttachedFile.from_json, call.get("files", ())))
+                for call in calls
+                for step in _steps_of(call)
+            },
+            tuple(map(Grant.from_json, event.body.get("granted", ()))),
+        )
 
 
-def shown_hash(call: Mapping[str, Any]) -> str:
-    """A hash over all that a person is shown of a call, from its JSON, whether it is due or asked about ahead."""
-    shown = {name: fact for name, fact in call.items() if name not in ("times", "ahead")}
-    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
+def _steps_of(call: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(map(str, call.get("steps", (call["step"],))))
+
+
+def request_of(facts: Mapping[str, Any]) -> str | None:
+    """The request that a model wrote a plan for, from the first event of its run; None if a person wrote the plan."""
+    if facts.get("intent") is None:
+        return None
+    try:
+        return str(json.loads(facts["intent"])["request"])
+    except (ValueError, TypeError, KeyError):
+        # Whatever stands there, somebody planned it: then nothing in it is known to be said by the user.
+        return ""
 
 
 def read_run(events: Sequence[Event], journal: Journal) -> RunRecord:
@@ -267,6 +336,7 @@ def read_run(events: Sequence[Event], journal: Journal) -> RunRecord:
         events[-1] if events[-1].kind in ENDS else None,
         Start.from_json(first.body["start"]) if "start" in first.body else None,
         {event.step: event.body for event in events if event.kind == "model-called"},
+        Caps.from_json(first.body.get("caps", Caps().to_json() | {"work": None})),
     )
 
 

@@ -19,8 +19,9 @@ from ._engine import Engine
 from ._judge import HeedingJudge, Judge, RecordedJudge
 from ._note import shade_json
 from ._outcome import Failed, Finished, RunOutcome, Stopped
-from ._recorded import RecordedHands, RunRecord, read_run, same
+from ._recorded import RecordedHands, RunRecord, read_run, request_of, same
 from ._run import steps_of
+from ._start import Start
 from ._telling import running
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ async def replay(
     that one decides again, and otherwise everything is decided as it was. Of a run that was stopped or whose process
     died, only what it came to is run again. A run that was recorded without labels is replayed without.
     """
-    record = read_run(journal.events(run), journal)
+    events = journal.events(run)
+    record = read_run(events, journal)
     what = plan or record.plan
     if what is None:
         raise JournalError(
@@ -60,7 +62,11 @@ async def replay(
         )
     judge, hands = _judge(record, policy), record.hands
     hands.differences += _changed(record, registry, plan, judge)
-    engine = Engine(what, registry, hands, judge, record.start, before=hands.before)
+    own = () if policy is None else policy.me
+    assembled = (record.start or Start()).assembled_values(what, registry, request_of(events[0].body), own).calls
+    engine = Engine(
+        what, registry, hands, judge, record.start, caps=record.caps, before=hands.before, assembled=assembled
+    )
     return await _again(record, engine, hands, steps_of(what))
 
 
@@ -99,8 +105,8 @@ def _judge(record: RunRecord, policy: Policy | None) -> Judge | None:
     if record.mode is None:
         return None
     if policy is not None:
-        return HeedingJudge(policy, record.decisions)
-    return RecordedJudge(record.mode, record.policy, record.decisions)
+        return HeedingJudge(policy, record.decisions, record.permitted)
+    return RecordedJudge(record.mode, record.policy, record.decisions, record.permitted)
 
 
 def _changed(record: RunRecord, registry: Registry, plan: Plan | None, judge: Judge | None) -> Iterable[str]:

@@ -22,9 +22,10 @@ from ._engine import Engine
 from ._hands import Asker, LiveHands
 from ._outcome import Interrupted, Observer, RunOutcome
 from ._record import Record
-from ._recorded import RunRecord, read_run
+from ._recorded import RunRecord, read_run, request_of
 from ._resuming import ResumingHands, ResumingJudge
 from ._run import ENGINE, steps_of
+from ._start import Start
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
@@ -97,10 +98,27 @@ def _resumed(
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
     hands = ResumingHands(record.hands, live, began)
-    judge = None if policy is None else ResumingJudge(policy, record.decisions, frozenset(record.ended))
+    judge = None
+    if policy is not None:
+        judge = ResumingJudge(policy, record.decisions, frozenset(record.ended), record.permitted)
     may_ask = frozenset(map(str, facts.get("may_ask", ())))
     ahead = bool(facts.get("ahead", True))
-    return _Resumed(Engine(plan, registry, hands, judge, record.start, ahead=ahead, may_ask=may_ask), hands)
+    own = () if policy is None else policy.me
+    assembled = (record.start or Start()).assembled_values(plan, registry, request_of(facts), own).calls
+    engine = Engine(
+        plan,
+        registry,
+        hands,
+        judge,
+        record.start,
+        caps=live.meter.caps,
+        ahead=ahead,
+        may_ask=may_ask,
+        # What was granted before holds from the beginning: every call that is still to be made comes later.
+        grants=record.grants,
+        assembled=assembled,
+    )
+    return _Resumed(engine, hands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bicameral.decisions import Allowed, Ask, CallFacts, Denied
 from bicameral.errors import Place, RunError
 from bicameral.journal import EventKind
-from bicameral.tools import Tool
+from bicameral.tools import AttachedFile, Tool
 from bicameral.types import Type, plain
 
-from ._approvals import Answers, PendingCall, Question, call_hash
+from ._approvals import PendingCall, Question, call_hash
+from ._grants import Grants
 from ._hands import LiveHands, ask_facts, call_facts, extract_facts
-from ._judge import Endorsed, Judged, PolicyJudge, RecordedJudge
+from ._judge import Judged, PolicyJudge, RecordedJudge
 from ._note import Note
 from ._outcome import EffectDone
+from ._permits import Permit, Said
 from ._recorded import RecordedHands
 
 if TYPE_CHECKING:
@@ -68,23 +72,26 @@ class ResumingHands:
             self._begun_alike(step, ask_facts(question, wanted), note)
         return await self._live.ask(step, question, wanted, note)
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: Question) -> Said:
         """What was said of these calls before, and for those of which nothing was said, what is said now."""
-        approved: set[str] = set()
+        permits: Counter[Permit] = Counter()
         still_open: list[PendingCall] = []
         for call in question.calls:
-            match self._recorded.said(call):
-                case True:
-                    approved.add(call.hash)
-                case None:
-                    still_open.append(call)
-                case False:
-                    pass
-        if still_open:
-            before = question.before and len(still_open) == len(question.calls)
-            answers = await self._live.approve(Question(tuple(still_open), before))
-            approved |= answers.approved & {call.hash for call in still_open}
-        return Answers(frozenset(approved))
+            said = {step: self._recorded.said(step, call) for step in call.steps}
+            permits.update((step, call.hash) for step in call.steps if said[step])
+            if steps := [step for step in call.steps if said[step] is None]:
+                still_open.append(call.at(steps))
+        if not still_open:
+            return Said(permits)
+        before = question.before and len(still_open) == len(question.calls)
+        now = await self._live.approve(Question(tuple(still_open), before))
+        return Said(permits + now.permits, now.grants)
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        # A call that was made is held against the record; one that is still to be made, against the world.
+        if self._recorded.knows(step) == "ended":
+            return await self._recorded.attached(step, tool, bound)
+        return await self._live.attached(step, tool, bound)
 
     async def quiet(self) -> None:
         await self._live.quiet()
@@ -126,8 +133,8 @@ class ResumingHands:
             _doubt_hash(step, tool, bound, self._began.get(step, -1)),
             f"in doubt: {tool.name!r} had begun when the process ended, and may have done it already. Do it again?",
         )
-        answers = await self.approve(Question((call,)))
-        if call.hash not in answers.approved:
+        said = await self.approve(Question((call,)))
+        if not said.permits[step, call.hash]:
             raise RunError(
                 "run.in-doubt",
                 f"the call of {tool.name!r} may have happened, and was not to be repeated",
@@ -154,26 +161,31 @@ class ResumingJudge(PolicyJudge):
     """Policy decides, and never more kindly than it had decided before the run was taken up again.
 
     What has been done already is not decided a second time. A call that was to be asked about still is, also if what
-    was endorsed meanwhile comes earlier this time; and one that was allowed for an endorsed value is so still.
+    was granted meanwhile comes earlier this time.
     """
 
-    def __init__(self, policy: Policy, decisions: Mapping[str, dict[str, Any]], ended: frozenset[str]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        decisions: Mapping[str, dict[str, Any]],
+        ended: frozenset[str],
+        permitted: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(policy)
         self._known = decisions
         self._ended = ended
-        self._recorded = RecordedJudge(self.mode, self.fingerprint, decisions)
+        self._recorded = RecordedJudge(self.mode, self.fingerprint, decisions, permitted)
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], endorsed: Endorsed) -> Judged:
+    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> Judged:
         if step not in self._known:
-            return super().judge(step, facts, values, endorsed)
-        then = self._recorded.judge(step, facts, values, endorsed)
+            return super().judge(step, facts, values, grants)
+        then = self._recorded.judge(step, facts, values, grants)
         if step in self._ended:
             return then
-        now = super().judge(step, facts, values, endorsed)
+        now = super().judge(step, facts, values, grants)
         match now.decision, then.decision:
-            case Denied(), _:
+            case (Denied(), _) | (Ask(), Allowed()):
                 return now
-            case Ask(), Allowed():
-                return then if then.endorsed else now
             case _:
-                return then
+                # An earlier version may have begun it on a yes to another call: that is not enough any more.
+                return replace(then, permitted=False)

@@ -63,10 +63,12 @@ async def run_plan(
 
     With a journal no effect happens that is not in it: what cannot be recorded is not done. `policy` decides about
     every call, and `approver` is asked where it says so; nobody there means no. Without a policy labels are off and
-    every call is made: that is for measuring, and an agent always gives one. `start` is what the plan goes on from, and
-    `link` what is recorded of the whole that this run is a part of; `planning` is what it cost to write the plan and
-    `planned_by` the calls that wrote it, for the record too. A question is also about calls that are still to come and
-    known already, unless `ahead` is off; with the plan's `proof` it is put before the first step where it can be whole.
+    every call is made: that is for measuring, and an agent always gives one. `intent` is what a model wrote the plan
+    for: then what directs a call must be a whole value, or a person is asked. `start` is what the plan goes on from,
+    and `link` what is recorded of the whole that this run is a part of; `planning` is what it cost to write the plan
+    and `planned_by` the calls that wrote it, for the record too. A question is also about calls that are still to come
+    and known already, unless `ahead` is off; with the plan's `proof` it is put before the first step where it can be
+    whole.
 
     `caps` are how much it may take. With a journal whoever is asked may `Suspend` the run, unless it is part of a
     whole: the outcome is `Waiting`, and `resume_plan` takes it up. If its task is cancelled while `leaving` says so,
@@ -75,8 +77,13 @@ async def run_plan(
     caps = caps or Caps()
     judge = None if policy is None else PolicyJudge(policy)
     may_ask = _conditional(proof) if ahead and proof is not None else frozenset[str]()
+    request = None if intent is None else intent.request
+    own = () if policy is None else policy.me
+    assembled = (start or Start()).assembled_values(plan, registry, request, own).calls
     return await run_work(
-        lambda hands: Engine(plan, registry, hands, judge, start, ahead=ahead, may_ask=may_ask),
+        lambda hands: Engine(
+            plan, registry, hands, judge, start, caps=caps, ahead=ahead, may_ask=may_ask, assembled=assembled
+        ),
         lambda: (
             _facts(plan, registry, intent, judge)
             | _begun(start, link, planning, planned_by)

@@ -43,9 +43,10 @@ async def get_approval(approval: ApprovalId, desk: AtDesk, caller: Caller) -> Js
     operation_id="answer_approval",
 )
 async def answer_approval(approval: ApprovalId, given: AnswerGiven, desk: AtDesk, caller: Caller) -> Json:
-    """Say which of the calls may be made. A yes holds for exactly these calls, and the run goes on."""
+    """Say which of the calls may be made. A yes holds for exactly these calls, once each, and the run goes on."""
     await _own(desk, approval, caller.user)
-    answered = await desk.runs.answer(approval, given.approve, user=caller.user, by=caller.user)
+    user = caller.user
+    answered = await desk.runs.answer(approval, given.approve, user=user, by=user, for_run=given.for_run)
     return Json(approval_json(answered))
 
 

@@ -113,6 +113,7 @@ class CapsGiven(Given):
     tokens: Annotated[int, Field(ge=1, le=10**12), Whole] | None = None
     money: Annotated[float, Field(gt=0, le=10**9)] | None = None
     seconds: Annotated[float, Field(gt=0, le=10**9)] | None = None
+    work: Annotated[int, Field(ge=1, le=10**15), Whole] | None = None
 
 
 class _Submitted(Given):
@@ -164,7 +165,10 @@ class AnswerGiven(Given):
         Literal["all", "none"]
         | Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=10_000)]
     )
-    """`all`, `none`, or the hashes of the calls."""
+    """`all`, `none`, or the hashes of the calls. A yes is one to each call at each of its `steps`, once."""
+    for_run: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=10_000)] = []
+    """Hashes of approved calls whose `offer` you take: until the end of the run, later calls in its `scope` are not
+    asked about. Nothing, unless you say so."""
 
 
 class ReplyGiven(Given):
@@ -235,6 +239,48 @@ class JournalTold(Told):
     events: list[EventTold]
 
 
+class FileTold(Told):
+    """A file that goes along with a call, as it was when this was asked: a yes is one to this content."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class OfferTold(Told):
+    """What may be allowed besides the call itself, for the rest of the run."""
+
+    model_config = ConfigDict(extra="allow")
+    tool: str
+    argument: str
+    value: Any
+    scope: str
+    """What it would allow, in words."""
+
+
+class CallTold(Told):
+    """A call that waits for a yes."""
+
+    model_config = ConfigDict(extra="allow")
+    step: str
+    steps: list[str] = []
+    """Where it would be made, with the turns of loops: a yes allows it once at each."""
+    tool: str
+    effect: str
+    arguments: dict[str, Any]
+    hash: str
+    """What a yes is bound to: the tool, its declaration, every argument and what its files hold."""
+    why: str
+    times: int = 1
+    """How often it would be made."""
+    ahead: bool = False
+    """It is not due yet, and asked about anew if it is not the same then."""
+    files: list[FileTold] = []
+    changed: list[str] = []
+    """What is different about its files since an earlier question."""
+    offer: OfferTold | None = None
+
+
 class ApprovalTold(Told):
     """A question to a person: calls that wait for a yes, or something that a plan asks."""
 
@@ -242,7 +288,7 @@ class ApprovalTold(Told):
     run: str
     kind: Literal["calls", "ask"]
     state: Literal["open", "approved", "denied", "partly", "expired", "replied", "withdrawn"]
-    calls: list[dict[str, Any]] = []
+    calls: list[CallTold] = []
     """Each call exactly as it would be made, with the hash that a yes is bound to."""
     question: str
     """What is asked, for a person to read."""
@@ -259,6 +305,8 @@ class ApprovalTold(Told):
     """Who answered."""
     approved: list[str] = []
     """The hashes of the calls that were approved."""
+    for_run: list[str] = []
+    """The hashes of those whose offer was taken."""
     reply: Any = None
 
 

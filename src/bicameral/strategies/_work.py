@@ -16,9 +16,9 @@ from bicameral.runs import (
     CapMeter,
     Caps,
     Door,
-    Endorsed,
     Failed,
     Finished,
+    Grants,
     Interrupted,
     Journal,
     Judge,
@@ -108,11 +108,14 @@ class Careful(PolicyJudge):
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy, "strict")
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], endorsed: Endorsed) -> Judged:
-        judged = super().judge(step, facts, values, endorsed)
+    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> Judged:
+        judged = super().judge(step, facts, values, grants)
         if isinstance(judged.decision, Allowed) and facts.effect in ("send", "irreversible"):
             return Judged(Ask(f"{facts.tool}: it cannot be taken back. Shall it be done?"))
         return judged
+
+    def allows(self, facts: CallFacts) -> bool:
+        return super().allows(facts) and facts.effect not in ("send", "irreversible")
 
 
 @dataclass(slots=True)
@@ -131,8 +134,7 @@ class Working:
         desk = self.desk
         with counted() as self.ledger:
             meter = Meter(desk.bounds, self.ledger)
-            # A yes is for one call: whoever asks for the next one may do so at a stranger's word.
-            door = Door(self.judge, self.hands, once=True)
+            door = Door(self.judge, self.hands)
             self.talk = Conversation(desk.voices, door, self.hands, desk.registry, meter, desk.audience)
             self.talk.system(SYSTEM)
             self.talk.tell(self.request)

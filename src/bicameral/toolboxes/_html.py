@@ -42,19 +42,25 @@ class _Text:
 
     lines: list[str] = field(default_factory=list[str])
     line: list[str] = field(default_factory=list[str])
+    begun: bool = False
+    """Whether the line has anything but blanks in it."""
     pre: int = 0
     rows: int = 0
     """How many rows with several cells we are inside of: there a block is no reason for a new line."""
 
     def say(self, text: str) -> None:
         if not self.pre:
-            self.line.append(_SPACES.sub(" ", text))
+            self._append(_SPACES.sub(" ", text))
             return
         first, *rest = text.split("\n")
-        self.line.append(first)
+        self._append(first)
         for piece in rest:
             self.end_line()
-            self.line.append(piece)
+            self._append(piece)
+
+    def _append(self, piece: str) -> None:
+        self.line.append(piece)
+        self.begun = self.begun or bool(piece.strip())
 
     def mark(self, mark: _Mark) -> None:
         match mark:
@@ -64,7 +70,7 @@ class _Text:
                 else:
                     self.end_line(apart=mark == "apart")
             case "cell":
-                if "".join(self.line).strip():
+                if self.begun:
                     self.line.append(" | ")
             case "row":
                 self.end_line()
@@ -83,6 +89,7 @@ class _Text:
         joined = "".join(self.line)
         shown = joined.rstrip() if self.pre else _SPACES.sub(" ", joined).strip()
         self.line.clear()
+        self.begun = False
         if shown:
             self.lines.append(shown)
         if apart and self.lines and self.lines[-1]:

@@ -13,13 +13,17 @@ from itertools import islice
 from typing import Any
 
 from bicameral.errors import Place, ToolError
+from bicameral.parsing import MIB, SHORT, Limits, Parser
 
 Row = dict[str, Any]
 
 _DELIMITERS = ",;\t|"
 _SPECIAL = _DELIMITERS + '"\r\n'
 _SAMPLE = 50
-_LONGEST_FIELD = 1 << 30
+_LONGEST_FIELD = 1 << 27
+_MAX_COLUMNS = 16_384
+"""As many as the largest spreadsheets have."""
+_MAX_CELLS = 4_000_000
 # Not numbers: 007 and +49 30 1234 (codes and telephone numbers), 1,234 (it depends on the country), 12e4 (an item).
 _INT = re.compile(r"0|-?[1-9][0-9]{0,299}")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,299})(?:\.[0-9]{1,299})?(?:[eE][-+][0-9]{1,3})?")
@@ -48,6 +52,29 @@ def cell(text: str) -> int | float | bool | str:
             return text if found is None else found
 
 
+def read_rows(text: str, path: str) -> list[Row]:
+    """The rows of a CSV text. A short one is read here, a longer one where its reader can be killed.
+
+    The standard library's reader takes linear time, so that a short text cannot keep anybody waiting; each cell of a
+    longer one is work in Python, which adds up.
+    """
+    if len(text) <= SHORT:
+        return parse(text, path)
+    return _ROWS(text.encode("utf-8", "surrogatepass"), what=f"the table {path!r}", path=path)
+
+
+def parse_rows(raw: bytes, path: str) -> list[Row]:
+    """In the parser process: the rows of a CSV text."""
+    return parse(raw.decode("utf-8", "surrogatepass"), path)
+
+
+_ROWS: Parser[list[Row]] = Parser(
+    "bicameral.toolboxes._tables_csv:parse_rows",
+    list[dict[str, Any]],
+    Limits(cpu=20.0, wall=25.0, memory=3072 * MIB, output=512 * MIB),
+)
+
+
 def parse(text: str, path: str) -> list[Row]:
     """The rows of a CSV text, by the names in its first line."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
@@ -59,9 +86,20 @@ def parse(text: str, path: str) -> list[Row]:
     if len(header) > 1 and all(name.startswith(" ") for name in header[1:]):
         records = _records(text, path, _delimiter(text), skip_spaces=True)
         _, header = next(records)
+    if len(header) > _MAX_COLUMNS:
+        raise ToolError(
+            "tables.too-large", f"the table has more than {_MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
+        )
     names = _names(header)
     rows: list[Row] = []
     for line, values in records:
+        if len(rows) * len(names) > _MAX_CELLS:
+            raise ToolError(
+                "tables.too-large",
+                f"the table has more than {_MAX_CELLS:,} cells",
+                place=Place(file=path, line=line),
+                fix="Split it, or leave out columns that are not needed.",
+            )
         if len(values) != len(names):
             raise ToolError(
                 "tables.ragged",
@@ -105,15 +143,16 @@ def _delimiter(text: str) -> str:
 def _names(header: list[str]) -> list[str]:
     """Column names that are there and differ: an empty one is `column_3`, a second `name` is `name_2`."""
     taken = {name.strip() for name in header}
-    names: list[str] = []
+    names: dict[str, None] = {}
+    # How far the numbers behind each name have been tried: a thousand columns of one name are not a million tries.
+    tried: dict[str, int] = {}
     for position, raw in enumerate(header, 1):
         name = wanted = raw.strip() or f"column_{position}"
-        count = 1
-        while name in names or (count > 1 and name in taken):
-            count += 1
-            name = f"{wanted}_{count}"
-        names.append(name)
-    return names
+        while name in names or (name is not wanted and name in taken):
+            tried[wanted] = tried.get(wanted, 1) + 1
+            name = f"{wanted}_{tried[wanted]}"
+        names[name] = None
+    return list(names)
 
 
 def render(rows: Iterable[Row]) -> str:

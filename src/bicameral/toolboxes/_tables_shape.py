@@ -1,13 +1,11 @@
 """The shape of a table before a plan runs: the names of its columns and the types of what stands in them.
 
-This is the one channel from a file into the planner's prompt, and it is bounded. Only names cross, never a value, and
-of a file that is not in a trusted folder only few and short ones that look like names: if one is written to be read as
-a sentence, the table is one of which nothing is known.
+The check of a plan holds it to this shape. A planner never reads the names of a file outside the trusted folders: it is
+shown neutral ones in their place (`bicameral.delta`). Here the size of a shape is bounded, and never a value is in it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -30,12 +28,7 @@ MAX_FIELDS = 60
 """Names that a file may have in all, however deep they stand."""
 MAX_DEPTH = 5
 MAX_SAMPLE = 5_000
-LONGEST_NAME = 40
-MOST_WORDS = 4
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
-# `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_LONGEST_OWN = 200
+LONGEST_NAME = 200
 
 Types = Mapping[str, Type]
 Literals = Mapping[str, Any]
@@ -43,11 +36,11 @@ Literals = Mapping[str, Any]
 
 def shape(value: object, *, trusted: bool = False) -> Type:
     """The type of a value from a file, as closely as names and bounds allow."""
-    found = _shape(value, 0, _is_own_name if trusted else _is_name)
+    found = _shape(value, 0)
     return found if trusted or _names_in(found) <= MAX_FIELDS else _nameless(found)
 
 
-def _shape(value: object, depth: int, allowed: Callable[[str], bool]) -> Type:
+def _shape(value: object, depth: int) -> Type:
     match value:
         case bool():
             return BOOL
@@ -58,27 +51,22 @@ def _shape(value: object, depth: int, allowed: Callable[[str], bool]) -> Type:
         case str():
             return STR
         case list():
-            return ListType(_common(cast("list[object]", value)[:MAX_SAMPLE], depth, allowed))
+            return ListType(_common(cast("list[object]", value)[:MAX_SAMPLE], depth))
         case dict():
-            return _record(cast("dict[str, object]", value), depth, allowed)
+            return _record(cast("dict[str, object]", value), depth)
         case _:
             return ANY
 
 
-def _record(entries: dict[str, object], depth: int, allowed: Callable[[str], bool]) -> Type:
-    if depth >= MAX_DEPTH or not entries or len(entries) > MAX_FIELDS or not all(map(allowed, entries)):
+def _record(entries: dict[str, object], depth: int) -> Type:
+    if depth >= MAX_DEPTH or not entries or len(entries) > MAX_FIELDS or not all(map(_is_name, entries)):
         return DictType(ANY)
-    return RecordType(tuple(Field(name, _shape(item, depth + 1, allowed)) for name, item in entries.items()))
+    return RecordType(tuple(Field(name, _shape(item, depth + 1)) for name, item in entries.items()))
 
 
 def _is_name(name: str) -> bool:
-    short = len(name) <= LONGEST_NAME and len(_WORDS.findall(name)) <= MOST_WORDS
-    return short and _NAME.fullmatch(name) is not None
-
-
-def _is_own_name(name: str) -> bool:
-    """Whether this can be a name in a file that the user keeps himself: anything on one line."""
-    return 0 < len(name) <= _LONGEST_OWN and name.isprintable()
+    """Whether this can be the name of a column: anything on one line that can be printed."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
 def _names_in(type_: Type) -> int:
@@ -102,11 +90,11 @@ def _nameless(type_: Type) -> Type:
             return type_
 
 
-def _common(items: list[object], depth: int, allowed: Callable[[str], bool]) -> Type:
+def _common(items: list[object], depth: int) -> Type:
     """The type that all items have; fields that differ or are missing here and there are of any type."""
     found: Type | None = None
     for item in items:
-        own = _shape(item, depth + 1, allowed)
+        own = _shape(item, depth + 1)
         found = own if found is None else _both(found, own)
         if isinstance(found, AnyType):
             break

@@ -10,6 +10,7 @@ _WESTERN = frozenset({"ascii", "iso8859-1", "cp1252", "iso8859-15"})
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACES = re.compile(r"\s+")
+_LONGEST_CHARSET = 60
 
 
 def decode(raw: bytes, declared: str | None = None) -> str:
@@ -29,6 +30,8 @@ def decode(raw: bytes, declared: str | None = None) -> str:
 
 
 def _codec(declared: str | None) -> str | None:
+    if declared is not None and len(declared) > _LONGEST_CHARSET:
+        return None
     try:
         name = codecs.lookup((declared or "").strip().strip("\"'")).name
         b"x".decode(name)

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bicameral.errors import Place, ToolError, nearest
+from bicameral.parsing import NotJson, check_values, read_json
 from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import FilePath
 
-from ._tables_csv import Row, parse, render
+from ._tables_csv import Row, read_rows, render
 from ._tables_shape import grouped, joined, of_file, same_rows, selected
 from ._tables_values import How, Op, as_text, holds, is_empty, key, meant, rank, total
 
@@ -39,14 +40,20 @@ class TableFiles:
 
     def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
-        return parse(self._text(path), path)
+        return read_rows(self._text(path), path)
 
     def read_json(self, path: FilePath) -> Any:
         """Read a JSON file."""
         text = self._text(path)
         if path.lower().endswith((".jsonl", ".ndjson")):
             lines = enumerate(text.split("\n"), 1)
-            return [_from_json(line, path, number) for number, line in lines if line.strip()]
+            values = [_from_json(line, path, number) for number, line in lines if line.strip()]
+            try:
+                # Each line is within the limits; so must all of them be.
+                check_values(values)
+            except NotJson as error:
+                raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=Place(file=path)) from None
+            return values
         return _from_json(text, path)
 
     def write_csv(self, path: str, rows: Rows) -> None:
@@ -72,18 +79,11 @@ class TableFiles:
 
 def _from_json(text: str, path: str, line: int = 1) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        place = Place(file=path, line=error.lineno + line - 1, column=error.colno)
-        raise ToolError("tables.bad-json", f"not JSON: {error.msg}", place=place) from None
-    except RecursionError:
-        raise ToolError("tables.bad-json", "nested too deeply", place=Place(file=path)) from None
-    except ValueError as error:
-        raise ToolError("tables.bad-json", f"not JSON: {error}", place=Place(file=path)) from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
+        return read_json(text, what=f"the file {path!r}")
+    except NotJson as error:
+        found = None if error.line is None else error.line + line - 1
+        place = Place(file=path, line=found, column=error.column)
+        raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=place) from None
 
 
 @tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows)

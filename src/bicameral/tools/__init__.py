@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._attached import ATTACHED, Attaches, argument_of, can_name, named_in
+from ._attached_files import AttachedFile, attached_files, bound_to, changes, read_attached
 from ._folders import Folders
 from ._key import call_key, key_of, under_key
 from ._origins import Origin, Origins, Participants
@@ -33,6 +34,7 @@ __all__ = [
     "PURPOSES",
     "REQUIRED",
     "Argument",
+    "AttachedFile",
     "Attaches",
     "CommandFailed",
     "CommandSettings",
@@ -52,8 +54,11 @@ __all__ = [
     "Tool",
     "Toolbox",
     "argument_of",
+    "attached_files",
+    "bound_to",
     "call_key",
     "can_name",
+    "changes",
     "command_arguments",
     "command_of",
     "command_tools",
@@ -69,6 +74,7 @@ __all__ = [
     "named_in",
     "parse_manifest",
     "principals",
+    "read_attached",
     "read_manifest",
     "ready_command",
     "run_confined",

@@ -160,7 +160,8 @@ class Command:
             argv = [*self.start, *fill(self.template, values, fixed=self._fixed())]
             done = await run_confined(argv, self._confinement(files), stdin=self._stdin(arguments), probe=self.probe)
             self._check(done)
-            result = parse_result(self.spec, done.stdout)
+            # In a thread: megabytes of output take their time, and the others of this run have theirs.
+            result = await asyncio.to_thread(parse_result, self.spec, done.stdout)
             await asyncio.to_thread(files.keep)
         return result
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from typing import Any, NoReturn
+from typing import Any
 
 from bicameral.errors import ToolError
+from bicameral.parsing import NotJson, read_json
 
 from ._manifest import ToolSpec
 
@@ -31,15 +31,11 @@ def parse_result(spec: ToolSpec, stdout: bytes) -> object:
 
 
 def _json(spec: ToolSpec, text: str) -> Any:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not a number")
-
     try:
-        return json.loads(text, parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        raise _bad(spec, f"{error.msg} at line {error.lineno}, column {error.colno}", "JSON") from None
-    except (ValueError, RecursionError) as error:
-        raise _bad(spec, str(error), "JSON") from None
+        return read_json(text, what=f"the output of {spec.name!r}")
+    except NotJson as error:
+        where = "" if error.line is None else f" at line {error.line}, column {error.column}"
+        raise _bad(spec, f"{error.why}{where}", "JSON") from None
 
 
 def _table(spec: ToolSpec, text: str) -> list[dict[str, str]]:

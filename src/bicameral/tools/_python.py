@@ -17,6 +17,7 @@ from bicameral.types import Type, annotation_doc, from_annotation, mismatch, pla
 
 from ._attached import Attaches, origins_of_named
 from ._code import code_of_function
+from ._folders import Folders
 from ._origins import Origin, Origins
 from ._tool import EFFECTS, PURPOSES, REQUIRED, UNSAID, Argument, Effect, Owned, Purpose, Refine, Tool
 
@@ -49,6 +50,7 @@ def tool(
     hosts: tuple[str, ...] = ...,
     keeps: str | None = ...,
     owned: Owned | None = ...,
+    attached_in: Folders | None = ...,
     toolbox: str = ...,
     version: str = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -74,6 +76,7 @@ def tool(
     hosts: tuple[str, ...] = (),
     keeps: str | None = None,
     owned: Owned | None = None,
+    attached_in: Folders | None = None,
     toolbox: str = "",
     version: str = "1",
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
@@ -112,6 +115,7 @@ def tool(
             hosts=tuple(hosts),
             keeps=keeps,
             owned=owned,
+            attached_in=attached_in,
             toolbox=toolbox,
             version=version,
         )

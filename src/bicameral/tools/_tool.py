@@ -16,6 +16,7 @@ from bicameral.types import ListType, Type, mismatch, plain, to_json, value_to_j
 
 from ._attached import Attaches, attach_faults, named_along, usually_attached
 from ._code import Code
+from ._folders import Folders
 from ._origins import Origin, Origins, bare, faults_in
 from ._shades import Part, answered, compiled, fresh_names, has_fresh, readers_by_name, resolved, shade_of
 
@@ -86,10 +87,12 @@ class Tool:
     The rest are its security facts. `origins` say where each part of a result comes from and who may read it;
     `outbound`, whether a call tells somebody else something, if only by asking; `receivers`, the arguments that name
     those who get what it carries (left out: all that direct it); `attaches`, those that name something kept elsewhere
-    which goes along, with where it comes from and who may read it (left out: all that may name something); `hosts`, the
-    only places it can reach, if it is so confined; `keeps`, the argument whose items a pure tool gives on unchanged;
-    `owned`, when a result is the user's own. What is left out is taken for the worst; `declared` is False where nothing
-    at all was said. `code` tells the code that runs from any other: a run is resumed only with the code it began with.
+    which goes along, with where it comes from and who may read it (left out: all that may name something);
+    `attached_in`, the folders of these things where they are files: the tool reads them with `read_attached`, and a yes
+    is one to their content; `hosts`, the only places it can reach, if it is so confined; `keeps`, the argument whose
+    items a pure tool gives on unchanged; `owned`, when a result is the user's own. What is left out is taken for the
+    worst; `declared` is False where nothing at all was said. `code` tells the code that runs from any other: a run is
+    resumed only with the code it began with.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Tool:
     hosts: tuple[str, ...] = ()
     keeps: str | None = None
     owned: Owned | None = field(default=None, compare=False, repr=False)
+    attached_in: Folders | None = field(default=None, compare=False, repr=False)
     code: Code | None = field(default=None, compare=False, repr=False)
     declared: bool = UNSAID
     _parts: Part = field(init=False, compare=False, repr=False)

@@ -99,24 +99,38 @@ def show_approval(chosen: Common, id: str | None, user: str | None) -> int:
 @_one
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, type=click.IntRange(min=1))
 @click.option("--all", "all_", is_flag=True, help="Say yes to all of its calls.")
+@click.option(
+    "--for-run",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="NUMBER",
+    help="Take what is offered with this call for the rest of the run, too.",
+)
 @common
-def approve(chosen: Common, id: str, user: str | None, numbers: tuple[int, ...], all_: bool) -> int:
+def approve(
+    chosen: Common, id: str, user: str | None, numbers: tuple[int, ...], all_: bool, for_run: tuple[int, ...]
+) -> int:
     """Say yes to the calls with these NUMBERs, as `show` counts them, and no to all others.
 
-    A yes holds for exactly what was shown. At a terminal, without a NUMBER or --all, the calls are shown and asked
-    about. A question is answered once.
+    A yes holds for exactly what was shown, once for each time that was shown. Later calls are asked about again, unless
+    --for-run takes what `show` offers. At a terminal, without a NUMBER or --all, the calls are shown and asked about. A
+    question is answered once.
 
     \b
     bicameral approvals approve 20260301-1a2b --all
-    bicameral approvals approve 20260301-1a2b 1 3
+    bicameral approvals approve 20260301-1a2b 1 3 --for-run 3
     """
     if numbers and all_:
         raise click.UsageError("Give numbers or --all, not both.")
 
     async def answered(runs: Runs) -> Approval:
         found = await runs.approval(id, user)
-        yes = "all" if all_ else await _chosen(chosen, found, numbers)
-        return await runs.answer(found.id, yes, user, whoever())
+        taken = _hashes(found, for_run)
+        if all_ or numbers:
+            yes = _hashes(found, numbers) if numbers else "all"
+        else:
+            yes, taken = await _asked(chosen, found)
+        return await runs.answer(found.id, yes, user, whoever(), taken)
 
     return _answered(chosen, answered)
 
@@ -184,23 +198,27 @@ async def _found(runs: Runs, id: str | None, user: str | None) -> Approval:
     return await runs.approval(waiting[0].id, user)
 
 
-async def _chosen(chosen: Common, asked: Approval, numbers: tuple[int, ...]) -> list[str]:
-    """The hashes of the calls that were named, or that the person at the terminal says yes to."""
-    calls = asked.calls
+def _hashes(asked: Approval, numbers: tuple[int, ...]) -> list[str]:
+    """The hashes of the calls with these numbers."""
     for number in numbers:
-        if number > len(calls):
-            raise click.UsageError(f"There is no call {number}: {asked.id} asks about {len(calls)}.")
-    if numbers:
-        return [str(calls[number - 1]["hash"]) for number in dict.fromkeys(numbers)]
+        if number > len(asked.calls):
+            raise click.UsageError(f"There is no call {number}: {asked.id} asks about {len(asked.calls)}.")
+    return [str(asked.calls[number - 1]["hash"]) for number in dict.fromkeys(numbers)]
+
+
+async def _asked(chosen: Common, asked: Approval) -> tuple[list[str], list[str]]:
+    """What the person at the terminal says: the calls with a yes, and those whose offer is taken, by their hashes."""
     if not chosen.out.interactive:
         raise click.UsageError("Say which calls: their numbers, or --all.")
     if asked.kind != "calls" or not asked.open:
         # Whoever answers says what is wrong with that.
-        return []
+        return [], []
     from .._approving import TerminalApprover
 
-    answers = await TerminalApprover(chosen.out, _registry(chosen)).approve(question_of(asked))
-    return [str(call["hash"]) for call in calls if call["hash"] in answers.approved]
+    question = question_of(asked)
+    answers = await TerminalApprover(chosen.out, _registry(chosen)).approve(question)
+    yes = [call for call in question.calls if call.hash in answers.approved]
+    return [call.hash for call in yes], [call.hash for call in yes if call.offer in answers.for_run]
 
 
 def _registry(chosen: Common) -> Registry:

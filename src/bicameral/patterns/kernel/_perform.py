@@ -77,8 +77,7 @@ class _Performance:
         desk = self.desk
         with counted() as ledger:
             meter = Meter(desk.bounds, ledger)
-            # A yes is for one call: what comes next may be at a stranger's word.
-            door = Door(self.judge, self.hands, once=True)
+            door = Door(self.judge, self.hands)
             shared = Shared(desk.voices, door, self.hands, desk.registry, written=self.written, audience=desk.audience)
             self.stage = Stage(shared, meter)
             limit = asyncio.timeout(desk.bounds.seconds)

@@ -3,10 +3,28 @@
 Recurring events come out as their occurrences, each with an id of its own (`UID@start`), so that one of them can be
 changed or deleted alone. Times come out, and go in, as local time. A change touches the lines of the event that it is
 about and no other line of the file.
+
+Anybody can send an invitation, so the file is hostile: `_reading` and what it imports run in the parser process, within
+its limits and their own.
 """
 
-from ._records import Event, Slot
-from ._settings import CalendarSettings
-from ._tools import toolbox
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._records import Event, Slot
+    from ._settings import CalendarSettings
+    from ._tools import toolbox
 
 __all__ = ["CalendarSettings", "Event", "Slot", "toolbox"]
+
+_MODULES = {"CalendarSettings": "_settings", "Event": "_records", "Slot": "_records", "toolbox": "_tools"}
+
+
+def __getattr__(name: str) -> Any:
+    # The parser process imports `_reading` from here and needs none of what the tools are made with.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

@@ -15,7 +15,7 @@ from bicameral.errors import ToolError, nearest
 from .._text import clean, one_line
 from ._document import Block, Document
 from ._occurrences import STAMP, Occurrence, moment, occurrence_of, occurrences, times
-from ._settings import to_zoned
+from ._times import to_zoned
 
 if TYPE_CHECKING:
     from icalendar import Event as Component
@@ -49,8 +49,15 @@ def find(document: Document, id: str, zone: tzinfo | None) -> Found:
         if block.uid == id and not block.is_override:
             return Found(block)
     if parts := _OCCURRENCE.fullmatch(id):
-        # Only the blocks of this series: expanding all the others would take long and find nothing.
-        series = replace(document, blocks=tuple(block for block in document.blocks if block.uid == parts["uid"]))
+        # Only the blocks of this series, with all that is in them: what is found here is written again.
+        series = replace(
+            document,
+            blocks=tuple(
+                replace(block, component=document.whole(block))
+                for block in document.blocks
+                if block.uid == parts["uid"]
+            ),
+        )
         overrides = {own.event.id: (block, own) for block in series.blocks if (own := _override(block, zone))}
         if id in overrides:
             return Found(*overrides[id])
@@ -142,7 +149,7 @@ def changed(
         )
     # An occurrence that nobody has touched yet gets a block of its own, after that of its series.
     fresh = found.occurrence is not None and not block.is_override
-    component = deepcopy(found.occurrence.component if found.occurrence and fresh else block.component)
+    component = deepcopy(found.occurrence.component) if found.occurrence and fresh else document.whole(block)
     _apply(component, changes, zone)
     _touch(component, block.uid, now)
     text = component.to_ical(sorted=False).decode("utf-8")
@@ -211,7 +218,7 @@ def deleted(document: Document, found: Found, now: datetime) -> str:
     changes = {block.first: ""} if block.is_override else {}
     master = next((each for each in document.blocks if each.uid == block.uid and not each.is_override), None)
     if master is not None:
-        series = deepcopy(master.component)
+        series = document.whole(master)
         _add(series, "EXDATE", moment(found.occurrence.component, "RECURRENCE-ID"))
         _touch(series, block.uid, now)
         changes[master.first] = series.to_ical(sorted=False).decode("utf-8")

@@ -1,10 +1,15 @@
-"""The ICS file as text and as events side by side, so that an edit leaves every other line as it was."""
+"""The ICS file as text and as events side by side, so that an edit leaves every other line as it was.
+
+Reading an event takes time in proportion to its lines, three microseconds a byte. So of each event only the lines are
+read that a plan can see, within a limit for each event and one for all of them. An event over the limit is not dropped:
+it is read by its name and time alone, and says so.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,15 +22,37 @@ if TYPE_CHECKING:
 
 EMPTY = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//bicameral//calendar//EN\r\nEND:VCALENDAR\r\n"
 
+MAX_BYTES = 32 * 1024 * 1024
+"""The largest file. Most of a large one are attachments, which are not read."""
+MAX_EVENTS = 50_000
+MAX_DEPTH = 8
+MAX_EVENT = 64 * 1024
+"""How many bytes of one event are read, beside texts, which are quick and may be four times as long."""
+MAX_COST = 6_000_000
+"""How much is read of all events together, in bytes; half a minute's worth on a slow machine is twice that."""
+TOO_LARGE = "it is too large, so that only its name and time were read"
+
+_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION"})
+_READ = _TEXTS | {
+    *("UID", "DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "RRULE", "RDATE", "EXRULE", "EXDATE", "SEQUENCE"),
+    *("ATTENDEE", "STATUS", "TRANSP", "X-MICROSOFT-CDO-BUSYSTATUS"),
+}
+_ESSENTIAL = ("UID", "DTSTART", "DTEND", "SUMMARY", "RECURRENCE-ID")
+_SHORT = 500
+_PER_EVENT = 60
+_ZONE_LINES = 400
+_MOST_ZONES = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One VEVENT: its lines in the file and what they say."""
+    """One VEVENT: its lines in the file, what they say, and what was left out if it is over a limit."""
 
     first: int
     last: int
     uid: str
     component: Component
+    limit: str = ""
 
     @property
     def is_series(self) -> bool:
@@ -41,13 +68,20 @@ class Block:
 class Document:
     """An ICS file."""
 
+    file: str
     lines: tuple[str, ...]
     blocks: tuple[Block, ...]
+    zones: str
+    """The lines of the time zones that the file defines."""
     end: int
     """The line that closes the first calendar: new events go before it."""
 
     def text_of(self, block: Block) -> str:
         return "".join(self.lines[block.first : block.last + 1])
+
+    def whole(self, block: Block) -> Component:
+        """The event with everything in it, as it is needed to write it again."""
+        return _components([self.text_of(block)], self.zones, self.file)[0]
 
     def edited(self, changes: Mapping[int, str], *, added: str = "") -> str:
         """The file with the text of some blocks (by their first line) replaced and new text at the end."""
@@ -73,26 +107,143 @@ class Document:
         return any(line.strip() == f"TZID:{name}" for line in self.lines)
 
 
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    events: list[tuple[int, int]]
+    zones: list[tuple[int, int]]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What is read of an event: its lines, and about how many bytes' worth of work they are."""
+
+    text: str
+    cost: int
+    limit: str = ""
+
+
 def read_document(raw: bytes, file: str) -> Document:
     """The document in these bytes; one that is no calendar is refused with the line where it goes wrong."""
+    if len(raw) > MAX_BYTES:
+        raise _too_large(file, f"more than {MAX_BYTES:,} bytes")
     text = raw.decode("utf-8-sig", "surrogateescape")
     lines = _lines(text if text.strip() else EMPTY)
-    spans, end = _spans(lines, file)
-    components = _components("".join(lines), file)
-    if len(spans) != len(components):
-        raise _broken(file, None, "its events do not begin and end in pairs")
-    return Document(lines, tuple(_blocks(lines, spans, components)), end)
+    spans = _spans(lines, file)
+    if len(spans.events) > MAX_EVENTS:
+        raise _too_large(file, f"more than {MAX_EVENTS:,} events")
+    sources = _affordable([lines[first : last + 1] for first, last in spans.events])
+    zones = "".join(_zones(lines, spans.zones))
+    components = _components([source.text for source in sources], zones, file)
+    return Document(file, lines, tuple(_blocks(lines, spans.events, sources, components)), zones, spans.end)
 
 
-def _blocks(lines: tuple[str, ...], spans: list[tuple[int, int]], components: list[Component]) -> Iterator[Block]:
+def _affordable(events: list[tuple[str, ...]]) -> list[_Source]:
+    """What is read of each event. Where all of them are too much, the largest are read by name and time alone."""
+    sources = [_source(lines) for lines in events]
+    left = MAX_COST - _PER_EVENT * len(sources)
+    for number in sorted(range(len(sources)), key=lambda number: sources[number].cost):
+        left -= sources[number].cost
+        if left < 0 and not sources[number].limit:
+            sources[number] = _essential(events[number])
+    return sources
+
+
+def _source(lines: tuple[str, ...]) -> _Source:
+    texts, others = 0, 0
+    kept: list[str] = [lines[0]]
+    for name, content in _properties(lines):
+        if name not in _READ:
+            continue
+        kept.append(content)
+        if name in _TEXTS:
+            texts += len(content)
+        else:
+            others += len(content)
+    if others > MAX_EVENT or texts > 4 * MAX_EVENT:
+        return _essential(lines)
+    return _Source("".join((*kept, lines[-1])), others + texts // 8)
+
+
+def _essential(lines: tuple[str, ...]) -> _Source:
+    """The name and time of an event, as far as they are short."""
+    found: dict[str, str] = {}
+    for name, content in _properties(lines):
+        if name in _ESSENTIAL and len(content) <= _SHORT:
+            found.setdefault(name, content)
+    text = "".join((lines[0], *found.values(), lines[-1]))
+    return _Source(text, len(text), TOO_LARGE)
+
+
+def _properties(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The properties of an event with all their lines, without those of what is inside it (alarms)."""
+    depth, name = 0, ""
+    parts: list[str] = []
+    for line in lines[1:-1]:
+        if line[:1] in (" ", "\t"):
+            parts.append(line)
+            continue
+        if parts and not depth:
+            yield name, "".join(parts)
+        word = line[:40].strip().upper() if line[:1] in "BEbe" else ""
+        depth += word.startswith("BEGIN:")
+        parts = [] if depth else [line]
+        depth -= word.startswith("END:") and depth > 0
+        name = line[:80].partition(":")[0].partition(";")[0].strip().upper()
+    if parts and not depth:
+        yield name, "".join(parts)
+
+
+def _zones(lines: tuple[str, ...], spans: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """The definitions of time zones, but for those that no honest zone needs.
+
+    Each time in such a zone is looked up by going through the zone's own rules, so that a rule which repeats each
+    second would stop the reader. A time in a zone that is left out is taken for local time.
+    """
+    for first, last in list(spans)[:_MOST_ZONES]:
+        zone = lines[first : last + 1]
+        if len(zone) <= _ZONE_LINES and all(map(_is_plain, _unfolded(zone))):
+            yield from zone
+
+
+def _unfolded(lines: tuple[str, ...]) -> list[str]:
+    whole: list[str] = []
+    for line in lines:
+        if line[:1] in (" ", "\t") and whole:
+            whole[-1] += line[1:].rstrip("\r\n")
+        else:
+            whole.append(line.rstrip("\r\n"))
+    return whole
+
+
+def _is_plain(line: str) -> bool:
+    """Whether a line of a time zone is no rule, or one that repeats once a year."""
+    if len(line) > 4 * _SHORT:
+        return False
+    name, _, rule = line.strip().upper().partition(":")
+    if not name.startswith(("RRULE", "EXRULE")):
+        return True
+    parts = {key: value for key, _, value in (part.partition("=") for part in rule.split(";"))}
+    return (
+        name == "RRULE"
+        and parts.get("FREQ") == "YEARLY"
+        and not parts.keys() - {"FREQ", "BYMONTH", "BYDAY", "BYMONTHDAY", "UNTIL", "INTERVAL", "WKST"}
+        and parts.get("INTERVAL", "1") == "1"
+        and all("," not in parts.get(each, "") for each in ("BYMONTH", "BYDAY"))
+    )
+
+
+def _blocks(
+    lines: tuple[str, ...], spans: list[tuple[int, int]], sources: list[_Source], components: list[Component]
+) -> Iterator[Block]:
     used: Counter[str] = Counter()
-    for (first, last), component in zip(spans, components, strict=True):
-        uid = _uid(component, "".join(lines[first : last + 1]))
+    for (first, last), source, component in zip(spans, sources, components, strict=True):
+        uid = _uid(component, lines[first : last + 1])
         if "RECURRENCE-ID" not in component:
             used[uid] += 1
             # A UID should be used once; where it is not, each event still has an id of its own.
             uid = uid if used[uid] == 1 else f"{uid}#{used[uid]}"
-        yield Block(first, last, uid, component)
+        yield Block(first, last, uid, component, source.limit)
 
 
 def _lines(text: str) -> tuple[str, ...]:
@@ -101,47 +252,68 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(f"{piece}\n" for piece in pieces[:-1]) + ((pieces[-1],) if pieces[-1] else ())
 
 
-def _spans(lines: tuple[str, ...], file: str) -> tuple[list[tuple[int, int]], int]:
-    """Where each event begins and ends, and where the first calendar ends."""
-    spans: list[tuple[int, int]] = []
+def _spans(lines: tuple[str, ...], file: str) -> _Spans:
+    """Where each event and each time zone begins and ends, and where the first calendar ends."""
+    found = _Spans([], [], -1)
     open_: list[tuple[str, int]] = []
     end = -1
     for number, line in enumerate(lines):
-        word, _, name = line.strip().upper().partition(":")
         # A folded line begins with a blank: whatever it says, it says inside a text.
-        if line[:1] in (" ", "\t") or word not in ("BEGIN", "END"):
+        if line[:1] not in "BEbe":
+            continue
+        word, _, name = line.strip().upper().partition(":")
+        if word not in ("BEGIN", "END"):
             continue
         if word == "BEGIN":
             open_.append((name, number))
+            if len(open_) > MAX_DEPTH:
+                raise _broken(file, number + 1, f"nested more than {MAX_DEPTH} levels deep")
             continue
         if not open_ or open_[-1][0] != name:
-            raise _broken(file, number + 1, f"END:{name} closes nothing")
+            raise _broken(file, number + 1, f"END:{name[:60]} closes nothing")
         _, first = open_.pop()
-        if name == "VEVENT" and [kind for kind, _ in open_] == ["VCALENDAR"]:
-            spans.append((first, number))
+        if [kind for kind, _ in open_] == ["VCALENDAR"]:
+            if name == "VEVENT":
+                found.events.append((first, number))
+            elif name == "VTIMEZONE":
+                found.zones.append((first, number))
         if name == "VCALENDAR" and not open_ and end < 0:
             end = number
     if open_ or end < 0:
-        raise _broken(file, len(lines), f"{open_[-1][0] if open_ else 'VCALENDAR'} is not closed")
-    return spans, end
+        raise _broken(file, len(lines), f"{open_[-1][0][:60] if open_ else 'VCALENDAR'} is not closed")
+    return _Spans(found.events, found.zones, end)
 
 
-def _components(text: str, file: str) -> list[Component]:
+def _components(events: list[str], zones: str, file: str) -> list[Component]:
+    """What some events say, read together with the time zones of their file."""
     require("icalendar")
     from icalendar import Calendar
     from icalendar import Event as Component
 
+    text = "".join(("BEGIN:VCALENDAR\r\nVERSION:2.0\r\n", zones, *events, "END:VCALENDAR\r\n"))
     sound = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     try:
         calendars = Calendar.from_ical(sound, multiple=True)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise _broken(file, None, str(error)[:200]) from None
-    return [part for calendar in calendars for part in calendar.subcomponents if isinstance(part, Component)]
+    found = [part for calendar in calendars for part in calendar.subcomponents if isinstance(part, Component)]
+    if len(found) != len(events):
+        raise _broken(file, None, "its events do not begin and end in pairs")
+    return found
 
 
-def _uid(component: Component, text: str) -> str:
+def _uid(component: Component, lines: tuple[str, ...]) -> str:
     given = str(component.get("UID", "")).strip()
-    return given or "event-" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+    return given or "event-" + hashlib.sha256("".join(lines).encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _too_large(file: str, why: str) -> ToolError:
+    return ToolError(
+        "calendar.too-large",
+        f"the calendar has {why}",
+        place=Place(file=file),
+        fix="Move old events to another file, or set `file` under [toolbox.calendar] in bicameral.toml.",
+    )
 
 
 def _broken(file: str, line: int | None, why: str) -> ToolError:

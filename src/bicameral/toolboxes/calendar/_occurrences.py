@@ -1,10 +1,10 @@
-"""Events in a stretch of time: plain ones as they are, recurring ones expanded."""
+"""Events in a stretch of time: plain ones as they are, recurring ones expanded as far as that is affordable."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -12,25 +12,55 @@ from typing import TYPE_CHECKING, Any, cast
 from .._extras import require
 from .._text import clean, one_line
 from ._document import Block, Document
-from ._records import Event
-from ._settings import to_local
+from ._repetition import MAX_ALL_OCCURRENCES, Effort, TooOften, effort_of, stop_after
+from ._times import to_local
 
 if TYPE_CHECKING:
     from icalendar import Event as Component
 
 STAMP = "%Y%m%dT%H%M%S"
-# A stranger's invitation that repeats each minute would be half a million events a year; it is shown once.
-_TOO_OFTEN = (b"SECONDLY", b"MINUTELY")
+TOO_OFTEN = "it repeats too often, so that it is shown once and takes up no time"
+UNREADABLE = "its repetition cannot be read, so that it is shown once"
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class EventFields:
+    """What plans see of an event; the fields of `Event`."""
+
+    id: str
+    title: str
+    start: datetime
+    end: datetime
+    all_day: bool
+    location: str
+    description: str
+    attendees: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"start": self.start.isoformat(), "end": self.end.isoformat()}
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
     """An event as a plan sees it, with what it was made of."""
 
-    event: Event
+    event: EventFields
     component: Component
     busy: bool
+
+    def with_notice(self, notice: str) -> Occurrence:
+        """The same, with what was not done about it where whoever reads it sees it first."""
+        told = f"[{notice}]\n{self.event.description}".strip()
+        return replace(self, event=replace(self.event, description=told))
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    """The blocks of one UID, and what expanding them takes."""
+
+    blocks: tuple[Block, ...]
+    effort: Effort | None
 
 
 def occurrences(
@@ -40,49 +70,93 @@ def occurrences(
     before: datetime,
     series: tuple[datetime, datetime] | None = None,
 ) -> list[Occurrence]:
-    """What overlaps the time from `since` to `before`, in order; `series` is where recurring events are expanded."""
+    """What overlaps the time from `since` to `before`, in order; `series` is where recurring events are expanded.
+
+    A series that would be too much is there once, with a notice; all others are there as ever.
+    """
     by_uid: dict[str, list[Block]] = defaultdict(list)
     for block in document.blocks:
         by_uid[block.uid].append(block)
+    window = series or (since, before)
     found: list[Occurrence] = []
+    recurring: list[_Series] = []
     for blocks in by_uid.values():
-        if any(map(_recurs, blocks)):
-            found.extend(_expanded(blocks, zone, *(series or (since, before))))
+        if any(block.is_series for block in blocks):
+            recurring.append(_Series(tuple(blocks), _effort(blocks, zone, *window)))
         else:
-            found.extend(filter(None, (occurrence_of(block.uid, block.component, zone) for block in blocks)))
+            found.extend(filter(None, (_plain(block, zone) for block in blocks)))
+    left = float(MAX_ALL_OCCURRENCES)
+    # The cheapest first: where all are too much, those that repeat most often are left out.
+    for each in sorted(recurring, key=lambda each: each.effort.occurrences if each.effort else left):
+        left -= each.effort.occurrences if each.effort else 0
+        affordable = each.effort is not None and each.effort.is_affordable and left >= 0
+        found.extend(_expanded(each.blocks, zone, *window) if affordable else _once(each.blocks, zone, *window))
     within = (each for each in found if _overlaps(each.event, since, before))
     return sorted(within, key=lambda each: (each.event.start, not each.event.all_day, each.event.title))
 
 
-def _overlaps(event: Event, since: datetime, before: datetime) -> bool:
+def _overlaps(event: EventFields, since: datetime, before: datetime) -> bool:
     return event.start < before and (event.end > since or event.start >= since)
 
 
-def _recurs(block: Block) -> bool:
-    if not block.is_series:
-        return False
-    rules = [bytes(rule.to_ical()).upper() for rule in _all(block.component, "RRULE")]
-    return not any(often in rule for rule in rules for often in _TOO_OFTEN)
+def _plain(block: Block, zone: tzinfo | None) -> Occurrence | None:
+    found = occurrence_of(block.uid, block.component, zone)
+    return found.with_notice(block.limit) if found and block.limit else found
 
 
-def _expanded(blocks: Iterable[Block], zone: tzinfo | None, since: datetime, before: datetime) -> Iterator[Occurrence]:
+_MARGIN = timedelta(days=1)
+"""Times without a zone are compared as if they were UTC."""
+
+
+def _effort(blocks: Sequence[Block], zone: tzinfo | None, since: datetime, before: datetime) -> Effort | None:
+    """What expanding these takes, or None if that is more than anybody can say."""
+    try:
+        spans = [times(block.component, zone) for block in blocks]
+        first = min(start for start, _, _ in spans)
+        longest = max(end - start for start, end, _ in spans)
+        components = [block.component for block in blocks]
+        return effort_of(components, first, longest, since - _MARGIN, before + _MARGIN)
+    except TooOften:
+        return None
+    except _UNREADABLE:
+        # No time at all: the expansion says the same at once, and nothing is multiplied for it.
+        return Effort()
+
+
+def _once(blocks: Sequence[Block], zone: tzinfo | None, since: datetime, before: datetime) -> Iterator[Occurrence]:
+    """A series that is not expanded: one entry, in the window if it can be in it at all."""
+    master = next((block for block in blocks if not block.is_override), blocks[0])
+    found = occurrence_of(master.uid, master.component, zone)
+    if found is None or found.event.start >= before:
+        return
+    start = max(found.event.start, since)
+    try:
+        end = min(start + (found.event.end - found.event.start), before)
+    except OverflowError:
+        end = before
+    once = replace(found, event=replace(found.event, start=start, end=max(start, end)), busy=False)
+    yield once.with_notice(TOO_OFTEN)
+
+
+def _expanded(blocks: Sequence[Block], zone: tzinfo | None, since: datetime, before: datetime) -> Iterator[Occurrence]:
     require("recurring_ical_events")
     from icalendar import Calendar
 
     expand: Any = import_module("recurring_ical_events").of
-    blocks = list(blocks)
     calendar = Calendar()
     calendar.subcomponents.extend(block.component for block in blocks)
-    # A day more on either side, since times without a zone are compared as if they were UTC.
-    margin = timedelta(days=1)
     try:
-        parts = expand(calendar, skip_bad_series=True).between(since - margin, before + margin)
+        longest = max(end - start for start, end, _ in (times(block.component, zone) for block in blocks))
+        with stop_after((before + longest + timedelta(days=8)).date()):
+            parts = expand(calendar, skip_bad_series=True).between(since - _MARGIN, before + _MARGIN)
     except _UNREADABLE:
         # One event that makes no sense must not hide all the others.
+        yield from (each.with_notice(UNREADABLE) for block in blocks if (each := _plain(block, zone)))
         return
+    notice = next((block.limit for block in blocks if block.limit), "")
     for part in cast("list[Component]", parts):
         if found := occurrence_of(blocks[0].uid, part, zone):
-            yield found
+            yield found.with_notice(notice) if notice else found
 
 
 def occurrence_of(uid: str, component: Component, zone: tzinfo | None) -> Occurrence | None:
@@ -93,7 +167,7 @@ def occurrence_of(uid: str, component: Component, zone: tzinfo | None) -> Occurr
         id = uid if recurrence is None else f"{uid}@{to_local(recurrence, zone):{STAMP}}"
     except _UNREADABLE:
         return None
-    event = Event(
+    event = EventFields(
         id=id,
         title=one_line(_text(component, "SUMMARY")),
         start=start,

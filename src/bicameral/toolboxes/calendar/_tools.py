@@ -6,81 +6,105 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from bicameral.errors import Place, ToolError
 from bicameral.labels import Trust
+from bicameral.parsing import MIB, Limits, Parser
 from bicameral.tools import Origin, Participants, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Id
 
-from ._changes import Changes, added, changed, deleted, find
-from ._document import EMPTY, Document, read_document
+from ._document import EMPTY, MAX_BYTES
 from ._free import free_slots
-from ._occurrences import Occurrence, occurrence_of, occurrences
 from ._records import Event, Slot
 from ._settings import CalendarSettings
-
-if TYPE_CHECKING:
-    from icalendar import Event as Component
 
 _LONGEST_RANGE = timedelta(days=3660)
 _LONGEST_MINUTES = 366 * 24 * 60
 _SERIES_AHEAD = timedelta(days=366)
+_TRIES = 5
 
 # Whoever sends an invitation writes all of the event, down to its id, and the file does not tell who that was. So an
 # event is a stranger's, unless the file lies in a folder in which nobody but the user writes.
 _READERS = Participants(("attendees",))
 
+# Twice what the limits in `_document` and `_repetition` should let through, and less than the tools' own timeout: a
+# tool that runs out of time is tried again, which would be of no use here.
+_LIMITS = Limits(cpu=30.0, wall=45.0, memory=1536 * MIB)
+_TIMEOUT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    event: Event
+    busy: bool
+
+
+_READING = "bicameral.toolboxes.calendar._reading"
+_LIST: Parser[list[_Found]] = Parser(f"{_READING}:list_between", list[_Found], _LIMITS)
+_ADD: Parser[Event] = Parser(f"{_READING}:add_event", Event, _LIMITS)
+_CHANGE: Parser[Event] = Parser(f"{_READING}:change_event", Event, _LIMITS)
+_DELETE: Parser[None] = Parser(f"{_READING}:delete_event", None, _LIMITS)
+
 
 @dataclass(slots=True)
 class _Calendar:
-    """The file of the settings, read again only when its bytes have changed."""
+    """The file of the settings."""
 
     settings: CalendarSettings
     surroundings: Surroundings
-    _raw: bytes | None = None
-    _document: Document | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def read(self, *, or_new: bool = False) -> Document:
-        try:
-            raw = self.surroundings.folders.read_bytes(self.settings.file)
-        except ToolError as error:
-            if error.code != "files.missing":
-                raise
-            if not or_new:
-                raise ToolError(
-                    "calendar.no-file",
-                    f"there is no calendar at {self.settings.file!r}",
-                    fix="Set `file` under [toolbox.calendar] in bicameral.toml, or add an event to begin one.",
-                ) from None
-            raw = EMPTY.encode()
-        if self._document is None or raw != self._raw:
-            self._document, self._raw = read_document(raw, self.settings.file), raw
-        return self._document
-
-    def write(self, text: str) -> None:
-        raw = text.encode("utf-8", "surrogateescape")
-        # What we could not read back we do not write.
-        read_document(raw, self.settings.file)
-        self.surroundings.folders.write_atomic(self.settings.file, raw)
 
     def between(
         self, since: datetime, before: datetime, series: tuple[datetime, datetime] | None = None
-    ) -> list[Occurrence]:
-        with self.lock:
-            return occurrences(self.read(), self.settings.zone, since, before, series)
+    ) -> list[_Found]:
+        expand = None if series is None else [moment.isoformat() for moment in series]
+        facts = {"since": since.isoformat(), "before": before.isoformat(), "series": expand}
+        return _LIST(self._raw(), what=self._name, **self._facts(facts))
+
+    def change(self, parser: Parser[Any], facts: dict[str, Any], *, or_new: bool = False) -> Any:
+        """Put a change into the file; gives the event that was changed."""
+        facts = self._facts(facts | {"now": self.surroundings.now().isoformat()})
+        for _ in range(_TRIES):
+            raw = self._raw(or_new=or_new)
+            event, changed = parser.with_body(raw, what=self._name, **facts)
+            # The lock is held for looking and writing alone, and not while a stranger's event is read. If the file has
+            # changed since, the change is made anew from what is there now.
+            with self.lock:
+                if self._raw(or_new=or_new) == raw:
+                    self.surroundings.folders.write_atomic(self.settings.file, changed)
+                    return event
+        raise ToolError(
+            "calendar.busy",
+            f"the calendar at {self.settings.file!r} is being changed by others all the time",
+            fix="Try again.",
+        )
+
+    def _raw(self, *, or_new: bool = False) -> bytes:
+        try:
+            return self.surroundings.folders.read_bytes(self.settings.file, max_bytes=MAX_BYTES)
+        except ToolError as error:
+            if error.code != "files.missing":
+                raise
+            if or_new:
+                return EMPTY.encode()
+            raise ToolError(
+                "calendar.no-file",
+                f"there is no calendar at {self.settings.file!r}",
+                fix="Set `file` under [toolbox.calendar] in bicameral.toml, or add an event to begin one.",
+            ) from None
+
+    @property
+    def _name(self) -> str:
+        return f"the calendar {self.settings.file!r}"
+
+    def _facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return facts | {"file": self.settings.file, "zone": self.settings.timezone}
 
     @property
     def trust(self) -> Trust:
         """Who wrote what is in it."""
         return "user" if self.surroundings.folders.trusts(self.settings.file) else "third_party"
-
-    def event(self, component: Component, uid: str) -> Event:
-        found = occurrence_of(uid, component, self.settings.zone)
-        if found is None:
-            raise ToolError("calendar.broken", f"the event {uid!r} has no usable time")
-        return found.event
 
 
 def _build(settings: CalendarSettings, surroundings: Surroundings) -> list[Tool]:
@@ -91,18 +115,18 @@ def _build(settings: CalendarSettings, surroundings: Surroundings) -> list[Tool]
 def _reading_tools(calendar: _Calendar) -> list[Tool]:
     events = {"": Origin(calendar.trust), "[]": Origin(calendar.trust, _READERS)}
 
-    @tool(effect="read", origins=events)
+    @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def list_events(start: date, end: Annotated[date | None, "last day"] = None) -> list[Event]:
         """Events from a day to another day, by default of one day."""
         since, before = _days(start, end or start)
         return [each.event for each in calendar.between(since, before)]
 
-    @tool(effect="read", origins=events)
+    @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def search_events(text: str, start: date | None = None, end: date | None = None) -> list[Event]:
         """Find events whose title, place, description or attendees have these words."""
         return [each.event for each in _search(calendar, start, end) if _has_words(each.event, text)]
 
-    @tool(effect="read", origins=Origin(calendar.trust))
+    @tool(effect="read", timeout=_TIMEOUT, origins=Origin(calendar.trust))
     def find_free_time(day: date, minutes: int = 60, earliest: time = time(9), latest: time = time(17)) -> list[Slot]:
         """Free stretches of a day that are at least this long."""
         _check_minutes(minutes)
@@ -116,10 +140,9 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
 
 
 def _changing_tools(calendar: _Calendar) -> list[Tool]:
-    zone, clock = calendar.settings.zone, calendar.surroundings.now
-
     @tool(
         effect="write",
+        timeout=_TIMEOUT,
         purpose={"description": "carries", "title": "carries", "location": "carries"},
         origins=Origin("system", _READERS),
         words=("add", "create", "schedule", "book", "plan", "put", "set up", "arrange", "enter", "block", "invite"),
@@ -135,24 +158,19 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
         """Add an event to the calendar."""
         _check_title(title)
         _check_minutes(minutes)
-        with calendar.lock:
-            document = calendar.read(or_new=True)
-            event = added(
-                title=title,
-                start=start,
-                minutes=minutes,
-                location=location,
-                description=description,
-                attendees=attendees,
-                zone=zone,
-                now=clock(),
-            )
-            text = _zone_text(document, calendar.settings.timezone, event) + event.to_ical(sorted=False).decode()
-            calendar.write(document.edited({}, added=text))
-        return calendar.event(event, str(event["UID"]))
+        facts = {
+            "title": title,
+            "start": start.isoformat(),
+            "minutes": minutes,
+            "location": location,
+            "description": description,
+            "attendees": list(attendees),
+        }
+        return calendar.change(_ADD, facts, or_new=True)
 
     @tool(
         effect="write",
+        timeout=_TIMEOUT,
         purpose={"title": "carries", "location": "carries"},
         origins=Origin(calendar.trust, _READERS),
         words=(
@@ -183,29 +201,30 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
             _check_title(title)
         if minutes is not None:
             _check_minutes(minutes)
-        with calendar.lock:
-            document = calendar.read()
-            found = find(document, id, zone)
-            text, event = changed(document, found, Changes(title, start, minutes, location), zone, clock())
-            calendar.write(text)
-        return calendar.event(event, found.block.uid)
+        facts = {
+            "id": id,
+            "title": title,
+            "start": None if start is None else start.isoformat(),
+            "minutes": minutes,
+            "location": location,
+        }
+        return calendar.change(_CHANGE, facts)
 
     @tool(
         effect="irreversible",
+        timeout=_TIMEOUT,
         outbound=False,
         origins=Origin("system"),
         words=("delete", "remove", "cancel", "drop", "clear", "call off"),
     )
     def delete_event(id: Id) -> None:
         """Delete an event, or one occurrence of a recurring event."""
-        with calendar.lock:
-            document = calendar.read()
-            calendar.write(deleted(document, find(document, id, zone), clock()))
+        calendar.change(_DELETE, {"id": id})
 
     return [add_event, change_event, delete_event]
 
 
-def _search(calendar: _Calendar, start: date | None, end: date | None) -> list[Occurrence]:
+def _search(calendar: _Calendar, start: date | None, end: date | None) -> list[_Found]:
     """Plain events of any time, and a year of each series: from the start, up to the end, or from today."""
     if start and end:
         since, before = _days(start, end)
@@ -252,15 +271,6 @@ def _check_minutes(minutes: int) -> None:
             place=Place(argument="minutes"),
             expected=f"1 to {_LONGEST_MINUTES}",
         )
-
-
-def _zone_text(document: Document, name: str | None, event: Component) -> str:
-    """The rules of the configured zone, if the event needs them and the file has none yet."""
-    from icalendar import Timezone
-
-    if name is None or "TZID" not in event["DTSTART"].params or document.mentions_zone(name):
-        return ""
-    return Timezone.from_tzid(name).to_ical().decode()
 
 
 toolbox: Toolbox[CalendarSettings] = Toolbox(

@@ -6,8 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
+
+from bicameral.errors import ToolError
 
 INBOX = "INBOX"
 MAX_MAIL = 32 * 1024 * 1024
@@ -17,6 +20,9 @@ _MAX_DEPTH = 8
 _HEADER_LINE = re.compile(rb"[!-9;-~]+:")
 _QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _MBOX_NAMES = (".mbox", ".mbx")
+_LONGEST_LINE = 64 * 1024
+MAX_MAILS = 200_000
+"""Of one folder. A mail of nothing but a line `From x` takes a few bytes on disk and a hundred times that in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,16 @@ def mailboxes(root: Path) -> list[tuple[str, Path]]:
     return list(_walk(root, "", 0))
 
 
-def stored(folder: str, path: Path) -> Iterator[Stored]:
+def stored(folder: str, path: Path) -> list[Stored]:
     """The mails of one folder, in no particular order."""
-    return _mbox(folder, path) if path.is_file() else _maildir(folder, path)
+    found = list(islice(_mbox(folder, path) if path.is_file() else _maildir(folder, path), MAX_MAILS + 1))
+    if len(found) > MAX_MAILS:
+        raise ToolError(
+            "mail.too-many",
+            f"there are more than {MAX_MAILS:,} mails in the folder {folder!r}",
+            fix="Move old mails to another place, or set `folder` under [toolbox.mail] in bicameral.toml.",
+        )
+    return found
 
 
 def _walk(path: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
@@ -136,7 +149,15 @@ def _mbox(folder: str, path: Path) -> Iterator[Stored]:
         modified = os.fstat(stream.fileno()).st_mtime_ns
         number, start, envelope, offset = 0, -1, b"", 0
         after_blank, candidate = True, b""
-        for line in stream:
+        whole = True
+        # In pieces: a line of a gigabyte is not read at once. What follows the first piece begins no line.
+        for line in iter(lambda: stream.readline(_LONGEST_LINE), b""):
+            if not whole:
+                whole = line.endswith(b"\n")
+                candidate, after_blank = b"", False
+                offset += len(line)
+                continue
+            whole = line.endswith(b"\n")
             if candidate and _HEADER_LINE.match(line):
                 if start >= 0:
                     size = offset - len(candidate) - start

@@ -18,6 +18,9 @@ from .._text import decode, one_line
 
 _MAX_ADDRESSES = 500
 _MAX_HEADER = 20_000
+_MAX_ENCODED = 2_000
+"""The standard library looks for encoded words in time quadratic in the length of a header."""
+_MAX_DATE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,14 @@ def read_headers(raw: bytes) -> Headers:
 
 def decoded(value: str) -> str:
     """A header's text: encoded words decoded, on one line."""
-    if "=?" not in value:
+    if "=?" not in value[:_MAX_ENCODED]:
         return one_line(_recovered(value))
+    value, rest = value[:_MAX_ENCODED], value[_MAX_ENCODED:]
     try:
         pieces = decode_header(value)
     except (HeaderParseError, ValueError):
-        return one_line(_recovered(value))
-    return one_line("".join(_piece(text, charset) for text, charset in pieces))
+        return one_line(_recovered(value + rest))
+    return one_line("".join(_piece(text, charset) for text, charset in pieces) + _recovered(rest))
 
 
 def _piece(text: str | bytes, charset: str | None) -> str:
@@ -100,7 +104,7 @@ def _message_id(value: str) -> str:
 def local_date(value: str) -> datetime | None:
     """A date header as naive local time, or None if it is no date."""
     try:
-        when = parsedate_to_datetime(value)
+        when = parsedate_to_datetime(value[:_MAX_DATE])
         aware = when if when.tzinfo else when.replace(tzinfo=UTC)
         return aware.astimezone().replace(tzinfo=None)
     except (ValueError, TypeError, IndexError, OverflowError, OSError):

@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 
 from bicameral.errors import ToolError, nearest
+from bicameral.parsing import Limits, ParseLimit, Parser
 from bicameral.tools import Folders
 
-from ._bodies import Content, attachment_bytes, read_content
 from ._boxes import MAX_MAIL, Stored, is_mailbox, mailboxes, stored
-from ._headers import Headers, local_date, read_headers
+from ._headers import Headers, local_date
 from ._records import Mail
 
 _USUAL = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
 _KEPT_TEXT = 40_000_000
 """How many characters of bodies are kept in memory between searches."""
+_BATCH = 200
+_BATCH_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,24 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class _Content:
+    body: str
+    attachments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Text:
     body: str
     attachments: tuple[str, ...]
+    problem: ParseLimit | None = field(default=None, compare=False)
+
+
+# An honest mail is read in milliseconds, one of many megabytes in a second. A search goes on after one that is not, so
+# the limits are low, and below the timeout of the tools: a tool that runs out of time is tried again.
+_READING = "bicameral.toolboxes.mail._reading"
+_HEADS: Parser[list[Headers]] = Parser(f"{_READING}:read_heads", list[Headers], Limits(cpu=2.0, wall=5.0))
+_CONTENT: Parser[_Content] = Parser(f"{_READING}:read_mail", _Content, Limits(cpu=4.0, wall=10.0))
+_ATTACHMENT: Parser[list[str]] = Parser(f"{_READING}:read_attachment", list[str], Limits(cpu=10.0, wall=20.0))
 
 
 @dataclass(slots=True)
@@ -66,47 +83,57 @@ class Mailbox:
     ) -> list[Mail]:
         """The newest mails that every filter lets through; bodies are read only for those that get so far."""
         found: list[Mail] = []
-        with self._lock:
-            for entry in sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True):
-                if len(found) >= limit:
-                    break
-                headers, day = entry.headers, entry.date.date()
-                if (
-                    (unread and not entry.unread)
-                    or (since and day < since)
-                    or (before and day >= before)
-                    or not has_words(f"{headers.sender_name} {headers.sender}", sender)
-                    or not has_words(headers.subject, subject)
-                ):
-                    continue
-                mail = self._mail(entry)
-                if mail and has_words(f"{mail.subject}\n{mail.body}", text):
-                    found.append(mail)
+        for entry in sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True):
+            if len(found) >= limit:
+                break
+            headers, day = entry.headers, entry.date.date()
+            if (
+                (unread and not entry.unread)
+                or (since and day < since)
+                or (before and day >= before)
+                or not has_words(f"{headers.sender_name} {headers.sender}", sender)
+                or not has_words(headers.subject, subject)
+            ):
+                continue
+            text_of = self._text_of(entry.stored)
+            # One that could not be read is among the results: nobody knows that the words are not in it.
+            if text_of and (text_of.problem or has_words(f"{headers.subject}\n{text_of.body}", text)):
+                found.append(_mail(entry, text_of))
         return found
 
     def read(self, id: str) -> Mail:
         """One mail by its id."""
-        with self._lock:
-            mail = self._mail(self._find(id)) or self._mail(self._find(id))
-        if mail is None:
-            raise ToolError("mail.unknown-mail", f"the mail {id!r} has just been moved or deleted")
-        return mail
+        for _ in range(2):
+            # Twice, since a mail reader renames files all the time.
+            entry = self._find(id)
+            text = self._text_of(entry.stored)
+            if text is not None and text.problem is not None:
+                raise text.problem
+            if text is not None:
+                return _mail(entry, text)
+        raise ToolError("mail.unknown-mail", f"the mail {id!r} has just been moved or deleted")
 
     def attachment(self, id: str, name: str) -> bytes:
         """The bytes of one attachment."""
-        with self._lock:
-            entry = self._find(id)
+        entry = self._find(id)
         if entry.stored.size > MAX_MAIL:
             raise ToolError("mail.too-large", f"the mail {id!r} has {entry.stored.size} bytes", expected=f"{MAX_MAIL}")
-        attachments = self._content(entry.stored).attachments
-        if name not in attachments:
+        try:
+            raw = entry.stored.raw()
+        except OSError as error:
+            raise ToolError(
+                "mail.unreadable", f"the mail {entry.stored.key!r} cannot be read: {error.strerror}"
+            ) from None
+        attachments, content = _ATTACHMENT.with_body(raw, what=f"the mail {id!r}", name=name)
+        # The name becomes that of a file, so it must be a bare one, whatever the parser says.
+        if name not in attachments or not is_bare(name):
             raise ToolError(
                 "mail.unknown-attachment",
                 f"the mail {id!r} has no attachment {name!r}",
-                expected=", ".join(map(repr, attachments)) or "a mail with attachments",
-                nearest=nearest(name, attachments),
+                expected=", ".join(map(repr, attachments[:20])) or "a mail with attachments",
+                nearest=nearest(name, attachments[:200]),
             )
-        return attachment_bytes(attachments[name])
+        return content
 
     def _find(self, id: str) -> Entry:
         entries = self._entries("")
@@ -138,7 +165,7 @@ class Mailbox:
                 expected=", ".join(map(repr, names)),
                 nearest=nearest(folder, names),
             )
-        known = [(item, headers) for item in self._stored(everything) if (headers := self._headers_of(item))]
+        known = self._headers_of(self._stored(everything))
         # Strangers choose the Message-ID: one that is used twice, or spells another mail's key, names nobody.
         taken = Counter(headers.message_id for _, headers in known)
         taken.update(item.key for item, _ in known)
@@ -178,61 +205,108 @@ class Mailbox:
             facts = path.stat()
             kept = self._boxes.get(path)
             if kept is None or kept[:2] != (facts.st_mtime_ns, facts.st_size):
-                kept = self._boxes[path] = (facts.st_mtime_ns, facts.st_size, list(stored(name, path)))
+                kept = self._boxes[path] = (facts.st_mtime_ns, facts.st_size, stored(name, path))
             found.extend(kept[2])
         return found
 
-    def _headers_of(self, item: Stored) -> Headers | None:
-        kept = self._headers.get(item.key)
-        if kept is None or kept[:2] != (item.modified, item.size):
+    def _headers_of(self, items: list[Stored]) -> list[tuple[Stored, Headers]]:
+        """The mails that are still there, with their headers; those that are not known yet are read in batches."""
+        for batch in _batches(item for item in items if self._known_headers(item) is None):
             try:
-                kept = self._headers[item.key] = (item.modified, item.size, read_headers(item.head()))
-            except OSError:
-                return None
-        return kept[2]
+                found = _heads(batch)
+            except ParseLimit:
+                # One of them is too much: each is read alone, so that only that one is not.
+                found = [_head_alone(item, raw) for item, raw in batch]
+            for (item, _), headers in zip(batch, found, strict=True):
+                self._headers[item.key] = (item.modified, item.size, headers)
+        return [(item, headers) for item in items if (headers := self._known_headers(item))]
 
-    def _content(self, item: Stored) -> Content:
+    def _known_headers(self, item: Stored) -> Headers | None:
+        kept = self._headers.get(item.key)
+        return kept[2] if kept is not None and kept[:2] == (item.modified, item.size) else None
+
+    def _text_of(self, item: Stored) -> _Text | None:
+        """The text of a mail, or None when it vanished under our hands."""
+        # The lock is for what is kept alone. It is not held while a mail is read: a hostile one takes its time.
+        with self._lock:
+            kept = self._texts.get(item.key)
+            if kept is not None and kept[:2] == (item.modified, item.size):
+                self._texts.move_to_end(item.key)
+                return kept[2]
         try:
-            return read_content(item.raw())
-        except OSError as error:
-            raise ToolError("mail.unreadable", f"the mail {item.key!r} cannot be read: {error.strerror}") from None
+            raw = item.raw()
+        except OSError:
+            return None
+        try:
+            content = _CONTENT(raw, what=f"the mail {item.key!r}")
+            text = _Text(content.body, content.attachments)
+        except ParseLimit as problem:
+            text = _Text(f"[{problem.message}]", (), problem)
+        with self._lock:
+            self._keep(item, text)
+        return text
 
-    def _text_of(self, item: Stored) -> _Text:
-        kept = self._texts.get(item.key)
-        if kept is not None and kept[:2] == (item.modified, item.size):
-            self._texts.move_to_end(item.key)
-            return kept[2]
-        content = read_content(item.raw())
-        text = _Text(content.body, tuple(content.attachments))
-        if kept is not None:
-            self._kept -= len(kept[2].body)
+    def _keep(self, item: Stored, text: _Text) -> None:
+        replaced = self._texts.pop(item.key, None)
         self._texts[item.key] = (item.modified, item.size, text)
-        self._kept += len(text.body)
+        self._kept += len(text.body) - (0 if replaced is None else len(replaced[2].body))
         while self._kept > _KEPT_TEXT:
             _, (_, _, dropped) = self._texts.popitem(last=False)
             self._kept -= len(dropped.body)
-        return text
 
-    def _mail(self, entry: Entry) -> Mail | None:
-        """The mail in full, or None when it vanished under our hands (a mail reader renames files all the time)."""
+
+def _mail(entry: Entry, text: _Text) -> Mail:
+    headers = entry.headers
+    return Mail(
+        id=entry.id,
+        sender=headers.sender,
+        sender_name=headers.sender_name,
+        to=headers.to,
+        cc=headers.cc,
+        subject=headers.subject,
+        date=entry.date,
+        body=text.body,
+        folder=entry.stored.folder,
+        unread=entry.unread,
+        attachments=text.attachments,
+    )
+
+
+def _batches(items: Iterable[Stored]) -> Iterator[list[tuple[Stored, bytes]]]:
+    """The beginnings of mails, some at a time; one that vanished is left out."""
+    batch: list[tuple[Stored, bytes]] = []
+    size = 0
+    for item in items:
         try:
-            text = self._text_of(entry.stored)
+            batch.append((item, item.head()))
         except OSError:
-            return None
-        headers = entry.headers
-        return Mail(
-            id=entry.id,
-            sender=headers.sender,
-            sender_name=headers.sender_name,
-            to=headers.to,
-            cc=headers.cc,
-            subject=headers.subject,
-            date=entry.date,
-            body=text.body,
-            folder=entry.stored.folder,
-            unread=entry.unread,
-            attachments=text.attachments,
-        )
+            continue
+        size += len(batch[-1][1])
+        if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _heads(batch: list[tuple[Stored, bytes]]) -> list[Headers]:
+    raws = [raw for _, raw in batch]
+    found = _HEADS(b"".join(raws), what=f"{len(batch)} mails", sizes=list(map(len, raws)))
+    if len(found) != len(batch):
+        raise ToolError("tools.unreadable", "the parser of mails replied with something else than it should")
+    return found
+
+
+def _head_alone(item: Stored, raw: bytes) -> Headers:
+    try:
+        return _heads([(item, raw)])[0]
+    except ParseLimit as problem:
+        return Headers("", "", "", (), (), f"[{problem.message}]", None, read=False)
+
+
+def is_bare(name: str) -> bool:
+    """Whether this is the name of a file and no way to another folder."""
+    return name not in ("", ".", "..") and not any(mark in name for mark in "/\\\0") and name.isprintable()
 
 
 def _reading(folders: Folders, path: str) -> Path | None:

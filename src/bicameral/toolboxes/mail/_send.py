@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from bicameral.errors import Place, ToolError
 from bicameral.secrets import know
-from bicameral.tools import Folders, Surroundings, call_key
+from bicameral.tools import Folders, Surroundings, call_key, read_attached
 
 from .._text import clean
 from ._settings import MailSettings, Smtp
@@ -126,7 +126,8 @@ def _refuse_controls(text: str, argument: str) -> None:
 def _attach(message: EmailMessage, folders: Folders, paths: Sequence[str]) -> None:
     left = MAX_ATTACHMENTS
     for path in paths:
-        content = folders.read_bytes(path, max_bytes=left)
+        # After a person's yes: exactly the bytes that were approved, or an error.
+        content = read_attached(folders, path, max_bytes=left)
         left -= len(content)
         name = clean(PurePosixPath(path).name)
         main, _, sub = (mimetypes.guess_type(name)[0] or "application/octet-stream").partition("/")

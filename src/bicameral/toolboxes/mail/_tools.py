@@ -73,6 +73,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         receivers=("to", "cc"),
         # A file is the user's alone, whoever wrote it.
         attaches=("attachments",),
+        attached_in=surroundings.folders,
         origins=_OURS,
         words=(
             *(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -26,6 +27,16 @@ _MAX_ADDRESSES = 4
 _MAX_URL = 8_000
 _HOST = re.compile(r"[0-9A-Za-z._:-]+")
 _REDIRECTS = (301, 302, 303, 307, 308)
+_LONGEST_LENGTH = 18
+_LONGEST_KIND = 200
+_WINDOWS = {
+    "": 0,
+    "identity": 0,
+    "gzip": 16 + zlib.MAX_WBITS,
+    "x-gzip": 16 + zlib.MAX_WBITS,
+    "deflate": zlib.MAX_WBITS,
+}
+"""How the standard library unpacks an encoding; 0 is not at all."""
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; bicameral)",
     "Accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8,*/*;q=0.5",
@@ -161,17 +172,49 @@ async def _receive(response: httpx.Response, target: httpx.URL, settings: WebSet
         if response.status_code >= 400:
             raise ToolError("web.status", f"{_shown(str(target))} answered {response.status_code}")
         length = response.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > settings.max_bytes:
+        if length.isdecimal() and (len(length) > _LONGEST_LENGTH or int(length) > settings.max_bytes):
             raise _too_large(target, settings)
-        content = bytearray()
-        async for chunk in response.aiter_bytes():
-            content += chunk
-            if len(content) > settings.max_bytes:
-                raise _too_large(target, settings)
+        content = await _unpacked(response, target, settings)
         kind, _, _ = response.headers.get("content-type", "").partition(";")
-        return Answer(str(target), kind.strip().lower(), response.charset_encoding, bytes(content))
+        return Answer(str(target), kind.strip().lower()[:_LONGEST_KIND], response.charset_encoding, bytes(content))
     finally:
         await response.aclose()
+
+
+async def _unpacked(response: httpx.Response, target: httpx.URL, settings: WebSettings) -> bytearray:
+    """The bytes of an answer, unpacked here and not by the client.
+
+    The client unpacks each piece whole, and through as many encodings as the server names: a few kilobytes of gzip in
+    gzip are gigabytes before anybody can look at their size. Here no more is unpacked than may be kept, and only once.
+    """
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in _WINDOWS:
+        raise ToolError(
+            "web.bad-encoding",
+            f"{_shown(str(target))} is packed as {encoding[:60]!r}, which was not asked for",
+            expected="gzip, deflate or nothing",
+        )
+    most, packed, content = settings.max_bytes, 0, bytearray()
+    decoder = zlib.decompressobj(_WINDOWS[encoding]) if _WINDOWS[encoding] else None
+    async for chunk in response.aiter_raw():
+        packed += len(chunk)
+        if decoder is None:
+            content += chunk
+        elif not decoder.eof:
+            try:
+                content += decoder.decompress(chunk, most - len(content) + 1)
+            except zlib.error:
+                if encoding != "deflate" or packed > len(chunk):
+                    raise _unreachable(target, ValueError(f"it is not {encoding}")) from None
+                # Some servers leave out the header of this format.
+                decoder = zlib.decompressobj(-zlib.MAX_WBITS)
+                try:
+                    content += decoder.decompress(chunk, most - len(content) + 1)
+                except zlib.error:
+                    raise _unreachable(target, ValueError(f"it is not {encoding}")) from None
+        if len(content) > most or packed > most:
+            raise _too_large(target, settings)
+    return content
 
 
 def _bad_url(url: str) -> ToolError:

@@ -1,0 +1,24 @@
+"""Hostile formats are read in another process, which is killed when that takes too long or too much.
+
+In goes the name of a function and the bytes to read; out comes its result as JSON, validated by type, or a typed error:
+`tools.parse-limit` names the input and the limit that it went over. The process is started at first use, has no files,
+no network and no environment, ends with the process that started it, and is started again after a kill. Functions that
+run there are declared with `Parser`, and their modules import nothing heavy.
+"""
+
+from ._json import SHORT, NotJson, check_values, read_json
+from ._parser import ParseLimit, Parser
+from ._pool import MIB, Limits, ParserPool, confinement_of_parser
+
+__all__ = [
+    "MIB",
+    "SHORT",
+    "Limits",
+    "NotJson",
+    "ParseLimit",
+    "Parser",
+    "ParserPool",
+    "check_values",
+    "confinement_of_parser",
+    "read_json",
+]
