@@ -110,7 +110,7 @@ def execute_composition(composition: Composition, seeds: Seeds, person: int) -> 
     """Run the patterns one after another, each as a run of its own."""
     world = World(seeds)
     with inside(world):
-        return asyncio.run(_execute(composition, world, Person(person, world)))
+        return asyncio.run(_execute(composition, world, Person(person)))
 
 
 async def _execute(composition: Composition, world: World, person: Person) -> Trace:

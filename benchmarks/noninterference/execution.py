@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -96,15 +96,13 @@ class Person:
     """
 
     seed: int
-    world: World
     later: bool = False
-    questions: list[tuple[PendingCall, int]] = field(default_factory=list[tuple[PendingCall, int]])
-    """The calls that were asked about, each with how much had been done by then."""
+    questions: list[PendingCall] = field(default_factory=list[PendingCall])
     _seen: set[str] = field(default_factory=set[str])
 
     async def approve(self, question: Question) -> Answers:
         self._put_off(" ".join(call.hash for call in question.calls))
-        self.questions += [(call, len(self.world.acts)) for call in question.calls]
+        self.questions += question.calls
         return Answers.yes([call for call in question.calls if self._says_yes(call)])
 
     async def ask(self, question: str, type: Type) -> Any:
@@ -119,26 +117,9 @@ class Person:
     def _says_yes(self, call: PendingCall) -> bool:
         return random.Random(f"{self.seed} {plan_step(call.step)} {call.tool}").random() < SAYS_YES
 
-    def asked_steps(self, acts: Sequence[Act]) -> dict[str, Mapping[str, Any]]:
-        """The steps that were asked about, with the arguments of the calls.
-
-        Of calls that are the same a question names the first and how many there are.
-        """
-        steps = {call.step: call.arguments for call, _ in self.questions}
-        for call, done in self.questions:
-            same = [
-                act.step
-                for act in acts[done:]
-                if act.step not in steps and _same(act.tool, act.arguments) == _same(call.tool, call.arguments)
-            ]
-            # Most often they are turns of one loop.
-            same.sort(key=lambda step, call=call: plan_step(step) != plan_step(call.step))
-            steps |= dict.fromkeys(same[: call.times - 1], call.arguments)
-        return steps
-
-
-def _same(tool: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps([tool, dict(arguments)], sort_keys=True, default=str)
+    def asked_steps(self) -> dict[str, Mapping[str, Any]]:
+        """The steps that were asked about, with the arguments of the calls."""
+        return {step: call.arguments for call in self.questions for step in call.steps}
 
 
 class ObservedPolicy(Policy):
@@ -188,7 +169,7 @@ def execute(rounds: Rounds, seeds: Seeds, mode: Mode, person: int, *, durable: b
     """Run a program, round after round; each goes on from what the one before wrote down as JSON."""
     world = World(seeds)
     with inside(world):
-        return asyncio.run(_execute(rounds, world, mode, Person(person, world, later=durable)))
+        return asyncio.run(_execute(rounds, world, mode, Person(person, later=durable)))
 
 
 @dataclass(slots=True)
@@ -204,7 +185,7 @@ class Collector:
 
     def add(self, number: int, seen: Mapping[str, bool], proved: frozenset[str] = frozenset()) -> None:
         """Take over what the last run did."""
-        at, steps = f"{number}:", self.person.asked_steps(self.world.acts)
+        at, steps = f"{number}:", self.person.asked_steps()
         self.acts += [replace(act, step=at + act.step) for act in self.world.acts]
         self.asked |= {at + step: arguments for step, arguments in steps.items()}
         self.to_own |= {at + step: own for step, own in seen.items()}
