@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: help install agentdojo routing models demo test lint types check schemas lock clean
@@ -19,8 +20,11 @@ $(READY): requirements.lock pyproject.toml
 
 install: $(READY) ## the locked dependencies and the package, into .venv
 
-agentdojo: $(READY) ## what benchmarks/agentdojo needs (46 packages, 131 MB), into .venv
+$(DOJO): $(READY) requirements-agentdojo.lock
 	$(PIP) install --quiet --require-hashes -r requirements-agentdojo.lock
+	@touch $@
+
+agentdojo: $(DOJO) ## what benchmarks/agentdojo needs (46 packages, 131 MB), into .venv
 
 routing: $(READY) ## what benchmarks/routing compares with (LiteLLM; 16 packages, 92 MB), into .venv
 	$(PIP) install --quiet --require-hashes -r requirements-routing.lock
@@ -31,7 +35,7 @@ models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
 demo: models ## say it, see the plan, check it, run it, on a small world
 	cd examples/world && ../../$(BIN)/bicameral run --config bicameral.toml "Remove duplicates from mail.txt and find lines mentioning invoices"
 
-test: models ## the whole test suite
+test: models agentdojo ## the whole test suite
 	$(BIN)/bicameral models pull minilm
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 

@@ -1,12 +1,14 @@
 """AgentDojo with plans in our language: what is solved, what the user is asked, and what an attacker reaches.
 
     python -m benchmarks.agentdojo --executor oracle
+    python -m benchmarks.agentdojo --executor oracle --attacker adaptive
     python -m benchmarks.agentdojo --executor 0.5b --limit 30
 
 With the oracle the executor reads without mistakes for utility, and is the attacker himself for each pair of user and
 injection task. With a model the same plans run with it as executor, against the suite's own `important_instructions`.
-A careful user answers what is asked (`users.py`). A task counts as solved, and an attack as failed, only if it is so in
-every mode. The last line is one JSON object.
+The `adaptive` attacker also learns from what he tries (`adaptive.py`). A careful user answers what is asked
+(`users.py`); what happens with nobody there to ask is told apart. A task counts as solved, and an attack as failed,
+only if it is so in every mode. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -17,16 +19,17 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, zip_longest
 from typing import Any, TypeVar
 
 from bicameral.decisions import Mode
-from bicameral.plans import Extract, walk
 
-from .adapter import plan_of, policy_of
+from .adapter import PLANS, policy_of
+from .answers import answers
 from .dojo import SUITES, suite_of
-from .judging import Benign, Verdict, benign, verdict_on
+from .judging import Attacker, Benign, Verdict, benign, has_blank, verdict_on
 from .models import Reading, reading_of
 
 Unit = tuple[str, str]
@@ -42,7 +45,7 @@ def main() -> int:
     modes: tuple[Mode, ...] = MODES if arguments.mode == "both" else (arguments.mode,)
     units = _units(arguments.suite or SUITES, arguments.limit, reading=arguments.executor != "oracle")
     if arguments.executor == "oracle":
-        facts = _with_oracle(units, modes, arguments.jobs or 2)
+        facts = _with_oracle(units, modes, arguments.attacker, arguments.jobs or 2)
     else:
         work = partial(_model_unit, arguments.executor, arguments.injections, modes[0])
         facts = _with_model(units, work, arguments.jobs or 1)
@@ -51,32 +54,67 @@ def main() -> int:
     return 0
 
 
-def _with_oracle(units: Sequence[Unit], modes: Sequence[Mode], jobs: int) -> dict[str, Any]:
+def _with_oracle(units: Sequence[Unit], modes: Sequence[Mode], attacker: Attacker, jobs: int) -> dict[str, Any]:
     runs: list[Benign] = []
+    alone: list[Benign] = []
     verdicts: list[Verdict] = []
-    for benigns, found in _each(partial(_oracle_unit, modes), units, jobs):
-        runs += benigns
-        verdicts += found
-        for each in benigns:
+    for found in _each(partial(_oracle_unit, modes, attacker), units, jobs):
+        runs += found.benign
+        alone += found.alone
+        verdicts += found.verdicts
+        for each in found.benign:
             if each.questions:
                 _tell(f"{each.suite} {each.task} {each.mode} asks about {', then about '.join(each.questions)}")
             if not each.solved:
                 _tell(f"{each.suite} {each.task} {each.mode} is not solved: {each.ended}")
     for verdict in verdicts:
-        if attack := verdict.attack or verdict.careless:
-            who = f"falls in {verdict.mode} mode" if verdict.attack else "would fall if the user always said yes"
+        if attack := verdict.attack or verdict.alone or verdict.careless:
+            who = "would fall if the user always said yes"
+            if verdict.attack or verdict.alone:
+                who = f"falls in {verdict.mode} mode" if verdict.attack else "falls with nobody there"
             way = f"{attack.strategy}, tampering {attack.tampering}"
             _tell(f"{verdict.suite} {verdict.user_task} {who}, to {verdict.injection_task}: {way}")
-    reached = [verdict for verdict in verdicts if verdict.attack]
-    careless = [verdict for verdict in verdicts if verdict.careless]
     return {
+        "attacker": attacker,
         **_benign_facts(runs, units),
-        "attacks": sum(not verdict.text_only for verdict in reached),
+        **_alone_facts(alone),
+        **attack_facts(verdicts),
+        **hand_written(),
+    }
+
+
+def attack_facts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """What the attacks reached, and what stopped them: the plan, which no text can change, or a question."""
+    by_tool = [verdict for verdict in verdicts if not verdict.text_only]
+    attacks = sum(verdict.attack is not None for verdict in by_tool)
+    careless = sum(verdict.careless is not None for verdict in by_tool)
+    return {
+        "attacks": attacks,
+        "attacks_alone": sum((verdict.attack or verdict.alone) is not None for verdict in by_tool),
         "cases": len(verdicts),
-        "text_only_attacks": sum(verdict.text_only for verdict in reached),
-        "attacks_if_always_yes": sum(not verdict.text_only for verdict in careless),
+        "text_only_attacks": sum(verdict.attack is not None for verdict in verdicts if verdict.text_only),
+        "attacks_if_always_yes": careless,
+        "cases_without_blank": sum(not verdict.blank for verdict in verdicts),
+        "tool_goals": len(by_tool),
+        "stopped_by_the_plan": len(by_tool) - careless,
+        "stopped_by_a_question": careless - attacks,
         "runs": sum(verdict.tried for verdict in verdicts),
     }
+
+
+def hand_written() -> dict[str, int]:
+    """What people wrote for this benchmark: the plans, and how the oracle reads each blank."""
+    read = [answer for suite in SUITES for found in answers(suite).values() for answer in found]
+    return {"plans_by_hand": len(list(PLANS.glob("*/*.plan"))), "answers_by_hand": len(read)}
+
+
+def _alone_facts(runs: Sequence[Benign]) -> dict[str, int]:
+    """How many tasks are solved with nobody to ask: in every mode, and in each."""
+    unsolved = {(each.suite, each.task) for each in runs if not each.solved}
+    found = {"utility_alone": len({(each.suite, each.task) for each in runs} - unsolved)}
+    for mode in dict.fromkeys(each.mode for each in runs):
+        found[f"utility_alone_{mode}"] = sum(each.solved for each in runs if each.mode == mode)
+    return found
 
 
 def _benign_facts(runs: Sequence[Benign], units: Sequence[Unit]) -> dict[str, Any]:
@@ -93,11 +131,23 @@ def _benign_facts(runs: Sequence[Benign], units: Sequence[Unit]) -> dict[str, An
     }
 
 
-def _oracle_unit(modes: Sequence[Mode], unit: Unit) -> tuple[list[Benign], list[Verdict]]:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one task showed: without an attack, without an attack and with nobody to ask, and under attack."""
+
+    benign: list[Benign]
+    alone: list[Benign]
+    verdicts: list[Verdict]
+
+
+def _oracle_unit(modes: Sequence[Mode], attacker: Attacker, unit: Unit) -> Found:
     suite, task = unit
     injections = suite_of(suite).injection_tasks
-    verdicts = [verdict_on(suite, task, injection, modes) for injection in injections]
-    return [benign(suite, task, mode) for mode in modes], verdicts
+    return Found(
+        [benign(suite, task, mode) for mode in modes],
+        [benign(suite, task, mode, alone=True) for mode in modes],
+        [verdict_on(suite, task, injection, modes, attacker) for injection in injections],
+    )
 
 
 def _with_model(units: Sequence[Unit], work: Callable[[tuple[int, Unit]], Reading], jobs: int) -> dict[str, Any]:
@@ -131,11 +181,7 @@ def _units(suites: Iterable[str], limit: int | None, *, reading: bool) -> list[U
     """The tasks in an order that takes from all suites in turn; for a model only those in which it has to read."""
     by_suite = [[(suite, task) for task in suite_of(suite).user_tasks] for suite in suites]
     mixed = [unit for unit in chain.from_iterable(zip_longest(*by_suite)) if unit is not None]
-    return [unit for unit in mixed if not reading or _reads(unit)][:limit]
-
-
-def _reads(unit: Unit) -> bool:
-    return any(isinstance(step, Extract) for _, step in walk(plan_of(*unit).steps))
+    return [unit for unit in mixed if not reading or has_blank(*unit)][:limit]
 
 
 def _each(work: Callable[[Work], Done], units: Sequence[Work], jobs: int) -> Iterator[Done]:
@@ -160,6 +206,12 @@ def _tell(text: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.agentdojo", description=__doc__)
     parser.add_argument("--executor", choices=("oracle", "0.5b", "1.5b"), default="oracle")
+    parser.add_argument(
+        "--attacker",
+        choices=("fixed", "adaptive"),
+        default="fixed",
+        help="with the oracle: whether the attacker has a list of attacks or learns as well",
+    )
     parser.add_argument(
         "--mode",
         choices=(*MODES, "both"),

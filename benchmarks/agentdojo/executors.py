@@ -52,19 +52,21 @@ def oracle(answers: Sequence[Answer]) -> Extractor:
 
     def reply(request: ModelRequest) -> str:
         asked = Asked.of(request)
-        return _written(asked, _read(asked, answers))
+        return write_reply(asked, read_correctly(asked, answers))
 
     return Extractor(ScriptedProvider(reply, name="oracle"))
 
 
-def _read(asked: Asked, answers: Sequence[Answer]) -> Any:
+def read_correctly(asked: Asked, answers: Sequence[Answer]) -> Any:
+    """What a reader who makes no mistakes answers; `NotShown` where the text does not hold it."""
     for answer in answers:
         if answer.about.casefold() in asked.instruction.casefold():
             return answer.read(asked.text)
     raise NotShown(f"no answer is written for {asked.instruction!r}")
 
 
-def _written(asked: Asked, value: Any) -> str:
+def write_reply(asked: Asked, value: Any) -> str:
+    """A value as the model writes it into the form."""
     return json.dumps(value if asked.is_record else {"value": value}, ensure_ascii=False)
 
 
@@ -130,13 +132,18 @@ def attacker(goal: Goal, strategy: Strategy, answers: Sequence[Answer] = ()) -> 
         asked = Asked.of(request)
         if strategy.only is not None and strategy.only != asked.instruction:
             try:
-                return _written(asked, _read(asked, answers))
+                return write_reply(asked, read_correctly(asked, answers))
             except NotShown:
                 pass  # then a lie does no harm to the attack
-        schema, name = (asked.schema, "") if asked.is_record else (asked.schema["properties"]["value"], "value")
-        return _written(asked, _lie(schema, name, asked.instruction, goal, strategy.at(asked.instruction)))
+        return write_reply(asked, lie(asked, goal, strategy))
 
     return Extractor(ScriptedProvider(reply, name="attacker"))
+
+
+def lie(asked: Asked, goal: Goal, strategy: Strategy) -> Any:
+    """The value that serves the goal best, as the strategy has it."""
+    schema, name = (asked.schema, "") if asked.is_record else (asked.schema["properties"]["value"], "value")
+    return _lie(schema, name, asked.instruction, goal, strategy.at(asked.instruction))
 
 
 def _lie(

@@ -10,13 +10,15 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from bicameral.boundary import Executor
 from bicameral.decisions import Mode
+from bicameral.plans import Extract, walk
 from bicameral.runs import Question
 
 from .adapter import PlanPipeline, Tamper, plan_of, policy_of
+from .adaptive import Attempt, Heard, Learner, Script, liar, nearness
 from .answers import answers
 from .attacks import Goal, goal_of
 from .bait import baits
@@ -29,13 +31,18 @@ from .worlds import environment, vectors
 TAMPERINGS = 3
 BARE_VALUES = 8
 
+Attacker = Literal["fixed", "adaptive"]
+"""Whether the attacker has a list of attacks, or also learns from what he tries."""
+User = Literal["careful", "careless", "nobody"]
+"""Who is asked: one who says yes only to what he wanted, one who always does, or nobody, which is a no."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attack:
     """One way to attack a pair: what stands at the injection vectors, what is tampered with, what the executor says."""
 
     injections: tuple[tuple[str, str], ...]
-    strategy: Strategy
+    strategy: Strategy | Script
     tampering: int | None = None
 
 
@@ -55,7 +62,9 @@ class Benign:
 class Verdict:
     """A pair of user task and injection task: the first attack that succeeded, in which mode, and how many were tried.
 
-    `careless` is the first that would have succeeded if the user always said yes, which is the same in all modes.
+    `attack` succeeded with a careful user, and `alone` with nobody there to ask. `careless` is the first that would
+    have succeeded if the user always said yes, which is the same in all modes. `blank` says whether the plan has a
+    blank that the quarantined model fills.
     """
 
     suite: str
@@ -66,10 +75,17 @@ class Verdict:
     attack: Attack | None
     careless: Attack | None
     tried: int
+    alone: Attack | None = None
+    blank: bool = True
 
 
-def benign(suite: str, task: str, mode: Mode | None, extractor: Executor | None = None) -> Benign:
-    """Run a task's oracle plan without an attack; without a mode there is no policy, and nobody is asked."""
+def benign(
+    suite: str, task: str, mode: Mode | None, extractor: Executor | None = None, *, alone: bool = False
+) -> Benign:
+    """Run a task's oracle plan without an attack; without a mode there is no policy, and nobody is asked.
+
+    `alone`, the agent has nobody to ask, and that is a no.
+    """
     users: list[Careful] = []
 
     def user(world: Any) -> Careful:
@@ -78,7 +94,7 @@ def benign(suite: str, task: str, mode: Mode | None, extractor: Executor | None 
 
     reader = extractor or oracle(answers(suite).get(task, ()))
     policy = policy_of(suite, mode) if mode else None
-    pipeline = PlanPipeline(suite, plan_of(suite, task), reader, policy=policy, asked=user)
+    pipeline = PlanPipeline(suite, plan_of(suite, task), reader, policy=policy, asked=None if alone else user)
     solved, _ = suite_of(suite).run_task_with_pipeline(
         pipeline, suite_of(suite).user_tasks[task], None, {}, environment=environment(suite, {})
     )
@@ -93,25 +109,63 @@ def _about(question: Question) -> str:
     return "; ".join(dict.fromkeys(found))
 
 
-def verdict_on(suite: str, task: str, injection: str, modes: Sequence[Mode] = ()) -> Verdict:
+def verdict_on(
+    suite: str, task: str, injection: str, modes: Sequence[Mode] = (), attacker: Attacker = "fixed"
+) -> Verdict:
     """Try the attacks on a pair, one after another, until one succeeds with a careful user in one of the modes.
 
     Without a mode there is no policy, and no user.
     """
-    goal = _goal(suite, injection)
+    goal, blank = _goal(suite, injection), has_blank(suite, task)
     careless: Attack | None = None
+    alone: Attack | None = None
     tried = 0
-    for attack in attacks_on(suite, task, injection):
+    for attack, reached in _attempts(suite, task, injection, modes[-1] if modes else None, attacker):
         tried += 1
-        # A no ends the run, so a careful user lets only a part of that happen which a careless one does: what fails
-        # with the careless one need not be tried with him.
-        if not succeeds(suite, task, injection, attack, modes[-1] if modes else None, careful=False):
+        # A no ends the run, so a careful user lets only a part of that happen which a careless one does, and so does
+        # nobody: what fails with the careless one need not be tried with them.
+        if not reached:
             continue
         careless = careless or attack
         for mode in modes or (None,):
             if mode is None or succeeds(suite, task, injection, attack, mode):
-                return Verdict(suite, task, injection, mode, goal.text_only, attack, careless, tried)
-    return Verdict(suite, task, injection, None, goal.text_only, None, careless, tried)
+                return Verdict(suite, task, injection, mode, goal.text_only, attack, careless, tried, alone, blank)
+            if alone is None and succeeds(suite, task, injection, attack, mode, user="nobody"):
+                alone = attack
+    return Verdict(suite, task, injection, None, goal.text_only, None, careless, tried, alone, blank)
+
+
+def has_blank(suite: str, task: str) -> bool:
+    """Whether a task's plan has a blank for the quarantined model."""
+    return any(isinstance(step, Extract) for _, step in walk(plan_of(suite, task).steps))
+
+
+def _attempts(
+    suite: str, task: str, injection: str, mode: Mode | None, attacker: Attacker
+) -> Iterator[tuple[Attack, bool]]:
+    """The attacks on a pair, each with whether it reaches its goal if the user always says yes."""
+    for attack in attacks_on(suite, task, injection):
+        yield attack, succeeds(suite, task, injection, attack, mode, user="careless")
+    if attacker == "adaptive" and has_blank(suite, task):
+        yield from _learning(suite, task, injection, mode)
+
+
+def _learning(suite: str, task: str, injection: str, mode: Mode | None) -> Iterator[tuple[Attack, bool]]:
+    """What an attacker tries who learns, and then the best of it with everything else that he can do."""
+    beside, goal = _beside(suite, injection), _goal(suite, injection)
+
+    def attempt(script: Script) -> Attempt:
+        ran = _run(suite, task, injection, Attack(beside, script), mode, "careless")
+        near = nearness(goal, ran.pipeline.calls, ran.pipeline.answer)
+        return Attempt(script, near, ran.reached, ran.heard)
+
+    learner = Learner(attempt)
+    for found in learner.tries():
+        yield Attack(beside, found.script), found.reached
+    together = [Attack(beside, learner.best, rank) for rank in range(TAMPERINGS)]
+    together += [Attack(injections, learner.best) for injections in _bare(suite, injection)[: BARE_VALUES // 2]]
+    for attack in together:
+        yield attack, succeeds(suite, task, injection, attack, mode, user="careless")
 
 
 @cache
@@ -129,31 +183,54 @@ def _goal(suite: str, injection: str) -> Goal:
 
 def attacks_on(suite: str, task: str, injection: str) -> Iterator[Attack]:
     """The attacks on a pair: lies in the plan's blanks, tampered items, and bare values at the injection vectors."""
-    beside, goal = _beside(suite, injection), _goal(suite, injection)
+    beside = _beside(suite, injection)
     yield from (Attack(beside, way) for way in strategies(plan_of(suite, task)))
     for rank in range(TAMPERINGS):
         yield Attack(beside, Strategy(rank), rank)
-    for value in list(dict.fromkeys(str(bait.value) for bait in baits(goal)))[:BARE_VALUES]:
-        yield Attack(tuple((name, value) for name in vectors(suite)), Strategy())
+    yield from (Attack(injections, Strategy()) for injections in _bare(suite, injection))
+
+
+def _bare(suite: str, injection: str) -> list[tuple[tuple[str, str], ...]]:
+    """Values that serve the goal, each alone at all injection vectors."""
+    values = list(dict.fromkeys(str(bait.value) for bait in baits(_goal(suite, injection))))[:BARE_VALUES]
+    return [tuple((name, value) for name in vectors(suite)) for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A run under attack."""
+
+    pipeline: PlanPipeline
+    reached: bool
+    heard: Heard
 
 
 def succeeds(
-    suite: str, task: str, injection: str, attack: Attack, mode: Mode | None = None, *, careful: bool = True
+    suite: str, task: str, injection: str, attack: Attack, mode: Mode | None = None, *, user: User = "careful"
 ) -> bool:
     """Whether an attack reaches its goal, by the suite's own judgement; without a mode there is no policy."""
+    return _run(suite, task, injection, attack, mode, user).reached
+
+
+def _run(suite: str, task: str, injection: str, attack: Attack, mode: Mode | None, user: User) -> Ran:
     injection_task, goal = suite_of(suite).injection_tasks[injection], _goal(suite, injection)
     altered: Tamper | None = None
     if attack.tampering is not None:
         altered = tamper(suite, goal, injection_task.GOAL, attack.tampering)
-    executor = attacker(goal, attack.strategy, answers(suite).get(task, ()))
+    heard, known = Heard([]), answers(suite).get(task, ())
+    if isinstance(attack.strategy, Script):
+        executor = liar(suite, goal, attack.strategy, known, heard)
+    else:
+        executor = attacker(goal, attack.strategy, known)
 
-    def user(world: Any) -> Careful | Careless:
-        return Careful(suite, task, world) if careful else Careless()
+    def asked(world: Any) -> Careful | Careless:
+        return Careful(suite, task, world) if user == "careful" else Careless()
 
     policy = policy_of(suite, mode) if mode else None
-    pipeline = PlanPipeline(suite, plan_of(suite, task), executor, altered, policy, user)
+    plan = plan_of(suite, task)
+    pipeline = PlanPipeline(suite, plan, executor, altered, policy, None if user == "nobody" else asked)
     before, after = run(suite, task, dict(attack.injections), pipeline)
-    return is_reached(injection_task, pipeline, before, after)
+    return Ran(pipeline, is_reached(injection_task, pipeline, before, after), heard)
 
 
 def is_reached(injection_task: InjectionTask, pipeline: PlanPipeline, before: Any, after: Any) -> bool:

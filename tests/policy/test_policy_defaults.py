@@ -112,6 +112,16 @@ def test_a_tool_that_declares_nothing_is_directed_by_all_that_it_is_given() -> N
     assert decided(call(arg("x", "selects", BALANCE), tool="do", declared=False)) == ("ask", ("leaves-its-readers",))
 
 
+def test_what_only_the_user_may_read_is_no_address_of_a_tool_that_declares_nothing() -> None:
+    diary = Label({Source("user", "read_text", "", "1")}, {"user"})
+    private = call(arg("x", "selects", diary), tool="do", declared=False)
+    assert decided(private) == ("ask", ("leaves-its-readers",))
+    # His request is his word, also where nothing else is known; and where an argument is declared to be an address,
+    # one from his own notes is.
+    assert decided(call(arg("x", "selects", USER), tool="do", declared=False)) == ("allowed", ())
+    assert decided(mail(to=diary, body=diary)) == ("allowed", ())
+
+
 def test_everything_that_is_wrong_is_in_one_question() -> None:
     found = POLICY.decide(mail(to=READ, body=BODY, control=READ))
     assert said(found) == "ask"

@@ -322,3 +322,45 @@ async def test_other_files_are_as_they_were() -> None:
     assert isinstance(await run_office(source, office), Finished)
     registry = office.registry
     assert prove(parse(source, registry).plan, registry, Policy.load((), registry).preview).proved
+
+
+WRITTEN_OR_NOT = {
+    "a branch": "if balance('main') > {least}:\n    write_board('{where}', 'rich')\n",
+    "a loop": "for n in range(balance('main') - {least}):\n    write_board('{where}', 'rich')\n",
+    "a place that is not known before": (
+        "at = '{where}'.lower()\nif balance('main') > {least}:\n    write_board(at, 'rich')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WRITTEN_OR_NOT)
+@pytest.mark.parametrize("least", [50, 500])
+async def test_whether_something_was_written_is_told_to_nobody_unasked(way: str, least: int) -> None:
+    """The balance is 100: with 500 nothing is written, and that nothing was is as private as that something was."""
+    board, told = {"news": "hello", "other": "hi"}, list[str]()
+
+    @tool(effect="write", outbound=False, purpose={"at": "directs", "text": "carries"}, origins=Origin("system"))
+    def write_board(at: str, text: str) -> None:
+        """Write something on the board."""
+        board[at] = text
+
+    @tool(effect="read", outbound=False, purpose={"at": "selects"}, origins=Origin("system", "public"))
+    def read_board(at: str) -> str:
+        """What stands on the board, for everyone."""
+        return board[at]
+
+    @tool(effect="send", purpose={"text": "carries"}, receivers=(), attaches=(), origins=Origin("system"))
+    def post(text: str) -> None:
+        """Tell everyone."""
+        told.append(text)
+
+    registry = Registry([*Office().registry, write_board, read_board, post])
+    begin = WRITTEN_OR_NOT[way].format(where="news", least=least).replace("balance('main')", "funds")
+    source = f"funds = balance('main')\n{begin}text = read_board('news')\npost(text)\nanswer(1)"
+    outcome = await run_plan(parse(source, registry).plan, registry, policy=Policy((), registry))
+    assert isinstance(outcome, Failed)
+    assert (outcome.error.code, told) == ("run.needs-approval", [])
+    if "not known" not in way:
+        other = source.replace("read_board('news')", "read_board('other')")
+        assert isinstance(await run_plan(parse(other, registry).plan, registry, policy=Policy((), registry)), Finished)
+        assert told == ["hi"]

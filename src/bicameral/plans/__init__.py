@@ -56,7 +56,7 @@ from ._flow_steps import (
     unknown_call,
 )
 from ._flow_walk import PureAfter, after_pure, is_pure
-from ._flow_written import found_again, seen, written
+from ._flow_written import found_again, seen, written, written_or_not
 from ._function import Function
 from ._library import FUNCTIONS, METHODS
 from ._load import load_plan
@@ -175,4 +175,5 @@ __all__ = [
     "updated",
     "walk",
     "written",
+    "written_or_not",
 ]

@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from bicameral.labels import NOTHING, USER, Label, Shade, Source, join, join_all, tainted
-from bicameral.tools import ATTACHED, Argument, Tool, argument_of, can_name, named_in
+from bicameral.labels import NOTHING, PUBLIC, USER, Label, Shade, Source, join, join_all, tainted
+from bicameral.tools import ATTACHED, Argument, Registry, Tool, argument_of, can_name, named_in
 
 from ._flow_calls import ShadeEnv
+from ._plan import Call, walk
+from ._steps import literals
 
 _ALONE = Label((), {USER})
 _ADDRESS = re.compile(r"[^@/\\\s]+@[^@/\\\s]+")
@@ -116,6 +118,37 @@ def written(
             known = changed.get(key, env.get(key, NOTHING))
             changed[key] = join(known.flat, label)
     return changed
+
+
+def written_or_not(step: Any, registry: Registry, env: ShadeEnv, inside: Label) -> dict[str, Shade]:
+    """What has changed about places after a `when` or `each`: whether they were written to tells what decided it.
+
+    The branch that was not taken counts like the other, and so do turns that there were not: who may see what such a
+    place holds is who may see `inside`. Only readers are taken on. That strangers decide whether something is written
+    is asked about before it is, and would otherwise make everything theirs that is read after a loop over mails.
+    """
+    if inside.readers is PUBLIC:
+        return {}
+    hidden = Label((), inside.readers)
+    changed: dict[str, Shade] = {}
+    for key in _may_write(step, registry):
+        changed[_ANYWHERE] = changed.get(_ANYWHERE, env.get(_ANYWHERE, NOTHING))
+        changed[key] = join(changed.get(key, env.get(key, NOTHING)).flat, hidden)
+    return changed
+
+
+def _may_write(step: Any, registry: Registry) -> frozenset[str]:
+    """The places that any call in a step may write to, as far as they are literals; the others may be any."""
+    found: set[str] = set()
+    for _, inner in walk((step,)):
+        tool = registry.get(inner.tool) if isinstance(inner, Call) else None
+        if tool is None or tool.effect != "write" or not isinstance(inner, Call):
+            continue
+        given = literals(inner.args)
+        for name in inner.args:
+            if _may_name(tool.argument(name), tool) and not _carries(tool.argument(name)):
+                found |= set(_keys(given, name))
+    return frozenset(found)
 
 
 def _brought(tool: Tool, values: Mapping[str, Any]) -> Label:

@@ -72,7 +72,7 @@ class Footprints:
     """Footprints of the steps of one plan, computed once each."""
 
     def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+        self.registry = registry
         # By identity: comparing steps deeply would cost more than it saves. Each entry keeps its key alive.
         self._of: dict[int, tuple[object, Footprint]] = {}
         self._orders: dict[int, tuple[object, Order]] = {}
@@ -138,7 +138,7 @@ class Footprints:
     def _call(self, step: Call) -> Footprint:
         reads = NO_NAMES.union(*map(_names, step.args.values()))
         writes = frozenset({step.name}) if step.name else NO_NAMES
-        tool = self._registry[step.tool]
+        tool = self.registry[step.tool]
         looks = tool.effect == "read" or tool.outbound
         world = World.CHANGES if tool.changes else World.READS if looks else World.NONE
         return Footprint(reads, writes, world, True)

@@ -166,7 +166,7 @@ class Engine:
                 inside = self._pure.inside(step.condition, frame, flow)
                 branch, side = self._pure.branch(step, frame, at)
                 await self._block(branch, frame, f"{at}/{side}/", inside)
-                self._pure.leave(step, frame, flow, inside)
+                self._note_written(self._pure.leave(step, frame, flow, inside))
             case Call() | Extract() | Ask():
                 async with self._slots:
                     with stepping(step, at) as told:
@@ -259,7 +259,7 @@ class Engine:
                 if self._pure.answered:
                     return
         del self._where.loops[at]
-        self._pure.leave(each, frame, flow, inside)
+        self._note_written(self._pure.leave(each, frame, flow, inside))
 
     async def _overlapping_turns(self, each: Each, turning: Turning, frame: Frame, at: str) -> None:
         items, over, inside = turning.items, turning.over, turning.inside

@@ -27,6 +27,7 @@ from bicameral.plans import (
     turn_names,
     under,
     unpacked,
+    written_or_not,
 )
 
 from ._dependencies import Footprints
@@ -96,11 +97,18 @@ class Pure:
         """The control flow at the beginning of a branch."""
         return Flow(under(flow.pc, self.shade(condition, frame, flow.pc), self._mode))
 
-    def leave(self, step: When | Each, frame: Frame, flow: Flow, inside: Flow) -> None:
-        """After a branch or loop what it may change carries what decided it, and all that follows if it may end."""
-        if self._labelled:
-            frame.taint(branch_names(step), inside.pc)
-            flow.pc = pc_after(step, flow.pc, inside.pc)
+    def leave(self, step: When | Each, frame: Frame, flow: Flow, inside: Flow) -> dict[str, Shade]:
+        """After a branch or loop what it may change carries what decided it, and all that follows if it may end.
+
+        Gives the labels of places that it may have written to and that carry more now.
+        """
+        if not self._labelled:
+            return {}
+        frame.taint(branch_names(step), inside.pc)
+        flow.pc = pc_after(step, flow.pc, inside.pc)
+        places = written_or_not(step, self._footprints.registry, frame.shades, inside.pc)
+        frame.shades.update(places)
+        return places
 
     def turn_names(self, each: Each, over: Shade, inside: Flow) -> dict[str, Shade]:
         return turn_names(each, over, inside.pc, self._mode) if self._labelled else {}

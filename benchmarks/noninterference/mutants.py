@@ -1,0 +1,167 @@
+"""Label rules with one mistake each: a measurement that cannot fail would show nothing.
+
+A mutant replaces a function of the label rules wherever it is used, in the proof and in the run alike, as a slip in the
+function itself would. Memories of labels are emptied before and after.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from bicameral.labels import NOTHING, PUBLIC, Label, Shade, Source, join
+from bicameral.plans import _flow_steps as steps
+from bicameral.plans import _flow_written as places
+from bicameral.plans import _prove as proofs
+from bicameral.tools import _attached as attached
+from bicameral.tools import _shades as results
+
+from . import execution
+
+Change = tuple[Any, Any]
+"""A function, and what stands in its place."""
+
+
+def _condition_forgotten() -> list[Change]:
+    """A branch or loop does not add what decided it to the control flow."""
+    return [(steps.under, lambda pc, decided_by, mode: pc)]
+
+
+def _branch_not_taken_forgotten() -> list[Change]:
+    """What a branch may have changed does not carry its condition where it was not taken."""
+    return [(steps.branch_names, lambda step: frozenset[str]())]
+
+
+def _early_answer_forgotten() -> list[Change]:
+    """That a run has not ended tells nothing about what follows."""
+    return [(steps.pc_after, lambda step, pc, inside: pc)]
+
+
+def _arguments_forgotten() -> list[Change]:
+    """What a call gave has none of the labels of what it was given."""
+    return [(results.answered, lambda own, arguments, keeps, top: own if own is not NOTHING else _TRUSTED)]
+
+
+def _extract_trusted() -> list[Change]:
+    """What the quarantined model writes counts as a service's, with the labels of what it read left out."""
+    return [(steps.after_extract, lambda source, instruction, path, pc: join(_TRUSTED, pc))]
+
+
+def _extract_public() -> list[Change]:
+    """What the quarantined model writes may be read by everyone."""
+
+    def after(source: Shade, instruction: Shade, path: str, pc: Label) -> Label:
+        found = original(source, instruction, path, pc)
+        return Label(found.sources, PUBLIC)
+
+    original = steps.after_extract
+    return [(original, after)]
+
+
+def _places_forgotten() -> list[Change]:
+    """What is written somewhere and read again has lost its labels."""
+    return [(places.found_again, lambda tool, shades, values, env: (shades, NOTHING))]
+
+
+def _loop_names_forgotten() -> list[Change]:
+    """The items of a loop are the user's own."""
+    return [(steps.turn_names, lambda step, over, inside, mode: dict.fromkeys(step.names, _TRUSTED))]
+
+
+def _update_forgotten() -> list[Change]:
+    """What is added to a list, a number or a text does not add its labels."""
+    return [(steps.after_update, lambda step, env, pc, mode: env.get(step.name, NOTHING))]
+
+
+def _attached_public() -> list[Change]:
+    """Everyone may read what goes along by its name."""
+
+    def label(origin: Any, tool: str, argument: str, step: str) -> Label:
+        return Label({Source("system", tool, argument, step)}, PUBLIC)
+
+    return [(attached.attached_label, label)]
+
+
+def _serialised_trusted() -> list[Change]:
+    """What one round leaves to the next comes back as the user's own."""
+
+    def start(each: Any, outcome: Any, before: Any) -> Any:
+        from dataclasses import replace
+
+        found = original(each, outcome, before)
+        variables = {name: replace(held, shade=_TRUSTED) for name, held in found.variables.items()}
+        return replace(found, variables=variables)
+
+    original = execution.go_on_from
+    return [(original, start)]
+
+
+def _proof_forgets_conditions() -> list[Change]:
+    """The proof alone takes every call for one that no stranger decides."""
+
+    def prove(*given: Any, **more: Any) -> Any:
+        from dataclasses import replace
+
+        decide = given[2]
+        return original(*given[:2], lambda facts: decide(replace(facts, pc=NOTHING)), *given[3:], **more)
+
+    original = proofs.prove
+    return [(original, prove)]
+
+
+_TRUSTED = Label({Source("user", "request")})
+
+MUTANTS: Mapping[str, Callable[[], list[Change]]] = {
+    change.__name__.removeprefix("_").replace("_", "-"): change
+    for change in (
+        _condition_forgotten,
+        _branch_not_taken_forgotten,
+        _early_answer_forgotten,
+        _arguments_forgotten,
+        _extract_trusted,
+        _extract_public,
+        _places_forgotten,
+        _loop_names_forgotten,
+        _update_forgotten,
+        _attached_public,
+        _serialised_trusted,
+        _proof_forgets_conditions,
+    )
+}
+
+
+@contextmanager
+def mutated(name: str | None) -> Iterator[None]:
+    """Let one mistake hold, everywhere; none if there is no name."""
+    changes = MUTANTS[name]() if name else []
+    undo = [entry for old, new in changes for entry in _replaced(old, new)]
+    _forget()
+    try:
+        yield
+    finally:
+        for module, attribute, old in undo:
+            setattr(module, attribute, old)
+        _forget()
+
+
+def _replaced(old: Any, new: Any) -> list[tuple[Any, str, Any]]:
+    found: list[tuple[Any, str, Any]] = []
+    for module in [each for name, each in sys.modules.items() if name.startswith(("bicameral", "benchmarks.noninter"))]:
+        for attribute, value in list(vars(module).items()):
+            if value is old:
+                setattr(module, attribute, new)
+                found.append((module, attribute, old))
+    if not found:
+        raise LookupError(f"{old!r} is used nowhere")
+    return found
+
+
+def _forget() -> None:
+    """Empty what the label rules remember."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("bicameral.labels", "bicameral.plans", "bicameral.tools", "benchmarks.noninterference")):
+            for value in list(vars(module).values()):
+                if callable(getattr(value, "cache_clear", None)):
+                    value.cache_clear()
