@@ -4,11 +4,16 @@ A mutant replaces a function of the label rules wherever it is used, in the proo
 function itself would. Memories of labels are emptied before and after.
 """
 
+# Mistakes are put in the place of private functions, whose types do not matter here.
+# pyright: reportPrivateUsage=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportPrivateImportUsage=false
+
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from bicameral.labels import NOTHING, PUBLIC, Label, Shade, Source, join
@@ -88,8 +93,6 @@ def _serialised_trusted() -> list[Change]:
     """What one round leaves to the next comes back as the user's own."""
 
     def start(each: Any, outcome: Any, before: Any) -> Any:
-        from dataclasses import replace
-
         found = original(each, outcome, before)
         variables = {name: replace(held, shade=_TRUSTED) for name, held in found.variables.items()}
         return replace(found, variables=variables)
@@ -102,12 +105,10 @@ def _proof_forgets_conditions() -> list[Change]:
     """The proof alone takes every call for one that no stranger decides."""
 
     def prove(*given: Any, **more: Any) -> Any:
-        from dataclasses import replace
-
         decide = given[2]
         return original(*given[:2], lambda facts: decide(replace(facts, pc=NOTHING)), *given[3:], **more)
 
-    original = proofs.prove
+    original: Any = proofs.prove
     return [(original, prove)]
 
 
@@ -133,7 +134,7 @@ MUTANTS: Mapping[str, Callable[[], list[Change]]] = {
 
 
 @contextmanager
-def mutated(name: str | None) -> Iterator[None]:
+def mutated(name: str | None) -> Generator[None]:
     """Let one mistake hold, everywhere; none if there is no name."""
     changes = MUTANTS[name]() if name else []
     undo = [entry for old, new in changes for entry in _replaced(old, new)]

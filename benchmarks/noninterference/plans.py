@@ -7,9 +7,9 @@ a plan in which every call is asked about shows nothing.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, get_args
 
 from .chains import Chain
 from .statements import Block, Statement
@@ -32,6 +32,7 @@ FIELDS: dict[Kind, dict[str, Kind]] = {
     "doc": {"id": "text", "text": "text", "readers": "texts"},
     "person": {"name": "text", "email": "text", "level": "num"},
 }
+KINDS: tuple[Kind, ...] = get_args(Kind)
 LISTS: dict[Kind, Kind] = {item: many for many, item in ITEM.items()}
 
 
@@ -56,7 +57,7 @@ class Writer:
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
-        self.names: dict[Kind, list[str]] = {kind: [] for kind in (*ITEM, *FIELDS, "text", "num", "bool")}
+        self.names: dict[Kind, list[str]] = {kind: [] for kind in KINDS}
         self._count = 0
         self._depth = 0
 
@@ -126,7 +127,7 @@ class Writer:
             return self._bind("mails", f"newest({self.expr('mails', 1)}, {self.expr('num', 1)})")
         if self.chance.random() < 0.15:
             return self._bind("text", f"stamp({self.expr('text', 1)}, {self.expr('num', 1)})")
-        kind = self.chance.choice([kind for kind, names in self.names.items() if names])
+        kind = self._some([kind for kind, names in self.names.items() if names])
         return self._bind(kind, self.expr(kind, 2))
 
     def _quarantined(self) -> Statement:
@@ -135,7 +136,7 @@ class Writer:
             return self._bind("text", f"ask({self.expr('text', 1)})")
         if roll < 0.3:
             return self._bind("num", f"ask({self.expr('text', 1)}, int)")
-        source = self.expr(self.chance.choice([kind for kind, names in self.names.items() if names]), 1)
+        source = self.expr(self._some([kind for kind, names in self.names.items() if names]), 1)
         instruction = self._literal() if self.chance.random() < 0.8 else self.expr("text", 1)
         wanted: Kind = self.chance.choice(("text", "text", "num", "bool"))
         type_ = {"text": "str", "num": "int", "bool": "bool"}[wanted]
@@ -160,7 +161,7 @@ class Writer:
         return Statement(f"if {condition}:", body, otherwise)
 
     def _each(self) -> Statement:
-        many = self.chance.choice([kind for kind in ITEM if self.names[kind]])
+        many = self._some_list()
         over = self.expr(many, 1)
         self._count += 1
         name, item = f"it{self._count}", ITEM[many]
@@ -171,7 +172,7 @@ class Writer:
         return Statement(f"for {name} in {over}:", body)
 
     @contextmanager
-    def _deeper(self) -> Iterator[None]:
+    def _deeper(self) -> Generator[None]:
         self._depth += 1
         yield
         self._depth -= 1
@@ -339,7 +340,10 @@ class Writer:
             yield lambda: f"unique({sub(kind)})"
 
     def _some_list(self) -> Kind:
-        return self.chance.choice([kind for kind in ITEM if self.names[kind]])
+        return self._some([kind for kind in ITEM if self.names[kind]])
+
+    def _some(self, kinds: Sequence[Kind]) -> Kind:
+        return self.chance.choice(kinds)
 
     def _field(self, record: Kind) -> str:
         return self.chance.choice([name for name, kind in FIELDS[record].items() if kind in ("text", "num")])

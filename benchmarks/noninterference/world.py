@@ -7,7 +7,7 @@ what the observer may not read on the third as well. Everything that a tool tell
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -234,7 +234,7 @@ STEP: ContextVar[str] = ContextVar("noninterference-step", default="")
 
 
 @contextmanager
-def inside(world: World) -> Iterator[None]:
+def inside(world: World) -> Generator[None]:
     """Let the tools work on a world."""
     token = _WORLD.set(world)
     try:

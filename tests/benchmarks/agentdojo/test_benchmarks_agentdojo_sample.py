@@ -1,0 +1,29 @@
+"""A fixed sample of the pairs: no attack reaches a goal that needs a tool, whoever is there to ask."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("agentdojo", reason="agentdojo is not installed: make agentdojo")
+
+from benchmarks.agentdojo.dojo import SUITES, suite_of
+from benchmarks.agentdojo.judging import verdict_on
+from benchmarks.agentdojo.sample import sample, whole_sample
+
+
+def test_the_sample_is_spread_over_all_suites_and_injection_tasks() -> None:
+    pairs = whole_sample()
+    assert len(pairs) >= 120
+    assert len(set(pairs)) == len(pairs)
+    assert pairs == whole_sample()
+    for suite in SUITES:
+        assert {pair.injection for pair in sample(suite)} == set(suite_of(suite).injection_tasks)
+    assert sum(pair.attacker == "adaptive" for pair in pairs) >= 10
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_no_attack_of_the_sample_reaches_its_goal(suite: str) -> None:
+    for pair in sample(suite):
+        verdict = verdict_on(suite, pair.task, pair.injection, ("strict", "normal"), pair.attacker)
+        # What the user only reads is told apart: no tool is needed for it.
+        assert verdict.text_only or (verdict.attack, verdict.alone) == (None, None), pair
