@@ -296,7 +296,7 @@ def main() -> None:
         outcomes: list[Outcome] = []
         for outcome in sweep(asker, cases(options.prompts, options.tokens, options.padding), options.variants):
             same = "same" if outcome.same else "OTHER"
-            print(f"{same:5} {outcome.variant:22} {outcome.reused:4} {outcome.question}", flush=True)
+            print(f"{same:5} {outcome.variant:22} {outcome.reused:4} {outcome.question[-40:]}", flush=True)
             outcomes.append(outcome)
     print(
         json.dumps(

@@ -197,7 +197,7 @@ asks = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(asks, min_size=2, max_size=9), st.booleans())
 def test_a_reply_is_a_function_of_its_prompt_alone_on_the_worst_kernels(requests: list[Ask], hasty: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -249,6 +249,14 @@ def test_a_continued_reply_costs_one_token_whatever_its_length(tmp_path: Path) -
     _, reused = world.reply(longer, longer.prompt(()))
     assert reused == len(longer.prompt(()).tokens) - 1
     assert world.server.evaluated - before == 1
+
+
+def test_of_a_reply_all_tokens_but_the_last_are_there_for_what_continues_it(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    ask = Ask((), (3, 4, 3, 4, 3), count=3)
+    text, _ = world.reply(ask, ask.prompt(()))
+    longer = Ask(ask.system, ask.user, prefill=(*written(text), 3), count=1)
+    assert world.reply(longer, longer.prompt(())) == (fresh(longer, longer.prompt(())), len(ask.user) + 2)
 
 
 def test_a_prefix_that_was_overwritten_is_restored_and_holds_nothing_of_the_user(tmp_path: Path) -> None:

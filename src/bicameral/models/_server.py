@@ -53,6 +53,9 @@ class EngineServer:
                 place=Place(file=str(path)),
                 fix="Run `bicameral models verify` to check the file, and see that enough memory is free.",
             ) from error
+        # The server is there before its loop runs, and a loop that begins after it was told to end never ends: `close`
+        # would wait for ever. What goes through its queue comes back only when it runs.
+        self.erase(0)
 
     def close(self) -> None:
         """Free the weights, and remove the socket and every saved state."""
