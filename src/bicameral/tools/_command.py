@@ -88,6 +88,7 @@ def command_tool(
         hosts=_hosts(spec),
         code=code_of_program(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
+        self_described=not believed,
     )
 
 

@@ -89,7 +89,9 @@ class Tool:
     which goes along, with where it comes from and who may read it (left out: all that may name something); `hosts`, the
     only places it can reach, if it is so confined; `keeps`, the argument whose items a pure tool gives on unchanged;
     `owned`, when a result is the user's own. What is left out is taken for the worst; `declared` is False where nothing
-    at all was said. `code` tells the code that runs from any other: a run is resumed only with the code it began with.
+    at all was said. `self_described` says that its name and its words are those of a program whose word the user does
+    not take: no planner reads them. `code` tells the code that runs from any other: a run is resumed only with the code
+    it began with.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Tool:
     owned: Owned | None = field(default=None, compare=False, repr=False)
     code: Code | None = field(default=None, compare=False, repr=False)
     declared: bool = UNSAID
+    self_described: bool = False
     _parts: Part = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -171,6 +174,7 @@ class Tool:
             "timeout": self.timeout,
             "idempotent": self.idempotent,
             **({"keyed": True} if self.keyed else {}),
+            **({"self_described": True} if self.self_described else {}),
             "words": list(self.words),
             "declared": self.declared,
             "outbound": self.outbound,
