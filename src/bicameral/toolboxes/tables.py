@@ -28,7 +28,7 @@ class TablesSettings(Settings):
     """Limits of the tables toolbox."""
 
     max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
-    read_headers: bool = Field(True, description="whether the planner may be told what the columns are called")
+    read_headers: bool = Field(True, description="whether the planner may be told how many columns a table has")
 
 
 @dataclass(frozen=True, slots=True)

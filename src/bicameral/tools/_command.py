@@ -91,6 +91,7 @@ def command_tool(
         target=command.target if spec.effect == "write" and command.written else None,
         code=code_of_program(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
+        self_described=not believed,
     )
 
 

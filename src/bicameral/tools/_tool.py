@@ -94,7 +94,9 @@ class Tool:
     items a pure tool gives on unchanged; `owned`, when a result is the user's own. What is left out is taken for the
     worst; `declared` is False where nothing at all was said. `target` finds out what kind of file a call writes: one
     that other programs execute, say; a tool that writes and has an argument of the type path is judged by the name
-    alone. `code` tells the code that runs from any other: a run is resumed only with the code it began with.
+    alone. `self_described` says that its name and its words are those of a program whose word the user does not take:
+    no planner reads them. `code` tells the code that runs from any other: a run is resumed only with the code it began
+    with.
     """
 
     name: str
@@ -121,6 +123,7 @@ class Tool:
     target: FindTarget | None = field(default=None, compare=False, repr=False)
     code: Code | None = field(default=None, compare=False, repr=False)
     declared: bool = UNSAID
+    self_described: bool = False
     _parts: Part = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -181,6 +184,7 @@ class Tool:
             "timeout": self.timeout,
             "idempotent": self.idempotent,
             **({"keyed": True} if self.keyed else {}),
+            **({"self_described": True} if self.self_described else {}),
             "words": list(self.words),
             "declared": self.declared,
             "outbound": self.outbound,
