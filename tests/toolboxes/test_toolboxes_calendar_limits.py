@@ -34,8 +34,12 @@ def numbers(low: int, high: int) -> st.SearchStrategy[str]:
     )
 
 
+def rule_of(frequency: str, parts: dict[str, str]) -> str:
+    return ";".join([f"FREQ={frequency}", *(f"{name}={value}" for name, value in parts.items())])
+
+
 RULES = st.builds(
-    lambda frequency, parts: ";".join([f"FREQ={frequency}", *(f"{name}={value}" for name, value in parts.items())]),
+    rule_of,
     st.sampled_from(["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY"]),
     st.fixed_dictionaries(
         {},
