@@ -12,8 +12,8 @@ from plain_evaluation import plain_evaluate, plain_weigh
 from plan_strategies import expressions
 from typed_plans import VARIABLES, typed_expressions, values_of
 
+import bicameral.plans._bounds as bounds
 from bicameral.plans import Compute, EvaluationError, evaluate, parse
-from bicameral.plans import _bounds as bounds
 from bicameral.plans._bounds import WORK, Work, weigh
 from bicameral.tools import Registry
 

@@ -11,6 +11,7 @@ from bicameral import Agent, Journal, ScriptedProvider
 from bicameral.config import Config
 from bicameral.errors import ToolError
 from bicameral.intent import Intent
+from bicameral.labels import Labelled
 from bicameral.models import ModelRequest
 from bicameral.reasoner import Reasoned
 from bicameral.runs import Answers, Question
@@ -83,7 +84,7 @@ class Office:
 class Direct(Agent):
     """An agent that takes requests as they stand: Echo is not asked."""
 
-    async def reason(self, request: str | Intent, **options: Any) -> Reasoned:
+    async def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Reasoned:
         options.setdefault("deterministic", True)
         return await super().reason(request, **options)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from bicameral.delta._neutral_names import NeutralNames
 from bicameral.delta._prompt import ask
 from bicameral.intent import Intent, IntentStep, asked_effects, named_dates, required_effects
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes
@@ -78,7 +79,9 @@ def sampled(block: Block, phrasing: str, seed: object) -> Generator[Sample]:
             required=required_effects(request, effects),
             dates=named_dates(request, today),
         )
-        yield Sample(block.place, intent, ask(intent, registry), plan, registry, block.toolbox)
+        # The corpus is written with the real names of columns, and all its files are its own: none of them is hidden.
+        told = ask(intent, registry, NeutralNames(request))
+        yield Sample(block.place, intent, told, plan, registry, block.toolbox)
 
 
 def _content(name: str, what: str) -> str:
