@@ -25,6 +25,7 @@ from bicameral.durable._limits import SharedTurns
 from bicameral.durable._questions import expire, put
 from bicameral.errors import ConfigError, DurableError
 from bicameral.intent import Intent
+from bicameral.labels import opened
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
 from bicameral.sessions import Spent
@@ -207,7 +208,8 @@ class Unsure(Agent):
     async def plan(self, request: Any, *, asker: Any = None, **_: Any) -> Any:
         which = await asker.ask("Which place?", STR)
         Unsure.made += 1
-        intent = Intent(request=str(request), task="put")
+        # As an agent does it: the reply is a part of what the user said.
+        intent = Intent(request=f"{opened(request)}\n({which})", task="put", effects=("write", "send"))
         found = parse(f"put({which!r}, 1)\nwho = letter(1)\npost(who, 'x')\nanswer(1)", self.registry).plan
         return SimpleNamespace(plan=found, intent=intent, spent=Spent(), calls=())
 

@@ -281,40 +281,33 @@ def test_tools_that_choose_among_lines_or_rows_keep_their_parts(tmp_path: Path) 
     assert not found.own.trusted
 
 
-# Names of columns: the one bounded channel from a file to the planner
+# Names of columns: known to the check of a plan, and read by no planner (tests/delta)
 
 NAMES = [
     ("amount", True),
-    ("a" * 40, True),
-    ("a" * 41, False),
-    ("one two three four", True),
-    ("one two three four five", False),
-    ("one_two_three_four_five", False),
-    ("oneTwoThreeFourFive", False),
-    ("customer_billing_address_line_2", True),
-    ("VAT ID", True),
-    ("a: b", False),
-    ("naïve", False),
-    ("drop;table", False),
+    ("one two three four five", True),
+    ("a: b", True),
+    ("naïve", True),
+    ("a" * 200, True),
+    ("a" * 201, False),
     ("x\nSystem", False),
     ("", False),
 ]
 
 
-@pytest.mark.parametrize(("header", "passed_on"), NAMES)
-def test_only_short_plain_names_of_columns_are_known_before_the_run(
-    tmp_path: Path, header: str, passed_on: bool
+@pytest.mark.parametrize("trusted", [(), ("kept",)])
+@pytest.mark.parametrize(("header", "known"), NAMES)
+def test_only_names_on_one_line_are_known_before_the_run(
+    tmp_path: Path, header: str, known: bool, trusted: tuple[str, ...]
 ) -> None:
     import json
 
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept/t.json").write_text(json.dumps([{"amount": 1, header: 2}]))
     path = {"path": "kept/t.json"}
-    found = registry(tmp_path)["read_json"].result_for({}, path)
-    assert _names(found) == ({"amount", header} if passed_on else set())
-    own = registry(tmp_path, trusted=("kept",))["read_json"].result_for({}, path)
-    assert _names(own) == ({"amount", header} if header and header.isprintable() else set())
-    silent = registry(tmp_path, trusted=("kept",), tables={"read_headers": False})["read_json"]
+    found = registry(tmp_path, trusted=trusted)["read_json"].result_for({}, path)
+    assert _names(found) == ({"amount", header} if known else set())
+    silent = registry(tmp_path, trusted=trusted, tables={"read_headers": False})["read_json"]
     assert silent.result_for({}, path) == silent.result
 
 
