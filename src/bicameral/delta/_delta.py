@@ -342,7 +342,7 @@ class Delta:
             final = _leaving(bound.plan, looks, writing.real_registry, writing.real_earlier)
             report = self._checked(final, writing.real_registry, writing.real_earlier, places)
         except (PlanError, ValueError) as error:
-            return _Attempt("", None, None, (), (error.code if isinstance(error, PlanError) else "plan.malformed",))
+            return _Attempt("", None, None, (), (error.code if isinstance(error, PlanError) else "plan.invalid",))
         if bound.problems or not report.ok:
             first = next((finding.place for finding in report.errors), None)
             problems = (*bound.problems, *_told(report, seen, writing.names))
