@@ -53,7 +53,6 @@ def refused(change: Callable[[], object]) -> str:
         "bicameral.toml.",
         "bicameral.toml ",
         "bicameral.toml:stream",
-        "bica\u200dmeral.toml",
         "\uff42icameral.toml",
         ".bicameral/journal.db",
         ".Bicameral/x",
@@ -76,6 +75,12 @@ def test_a_protected_file_is_neither_written_made_moved_nor_deleted(folders: Fol
     refused(lambda: folders.move(path, "elsewhere.txt"))
     assert (work / "own.py").read_text() == "mine"
     assert sorted(each.name for each in work.iterdir()) == ["notes.txt", "own.py", "plans"]
+
+
+def test_a_name_with_something_invisible_in_it_is_no_path_at_all(folders: Folders) -> None:
+    with pytest.raises(ToolError) as caught:
+        folders.write_text("bica\u200dmeral.toml", "x")
+    assert caught.value.code == "files.bad-path"
 
 
 def test_links_hard_and_soft_lead_to_the_same_refusal(folders: Folders, work: Path) -> None:
