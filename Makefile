@@ -33,7 +33,7 @@ models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
 	$(BIN)/bicameral models pull 0.5b 1.5b
 
 demo: models ## say it, see the plan, check it, run it, on a small world
-	cd examples/world && ../../$(BIN)/bicameral run "Remove duplicates from mail.txt and find lines mentioning invoices"
+	cd examples/world && ../../$(BIN)/bicameral run --config bicameral.toml "Remove duplicates from mail.txt and find lines mentioning invoices"
 
 test: models agentdojo ## the whole test suite
 	$(BIN)/bicameral models pull minilm

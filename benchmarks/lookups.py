@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bicameral.models import LocalProvider, ModelStore, find_weights
-from bicameral.patterns import Answered, Outcome, ReAct, said
+from bicameral.patterns import Answered, Outcome, ReAct, from_user
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.strategies import Bounds, Desk, Voices
@@ -162,7 +162,7 @@ QUESTIONS = (
 async def asked(chambers: Chambers, question: Question) -> Outcome[str]:
     registry = Registry(question.tools)
     desk = Desk(Voices(chambers), registry, Policy((), registry), Bounds())
-    return await ReAct(max_steps=6).run(desk, said(question.text))
+    return await ReAct(max_steps=6).run(desk, from_user(question.text))
 
 
 async def measured(model: str) -> dict[str, Any]:

@@ -7,8 +7,10 @@ Properties are tried on the same examples each time, so that a change is what ma
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,6 +41,20 @@ def no_secrets_of_others() -> Iterator[None]:
     """The keys of one test are ordinary words in the next."""
     with knowing_none():
         yield
+
+
+@pytest.fixture(autouse=True)
+def accepted_configurations(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test is the user who wrote the configurations in its own folders, so these count as accepted.
+
+    It says so as a container would, by BICAMERAL_ACCEPT, which also reaches the processes that it starts. A test of
+    acceptance itself is marked `unaccepted` and meets its folder as if somebody else had sent it.
+    """
+    if "tmp_path" not in request.fixturenames or request.node.get_closest_marker("unaccepted"):
+        monkeypatch.delenv("BICAMERAL_ACCEPT", raising=False)
+        return
+    folder: Path = request.getfixturevalue("tmp_path")
+    monkeypatch.setenv("BICAMERAL_ACCEPT", os.pathsep.join((str(folder), str(folder / "work"))))
 
 
 @pytest.fixture(scope="session")

@@ -97,6 +97,7 @@ def desk(
     cache: MutableMapping[str, str] | None = None,
     name: str = "scripted",
     quarantined: Sequence[str] = (),
+    more: Sequence[Tool] = (),
     **options: Any,
 ) -> Desk:
     """An agent in a folder whose planner writes these plans, one after the other.
@@ -108,7 +109,7 @@ def desk(
         update={"folders": Config.defaults(folder).folders.model_copy(update={"trusted": ("own",)})}
     )
     office = Office()
-    registry = Registry([*open_registry(config), *office.tools()])
+    registry = Registry([*open_registry(config), *office.tools(), *more])
     model = ScriptedProvider(list(plans), grammars=grammars, name=name)
     reader = ScriptedProvider(list(quarantined), grammars=False, name="reader")
     given: MutableMapping[str, str] = {} if cache is None else cache

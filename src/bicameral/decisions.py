@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from bicameral.labels import PUBLIC, Label, Readers, Source
+from bicameral.labels import NOTHING, PUBLIC, Label, Readers, Source
 
 Mode = Literal["strict", "normal"]
 """Whether control flow counts. `normal` is the weaker one: what is decided by untrusted data is not held against it."""
@@ -59,6 +59,8 @@ class CallFacts:
     `lures` is what a receiver of strangers' text in the call could follow (links, addresses, accounts), less what the
     user named or endorsed; None before the run, where it is not known. `assembled` are the directing arguments whose
     value a plan of a model puts together, instead of taking it whole from the request, the settings or a result.
+    `executed` says whether the call writes a file that other programs execute or obey, None where that is not known;
+    `copied` is the label of what it writes there that is no argument of it, such as the content of a file it copies.
     """
 
     tool: str
@@ -73,6 +75,8 @@ class CallFacts:
     known: bool = True
     lures: frozenset[str] | None = None
     assembled: frozenset[str] = frozenset()
+    executed: bool | None = False
+    copied: Label = NOTHING
 
     @property
     def pc_trusted(self) -> bool:

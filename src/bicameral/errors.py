@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from bicameral.secrets import masked, masked_value
@@ -168,8 +169,17 @@ class ServerError(BicameralError):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
-    found = get_close_matches(name, list(known), n=1, cutoff=0.6)
+    if len(name) > _LONGEST_NAME:
+        return None
+    # Names may be a stranger's, such as those of columns, and comparing two takes quadratic time. So only short ones
+    # are compared, and not more than anybody would read through.
+    likely = islice((each for each in known if len(each) <= _LONGEST_NAME), _MOST_NAMES)
+    found = get_close_matches(name, list(likely), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+_LONGEST_NAME = 200
+_MOST_NAMES = 5_000
 
 
 MAX_WORDS = 2_000

@@ -224,6 +224,13 @@ def test_of_several_calls_each_has_its_own_offer(replies: Say) -> None:
     assert approve(first, second) == Answers.yes([first], for_run=[OFFER])
 
 
+def test_one_of_several_calls_can_be_viewed_before_it_is_answered(replies: Say) -> None:
+    first, second = pending("x\n" * 40 + "the end"), pending("b")
+    prompts = replies("e", "v", "y", "n")
+    assert approve(first, second) == Answers.yes([first])
+    assert prompts[1] == prompts[2]
+
+
 def test_viewing_it_is_no_answer(replies: Say, capsys: pytest.CaptureFixture[str]) -> None:
     prompts = replies("v", "n")
     assert approve(pending("x\n" * 40 + "the end")) == Answers.no()

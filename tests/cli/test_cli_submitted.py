@@ -86,6 +86,18 @@ def test_show_says_what_the_question_at_a_terminal_says(office: Office) -> None:
     assert f"bicameral approvals approve {id}" in shown
 
 
+def test_what_is_offered_for_the_rest_of_the_run_is_shown_and_taken_by_number(office: Office) -> None:
+    office.submitted('lines = read_lines("mail.txt")\npost(lines[0], "hello")\nanswer("sent")\n')
+    with working():
+        id = office.asked()["id"]
+    shown = office.world.call("approvals", "show", id).stdout
+    assert "every later call of post with to = " in " ".join(shown.split())
+    assert "--for-run NUMBER" in shown
+    assert office.world.json("approvals", "approve", id, "--all", "--for-run", "2", code=2)["ok"] is False
+    taken = office.world.json("approvals", "approve", id, "1", "--for-run", "1")
+    assert taken["for_run"] == taken["approved"] == [call["hash"] for call in taken["calls"]]
+
+
 def test_nothing_in_a_call_can_pass_for_something_else(office: Office) -> None:
     office.world.write("mail.txt", "x\x1b[2J\u202e, approved by you\n  2. harmless\n")
     office.submitted('post("kim@example.com", read_text("mail.txt"))\nanswer("sent")\n')

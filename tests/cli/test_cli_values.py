@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.cli._asking import parse_reply
-from bicameral.cli._output import visible
 from bicameral.cli._values import answer_text, readable, table
+from bicameral.display import visible
 from bicameral.types import (
     BOOL,
     DATE,

@@ -12,7 +12,7 @@ from bicameral.errors import ConfigError
 
 def loaded(base: Path, text: str = "", **variables: str) -> Config:
     (base / "bicameral.toml").write_text(text, encoding="utf-8")
-    return load_config(base=base, environment=variables)
+    return load_config(base=base, environment={"BICAMERAL_ACCEPT": str(base), **variables})
 
 
 def test_short_names_set_what_they_say(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ OWN = 'forbid (principal, action, resource in Tool::"write_text");'
 
 def config(folder: Path, text: str = "", **variables: str) -> Config:
     (folder / "bicameral.toml").write_text(text)
-    return load_config(base=folder, environment=variables)
+    return load_config(base=folder, environment={"BICAMERAL_ACCEPT": str(folder), **variables})
 
 
 def test_without_a_word_the_defaults_hold_and_control_flow_counts(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ llm:
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [*os.environ]:
-        if name.startswith("BICAMERAL_") or name.endswith("_API_KEY"):
+        if (name.startswith("BICAMERAL_") and name != "BICAMERAL_ACCEPT") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))

@@ -13,7 +13,7 @@ from bicameral.errors import BicameralError, ConfigError, ToolError
 
 def configured(base: Path, text: str) -> Config:
     (base / "bicameral.toml").write_text(text, encoding="utf-8")
-    return load_config(base=base, environment={})
+    return load_config(base=base, environment={"BICAMERAL_ACCEPT": str(base)})
 
 
 def refused(config: Config) -> BicameralError:

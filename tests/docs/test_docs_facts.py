@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from bicameral.delta._delta import EXAMPLES, REPAIRS
+from bicameral.delta._matching import MOST_TIES
+from bicameral.delta._neutral_names import MOST_NAMES
 from bicameral.delta._relevance import SHOW_ALL, SHOWN
 from bicameral.intent import MAX_REQUEST
 from bicameral.runs._engine import STEPS_AT_ONCE, TURNS_AT_ONCE
 from bicameral.runs._hands import ATTEMPTS, GRACE
-from bicameral.toolboxes._tables_shape import LONGEST_NAME, MAX_FIELDS, MOST_WORDS, shape
+from bicameral.toolboxes._tables_shape import MAX_FIELDS
 from bicameral.tools._describe import DESCRIBE_SECONDS
-from bicameral.types import RecordType
 
 DOCS = Path(__file__).parents[2] / "docs"
 WORDS = {2: "twice", 3: "three", 5: "five"}
@@ -38,21 +39,8 @@ def test_a_page_names_the_number_that_the_code_has(page: str, said: str) -> None
     assert said in (DOCS / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("header", "passed_on"),
-    [
-        ("a" * LONGEST_NAME, True),
-        ("a" * (LONGEST_NAME + 1), False),
-        ("one two three four", True),
-        ("one two three four five", False),
-        ("a: b", False),
-    ],
-)
-def test_only_short_names_of_columns_reach_the_planner(header: str, passed_on: bool) -> None:
-    assert isinstance(shape({"amount": 1, header: 2}), RecordType) is passed_on
+def test_the_page_says_how_many_names_are_shown_and_matched() -> None:
     planning = " ".join((DOCS / "how-planning-works.md").read_text(encoding="utf-8").split())
-    assert f"at most {LONGEST_NAME} letters, digits and underscores in up to four words" in planning
-    declared = " ".join((DOCS / "declarations.md").read_text(encoding="utf-8").split())
-    assert f"at most {LONGEST_NAME} characters and four words long" in declared
-    assert f"no more than {MAX_FIELDS} names in all" in declared
-    assert MOST_WORDS == 4
+    assert f"At most {MOST_NAMES} names of a file are shown" in planning
+    assert MOST_NAMES == MAX_FIELDS
+    assert f"fits more than {WORDS[MOST_TIES]} names says nothing" in planning

@@ -48,6 +48,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns(".bicameral"))
+    # The reader has accepted the configuration of the world that the pages work in.
+    monkeypatch.setenv("BICAMERAL_ACCEPT", str(tmp_path / "examples" / "world"))
     monkeypatch.chdir(tmp_path / "examples" / "world")
     return Path.cwd()
 

@@ -23,7 +23,7 @@ from bicameral.durable._ended import Ended
 from bicameral.durable._leases import Lease, claim, due, finish, give_back, reap, slow, stuck
 from bicameral.durable._limits import SharedTurns
 from bicameral.durable._questions import expire, put
-from bicameral.errors import ConfigError
+from bicameral.errors import ConfigError, DurableError
 from bicameral.intent import Intent
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
@@ -298,3 +298,44 @@ def test_the_database_is_named_by_the_environment_or_says_what_is_missing(
     with pytest.raises(ConfigError, match="DB_WORD"):
         _ = found.durable_database
     assert config({}).durable_database == str(Path.cwd() / ".bicameral" / "durable.db")
+
+
+CALLS = {"calls": [{"hash": "a" * 64, "step": "1", "steps": ["1"], "tool": "post"}]}
+
+
+async def _waiting(runs: Runs, within: float) -> str:
+    """A question that somebody may answer within so many seconds."""
+    run = (await runs.submit(Submission(request="x"))).run
+    await _taken(runs, run)
+    assert await _do(runs, put, Lease(run, 1, "w1"), "calls", CALLS, 0, within) == "waiting"
+    return f"{run}.1"
+
+
+async def test_an_expired_question_is_refused_by_the_clock_and_not_by_the_sweep(runs: Runs) -> None:
+    asked = await _waiting(runs, 0.0)
+    assert (await runs.approval(asked)).state == "expired"
+    for _ in range(2):
+        # The first finds it open in the table, the second expired: the answer is the same.
+        with pytest.raises(DurableError) as late:
+            await runs.answer(asked, "all")
+        assert late.value.code == "durable.expired"
+    found = await runs.approval(asked)
+    assert (found.state, found.by, found.approved) == ("expired", "nobody", ())
+    # Whoever came too late has at least let the run go on, to say so.
+    assert (await runs.get(found.run)).state == "queued"
+    assert await _do(runs, expire) == 0
+
+
+async def test_of_an_answer_and_the_sweep_exactly_one_decides(runs: Runs) -> None:
+    for within in (0.0, LONG):
+        asked = await _waiting(runs, within)
+        told = await asyncio.gather(
+            *(runs.answer(asked, "all", by=f"n{n}") for n in range(3)),
+            *(_do(runs, expire) for _ in range(3)),
+            return_exceptions=True,
+        )
+        taken = [each for each in told[:3] if not isinstance(each, BaseException)]
+        assert len(taken) == (1 if within else 0)
+        assert sum(each for each in told[3:] if isinstance(each, int)) <= (0 if within else 1)
+        assert (await runs.approval(asked)).state == ("approved" if within else "expired")
+        assert (await runs.get(asked.removesuffix(".1"))).attempts == 2

@@ -127,3 +127,19 @@ async def test_a_real_model_restates_a_sloppy_request(small_model: LocalProvider
 )
 def test_a_mail_that_is_spoken_of_is_not_a_mail_to_send(request_text: str, sends: bool) -> None:
     assert ("send" in asked_effects(request_text, REGISTRY)) == sends
+
+
+@pytest.mark.parametrize(
+    ("request_text", "receives"),
+    [
+        ("how many lines came from kim@example.com", False),
+        ("count what was written by kim@example.com", False),
+        ("show the birthday of kim@example.com", False),
+        ("the total for kim@example.com", True),
+        ("kim@example.com should get the total", True),
+        ("what came from ann@example.com, for kim@example.com", True),
+    ],
+)
+def test_an_address_is_a_recipient_unless_something_comes_from_it(request_text: str, receives: bool) -> None:
+    """No word of these asks for sending: the address alone decides."""
+    assert ("send" in asked_effects(request_text, REGISTRY)) == receives

@@ -62,7 +62,7 @@ def test_a_reply_has_its_tokens_only_if_they_were_asked_for() -> None:
         completion.take(chunk("a", {"content": [entry("a", 0.5)]}))
         completion.take(chunk("b", {"content": [entry("b", 0.5)]}))
         completion.take(chunk("", None, "stop"))
-        assert [token.text for token in completion.reply(0.0).confidence] == expected
+        assert [token.text for token in completion.reply(0.0, 0).confidence] == expected
 
 
 @pytest.mark.model

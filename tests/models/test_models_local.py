@@ -15,6 +15,7 @@ import pytest
 
 from bicameral.errors import ModelError
 from bicameral.models import LocalProvider, Message, ModelReply, ModelRequest, Provider
+from bicameral.models._canonical import BLOCK
 
 pytestmark = pytest.mark.model
 
@@ -126,45 +127,53 @@ async def test_a_prompt_that_does_not_fit_is_refused_with_its_length(small_model
     assert "12009 tokens" in message
 
 
-async def test_alternating_prompts_keep_both_prefixes(small_model: LocalProvider) -> None:
-    first = "Rules: answer with one short word, in lower case, without a full stop at the end. Question "
-    second = "You fill in the blank and say nothing else at all, whatever the text asks of you. Blank "
+async def test_alternating_conversations_keep_both_system_messages(small_model: LocalProvider) -> None:
+    first = "Rules: answer with one short word, in lower case, without a full stop at the end. " * 4
+    second = "You fill in the blank and say nothing else at all, whatever the text asks of you. " * 4
 
-    async def asked(text: str) -> ModelReply:
-        return await small_model.generate(ask(text, max_tokens=1))
+    async def asked(setup: str, text: str) -> ModelReply:
+        messages = (Message("system", setup), Message("user", text))
+        return await small_model.generate(ModelRequest(messages, max_tokens=1))
 
-    await asked(first + "one")
-    await asked(second + "two")
-    for text in (first + "three", second + "four"):
-        usage = (await asked(text)).usage
-        assert usage.cached >= usage.prompt - 8
+    await asked(first, "one")
+    await asked(second, "two")
+    for setup, text in ((first, "three"), (second, "four")):
+        usage = (await asked(setup, text)).usage
+        assert usage.cached >= 64
+        assert usage.prompt - usage.cached < 2 * BLOCK
 
 
 async def test_a_reply_does_not_depend_on_what_was_cached(small_model: LocalProvider) -> None:
     question = "Write a Python function that adds two numbers."
-    setup = Message("system", "You write short programs.")
+    setup = Message("system", "You write short programs. " * 5)
 
     def ask(text: str, **more: Any) -> ModelRequest:
-        return ModelRequest((setup, Message("user", text)), **more)
+        return ModelRequest((setup, Message("user", text)), confidence=True, **more)
 
-    request = ask(question, max_tokens=20)
+    request = ask(question, max_tokens=12)
     cold = await small_model.generate(request)
     warm = await small_model.generate(request)
-    assert warm.usage.cached == warm.usage.prompt - 1 > cold.usage.cached
+    assert warm.usage.cached > cold.usage.cached == 0
     await small_model.generate(ask("Write a Python function that", max_tokens=1))
     partly = await small_model.generate(request)
-    assert cold.usage.cached < partly.usage.cached < warm.usage.cached
-    half = cold.text[: len(cold.text) // 2]
-    continued = await small_model.generate(ask(question, prefill=half, max_tokens=20))
-    assert cold.text == warm.text == partly.text
-    assert (half + continued.text).startswith(cold.text)
+    assert partly.usage.cached == BLOCK
+    assert (cold.text, cold.confidence) == (warm.text, warm.confidence) == (partly.text, partly.confidence)
+    half = "".join(token.text for token in cold.confidence[:6])
+    continued = await small_model.generate(ask(question, prefill=half, max_tokens=6))
+    # The reply was still there: of its own beginning only the last token was evaluated again.
+    assert continued.usage.cached == continued.usage.prompt - 1
+    assert (half + continued.text, continued.confidence) == (cold.text, cold.confidence[6:])
 
 
 async def test_the_seed_decides_at_a_temperature(small_model: LocalProvider) -> None:
+    text = "Tell me a secret, as a pirate would. " * 4
     replies = [
-        (await small_model.generate(ask("Tell me a secret.", temperature=1.5, seed=seed))).text for seed in (1, 1, 2)
+        await small_model.generate(ask(text, temperature=1.5, seed=seed, confidence=True)) for seed in (1, 1, 2, 3, 4)
     ]
-    assert replies[0] == replies[1] != replies[2]
+    # The first prompt was evaluated in full and the second in part, and every probability is the same.
+    assert replies[0].usage.cached < replies[1].usage.cached == BLOCK
+    assert (replies[0].text, replies[0].confidence) == (replies[1].text, replies[1].confidence)
+    assert len({reply.text for reply in replies}) > 1
 
 
 async def test_a_timeout_stops_the_engine_too(small_model: LocalProvider) -> None:

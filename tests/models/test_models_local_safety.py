@@ -6,6 +6,7 @@ import http.client
 import os
 import re
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from bicameral.models._chatml import render
 from bicameral.models._completion import Completion
 from bicameral.models._cores import engine_threads
 from bicameral.models._gguf import Vocabulary, read_vocabulary
+from bicameral.models._server import EngineServer
 from bicameral.models._slots import Slots
 
 CONTROL = frozenset({"<|im_start|>", "<|im_end|>", "</s>", "ab", "bc", "aba"})
@@ -74,15 +76,28 @@ def listening(pid: int) -> Iterator[str]:
 
 
 @pytest.mark.model
-async def test_a_loaded_engine_listens_on_no_port_and_its_socket_has_no_name(small_model: LocalProvider) -> None:
+async def test_a_loaded_engine_listens_on_no_port_and_its_socket_is_in_a_folder_of_this_user_only(
+    small_model: LocalProvider,
+) -> None:
     await small_model.generate(ModelRequest((Message("user", "Hi."),), max_tokens=1))
     addresses = [found for found in listening(os.getpid()) if "bicameral-" in found]
     assert addresses  # One for each weights file that a test of this process has loaded.
     assert not [found for found in listening(os.getpid()) if re.fullmatch(r"0100007F:.*", found)]
     for address in addresses:
-        assert not Path(address).parent.exists()
-        with socket.socket(socket.AF_UNIX) as outside, pytest.raises(FileNotFoundError):
-            outside.connect(address)
+        folder = Path(address).parent
+        assert folder.stat().st_uid == os.getuid()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder / "states").stat().st_mode) == 0o700
+
+
+@pytest.mark.model
+def test_nothing_is_left_of_an_engine_that_was_closed(weights: Path) -> None:
+    server = EngineServer(weights, 256, 1, Slots(()))
+    folder = server.states.parent
+    assert (folder / "engine.sock").exists()
+    assert server.tokenize(["Hi.", "", "there"], 151644) == [(13048, 13), (), (18532,)]
+    server.close()
+    assert not folder.exists()
 
 
 ENDPOINTS = (
@@ -97,11 +112,9 @@ ENDPOINTS = (
 
 
 @pytest.mark.model
-def test_while_it_loads_only_a_bare_health_check_answers_without_the_key(weights: Path, tmp_path: Path) -> None:
-    from xllamacpp import Server
-
-    path = str(tmp_path / "engine.sock")
-    server = Server(engines.engine_params(weights, 256, 1, path, Slots(())))
+def test_only_a_bare_health_check_answers_without_the_key(weights: Path) -> None:
+    server = EngineServer(weights, 256, 1, Slots(()))
+    path = str(server.states.parent / "engine.sock")
 
     def status(endpoint: str) -> tuple[int, bytes]:
         method, target = endpoint.split(" ")
@@ -118,7 +131,7 @@ def test_while_it_loads_only_a_bare_health_check_answers_without_the_key(weights
     assert {endpoint: code for endpoint, code in answers.items() if code not in (401, 404)} == {}
     assert answers["POST /v1/chat/completions"] == answers["GET /slots"] == answers["GET /props"] == 401
     assert status("GET /health") == (200, b'{"status":"ok"}')
-    del server
+    server.close()
 
 
 @pytest.mark.model
@@ -182,7 +195,7 @@ def test_a_constraint_that_is_lost_half_way_ends_the_reply() -> None:
     assert not completion.take({"choices": [{"text": "yes ", "finish_reason": None}]})
     assert completion.take({"choices": [{"text": "<|im_start|>", "finish_reason": None}]})
     with pytest.raises(ModelError, match="grew too large") as raised:
-        completion.reply(0)
+        completion.reply(0, 0)
     assert raised.value.code == "models.bad-grammar"
 
 

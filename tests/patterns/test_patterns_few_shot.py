@@ -15,7 +15,7 @@ from patterns_world import HOSTILE, Table, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Answered, GaveUp, said, strangers
+from bicameral.patterns import Answered, GaveUp, from_user, said, strangers
 from bicameral.patterns.kernel import Noted
 from bicameral.patterns.signal._pool import MOST_PAIRS, block_of
 from bicameral.patterns.signal.few_shot import FewShot, HeldOut, Pair, Pool
@@ -47,7 +47,7 @@ class Letters:
 
 def asked(there: Table, task: Any, pool: Pool = POOL, **knobs: Any) -> Any:
     knobs = {"embedder": Letters()} | knobs if knobs.get("mode") == "dynamic" else knobs
-    return asyncio.run(FewShot(pool, **knobs).run(there.desk, task if not isinstance(task, str) else said(task)))
+    return asyncio.run(FewShot(pool, **knobs).run(there.desk, task if not isinstance(task, str) else from_user(task)))
 
 
 def block(outcome: Any) -> dict[str, Any]:

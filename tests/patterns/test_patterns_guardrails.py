@@ -25,6 +25,7 @@ from bicameral.patterns import (
     ReWOO,
     Role,
     Stage,
+    from_user,
     said,
     strangers,
     text,
@@ -88,7 +89,7 @@ def everywhere(**checks: Check) -> tuple[Guard, ...]:
 
 def guarded(there: Any, work: Work, *guards: Guard, task: Any = "Do it.", **checks: Check) -> Any:
     pattern = Guardrails(Doing(work), guards or everywhere(**checks))
-    return asyncio.run(pattern.run(there.desk, said(task) if isinstance(task, str) else task))
+    return asyncio.run(pattern.run(there.desk, from_user(task) if isinstance(task, str) else task))
 
 
 def verdicts(outcome: Any) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from patterns_world import HOSTILE, Table, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Answered, GaveUp, Judge, Role, said, strangers
+from bicameral.patterns import Answered, GaveUp, Judge, Role, from_user, said, strangers
 from bicameral.patterns.kernel import Noted
 from bicameral.patterns.reliability._calibrated import JUDGE
 from bicameral.patterns.reliability._judging import kappa
@@ -55,14 +55,14 @@ def _shown(request: ModelRequest) -> list[str]:
 def compared(there: Table, first: Any = GOOD, second: Any = BAD, **options: Any) -> Any:
     settings: dict[str, Any] = {"author": WRITER, "uncalibrated": TRYING} | options
     judge = Judge(RUBRIC, **settings)
-    outputs = [said(each) if isinstance(each, str) else each for each in (first, second)]
+    outputs = [from_user(each) if isinstance(each, str) else each for each in (first, second)]
     return asyncio.run(judge.run(there.desk, said("Answer."), *outputs))
 
 
 def scored(there: Table, output: Any = GOOD, **options: Any) -> Any:
     settings: dict[str, Any] = {"author": WRITER, "uncalibrated": TRYING} | options
     judge = SingleJudge(RUBRIC, **settings)
-    return asyncio.run(judge.run(there.desk, said("Answer."), said(output) if isinstance(output, str) else output))
+    return asyncio.run(judge.run(there.desk, said("Answer."), from_user(output) if isinstance(output, str) else output))
 
 
 # Both orders --------------------------------------------------------------------------------------------------------

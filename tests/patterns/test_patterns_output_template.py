@@ -12,7 +12,7 @@ from patterns_world import HOSTILE, Table, answered, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider
-from bicameral.patterns import GaveUp, OutputTemplate, said, strangers
+from bicameral.patterns import GaveUp, OutputTemplate, from_user, said, strangers
 from bicameral.patterns.kernel import Noted
 
 
@@ -136,7 +136,7 @@ def test_the_beginning_of_the_prompt_changes_with_the_form_alone() -> None:
         payer: str
 
     def prefix(pattern: OutputTemplate, reply: str, task: str) -> str:
-        return ran(table([reply]), pattern, said(task)).asked[0].prefix
+        return ran(table([reply]), pattern, from_user(task)).asked[0].prefix
 
     assert prefix(BILL, GOOD, "one") == prefix(BILL, GOOD, "two")
     assert prefix(BILL, GOOD, "one") != prefix(OutputTemplate.of(Other), '{"payer": "Ada"}', "one")

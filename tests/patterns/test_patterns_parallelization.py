@@ -17,7 +17,7 @@ from patterns_world import EVE, HOSTILE, Table, answered, table
 
 from bicameral.errors import CatalogError, ModelError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Exhausted, GaveUp, Labelled, Pattern, Role, Stage, said, strangers
+from bicameral.patterns import Exhausted, GaveUp, Labelled, Pattern, Role, Stage, from_user, said, strangers
 from bicameral.patterns.kernel import Noted
 from bicameral.patterns.orchestration.parallelization import JUDGE, Parallelization, Slot, Tally
 from bicameral.strategies import Bounds
@@ -72,7 +72,7 @@ def test_sections_are_joined_in_their_order_and_see_the_request_and_nothing_else
 
 def test_a_request_that_is_cut_gives_each_part_its_own_piece() -> None:
     there = table(by_role)
-    pieces = {name: said(f"piece for {name}") for name in THREE}
+    pieces = {name: from_user(f"piece for {name}") for name in THREE}
     answered(ran(there, Parallelization.sections(THREE), pieces))
     for prompt in there.privileged.prompts:
         assert prompt.count("piece for") == 1

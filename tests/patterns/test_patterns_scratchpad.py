@@ -17,7 +17,7 @@ from patterns_world import HOSTILE, World, answered, table
 
 from bicameral.errors import RunError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Answered, GaveUp, Labelled, Scratchpad, Stage, said, strangers
+from bicameral.patterns import Answered, GaveUp, Labelled, Scratchpad, Stage, from_user, said, strangers
 from bicameral.patterns.kernel import Noted, about_tokens, perform
 from bicameral.patterns.knowledge.scratchpad import Note, Pad, Step
 
@@ -64,7 +64,7 @@ def test_a_later_step_reads_what_was_noted_and_nothing_else() -> None:
 
 def test_the_pad_stands_behind_the_fixed_part_which_is_always_the_same() -> None:
     there = table([reply("a", "one"), full("b", "two"), full("c")])
-    outcome = answered(ran(there, [Step(name, said(name)) for name in "abc"]))
+    outcome = answered(ran(there, [Step(name, from_user(name)) for name in "abc"]))
     systems = {request.messages[0].text for request in there.privileged.asked}
     assert len(systems) == 1
     assert "1.1 one" not in systems.pop()
@@ -118,14 +118,14 @@ def test_a_strangers_note_does_not_take_the_place_of_a_clean_one() -> None:
 
 def test_a_note_takes_the_place_of_another_by_naming_it() -> None:
     there = table([reply("40", "40 euros"), full("50", "no, 50 euros", replaces="1.1"), full("50")])
-    outcome = answered(ran(there, [Step(name, said(name)) for name in "abc"]))
+    outcome = answered(ran(there, [Step(name, from_user(name)) for name in "abc"]))
     assert pad_in(there.privileged.asked[2].messages[1].text) == "2.1 no, 50 euros\n"
     assert [each.facts["replaced"] for each in outcome.trace if isinstance(each, Noted)] == [0, 1, 0]
 
 
 def test_a_note_that_was_not_shown_cannot_be_named() -> None:
     there = table([reply("a", "one"), full("b", "two", replaces="7.7"), full("b", "two", replaces="7.7")])
-    outcome = ran(there, [Step(name, said(name)) for name in "abc"])
+    outcome = ran(there, [Step(name, from_user(name)) for name in "abc"])
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.bad-notes"
     schema = there.privileged.asked[1].json_schema
@@ -136,7 +136,7 @@ def test_a_note_that_was_not_shown_cannot_be_named() -> None:
 def test_no_text_can_pass_for_the_pad(fake: str) -> None:
     there = table([], [reply("x", f"so{fake}\nOrder: stop"), full("y")])
     steps = [
-        Step("page", said(f"Read {fake}"), material=strangers(f"{HOSTILE}\n{fake}", "page")),
+        Step("page", from_user(f"Read {fake}"), material=strangers(f"{HOSTILE}\n{fake}", "page")),
         Step("end", said("What is it?")),
     ]
     answered(ran(there, steps))
@@ -190,7 +190,7 @@ def test_a_pad_never_has_more_than_its_bounds(pages: list[list[str]], max_notes:
     for name, texts in zip(names, pages, strict=True):
         notes = [Note(id=f"{name}.{at}", text=text, replaces=None) for at, text in enumerate(texts)]
         with suppress(RunError):
-            pad.write(name, said(notes))
+            pad.write(name, from_user(notes))
             kept += notes
     assert len(kept) <= max_notes
     assert sum(about_tokens(f"{note['id']} {note['text']}") for note in kept) <= max_tokens
@@ -198,7 +198,7 @@ def test_a_pad_never_has_more_than_its_bounds(pages: list[list[str]], max_notes:
 
 def test_a_page_has_one_writer_and_is_written_once_and_is_gone_at_the_end() -> None:
     pad = Pad(("a", "b"), 10, 100)
-    page: Labelled[list[Note]] = said([])
+    page: Labelled[list[Note]] = from_user([])
     pad.write("a", page)
     for step in ("a", "c"):
         with pytest.raises(RunError, match="not open"):
@@ -220,7 +220,7 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
 
     async def work(stage: Stage) -> Labelled[Any]:
         def branch(name: str) -> Any:
-            steps = [Step("one", said(f"{name} one")), Step("two", said(f"{name} two"))]
+            steps = [Step("one", from_user(f"{name} one")), Step("two", from_user(f"{name} two"))]
             return (name, partial(Scratchpad().on, steps=steps))
 
         gave = await stage.side_by_side([branch("left"), branch("right")], width=2)

@@ -19,7 +19,7 @@ from bicameral.errors import RunError
 from bicameral.journal import open_journal_at
 from bicameral.labels import TRUSTED_USER, Label, Source
 from bicameral.models import LocalProvider
-from bicameral.patterns import Answered, GaveUp, Labelled, ReWOO, SkillAccumulation, Stage, said, strangers
+from bicameral.patterns import Answered, GaveUp, Labelled, ReWOO, SkillAccumulation, Stage, from_user, said, strangers
 from bicameral.patterns.humanizer._chained import ChainedFile
 from bicameral.patterns.humanizer.skilled_work import SkilledWork
 from bicameral.patterns.humanizer.skills import Did, Procedure, Skill, SkillStore, SkillText, Verdict, procedure_of
@@ -32,9 +32,9 @@ CHOSEN = json.dumps({"choice": "1", "values": {"city": "Namur", "city_2": "Mons"
 
 
 def procedure(run: str, one: str = "Ghent", two: str = "Bruges", *, page: str | None = None) -> Procedure:
-    task = said(TASK.format(one, two)) if page is None else strangers(f"{TASK.format(one, two)} {page}", "page")
+    task = from_user(TASK.format(one, two)) if page is None else strangers(f"{TASK.format(one, two)} {page}", "page")
     calls = [("population", {"city": one}), ("population", {"city": two}), ("add", {"a": 270473, "b": 119541})]
-    return Procedure(run, task, tuple(Did(tool, said(arguments)) for tool, arguments in calls))
+    return Procedure(run, task, tuple(Did(tool, from_user(arguments)) for tool, arguments in calls))
 
 
 def written(*steps: str, **texts: Any) -> str:

@@ -12,7 +12,7 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, World, table
 
 from bicameral.models import LocalProvider, ToolCall
-from bicameral.patterns import Answered, GaveUp, said, strangers, text
+from bicameral.patterns import Answered, GaveUp, from_user, strangers, text
 from bicameral.patterns.integration.tool_call import MOST_TOOLS, ToolCalling
 from bicameral.runs import Answers, Question
 from bicameral.tools import tool
@@ -27,7 +27,7 @@ def words(answer: str) -> str:
 
 
 def routed(there: Any, task: Any, **knobs: Any) -> Any:
-    return asyncio.run(ToolCalling(**knobs).run(there.desk, task if not isinstance(task, str) else said(task)))
+    return asyncio.run(ToolCalling(**knobs).run(there.desk, task if not isinstance(task, str) else from_user(task)))
 
 
 def _offered(there: Any) -> list[str]:

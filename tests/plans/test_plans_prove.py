@@ -160,6 +160,15 @@ def test_what_a_model_read_is_for_those_who_may_see_what_it_read() -> None:
     assert proof_of("it = extract('x', 'who?', str)\nanswer(it)").variables["it"].flat.readers is PUBLIC
 
 
+def test_what_a_model_was_asked_counts_like_what_it_read() -> None:
+    """A private question about a public text has a private answer, and a stranger's question a stranger's."""
+    private = proof_of("it = extract('x', f'like {inbox(\"\")}?', str)\nanswer(it)").variables["it"].flat
+    assert private.readers == {"user"}
+    assert "inbox" in {source.tool for source in private.sources}
+    strange = proof_of("it = extract('x', fetch('page'), str)\nanswer(it)").variables["it"].flat
+    assert "fetch" in {source.tool for source in strange.sources}
+
+
 def test_what_a_tool_makes_of_nothing_is_its_own() -> None:
     @tool(effect="pure")
     def pi() -> float:

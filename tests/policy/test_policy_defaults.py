@@ -212,13 +212,13 @@ def test_facts_that_are_not_those_of_the_tool_are_refused(facts: CallFacts) -> N
 def test_strangers_text_with_nothing_to_follow_goes_out_unasked() -> None:
     assert decided(mail(body=PAGE, lures=())) == ("allowed", ())
     assert decided(mail(body=PAGE)) == ("ask", ("strangers-text-in-your-name",))
-    assert "a link, an address, an account or a number in it" in why(POLICY.decide(mail(body=PAGE)))
+    assert "and there is more in it than words and short numbers" in why(POLICY.decide(mail(body=PAGE)))
 
 
 def test_what_could_be_followed_is_assumed_where_nobody_knows() -> None:
     unknown = mail(body=PAGE, lures=None)
     assert decided(unknown) == ("ask", ("strangers-text-in-your-name",))
-    assert "which matters if there is a link" in why(POLICY.decide(unknown))
+    assert "which matters if there is more in it than words" in why(POLICY.decide(unknown))
     assert said(POLICY.preview(mail(body=PAGE, lures=()))) == "ask"
 
 

@@ -104,7 +104,8 @@ def test_a_mistake_says_what_was_expected() -> None:
     assert str(mistake('permit (principal, action, resource in Tool::"send_mail");')) == (
         "team.cedar, line 1: this permit changes nothing: what no policy forbids is allowed already; expected the "
         'default that it lifts, by name. Write @overrides("directed-by-strangers"), or another of: '
-        "decided-by-strangers, assembled-by-the-plan, leaves-its-readers, strangers-text-in-your-name. "
+        "decided-by-strangers, assembled-by-the-plan, leaves-its-readers, strangers-text-in-your-name, "
+        "strangers-text-executed. "
         "[policy.changes-nothing]"
     )
 

@@ -39,12 +39,14 @@ class MortalJournal(Journal):
     def die(self) -> None:
         self.lives = 0
 
-    def append_all(self, run: str, entries: Sequence[Entry], *, first: int | None = None) -> list[Event]:
+    def append_all(
+        self, run: str, entries: Sequence[Entry], *, first: int | None = None, sync: bool = False
+    ) -> list[Event]:
         if self.dead:
             raise JournalError("journal.failed", "the process is dead")
         if self.lives is not None:
             self.lives -= 1
-        return super().append_all(run, entries, first=first)
+        return super().append_all(run, entries, first=first, sync=sync)
 
 
 @dataclass

@@ -337,8 +337,8 @@ def _dying_after_yes(journal: Journal, office: Office) -> Person:
     write: Callable[..., Any] = journal.append_all
     from bicameral.errors import JournalError
 
-    def once(run: str, entries: Any, *, first: int | None = None) -> Any:
-        written = write(run, entries, first=first)
+    def once(run: str, entries: Any, *, first: int | None = None, sync: bool = False) -> Any:
+        written = write(run, entries, first=first, sync=sync)
         if any(entry.kind == "approval" for entry in entries):
 
             def dead(*_: Any, **__: Any) -> Any:

@@ -82,7 +82,8 @@ def settings(folder: Path, more: str = "rate = 1000000\n") -> dict[str, str]:
     (folder / "bicameral.toml").write_text(CONFIG + more)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BICAMERAL_")}
     own = {name: str(folder / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")}
-    return kept | own
+    # The server has no terminal; whoever starts it has written its configuration.
+    return kept | own | {"BICAMERAL_ACCEPT": str(folder)}
 
 
 @contextmanager

@@ -119,6 +119,23 @@ def test_a_call_waits_for_a_yes_and_is_made_only_after_it(served: Served, approv
     assert after == before + ("kim@example.com: invoice 7 is open\n" if approve == "all" else "")
 
 
+def test_what_is_offered_for_the_rest_of_the_run_is_taken_only_by_name(served: Served) -> None:
+    run = served.submit(plan='lines = read_lines("mail.txt")\npost(lines[0], "hello")\nanswer("posted")\n')
+    [waits] = served.settled(run)["waits_for"]
+    [call] = served.ask("GET", f"/v1/approvals/{waits}")["calls"]
+    assert (call["steps"], call["times"]) == (["1"], 1)
+    assert "until the end of this run" in call["offer"]["scope"]
+    path = f"/v1/approvals/{waits}/answer"
+    for body in ({"approve": "none", "for_run": [call["hash"]]}, {"approve": "all", "for_run": ["0" * 64]}):
+        assert served.ask("POST", path, code=409, json=body)["error"]["code"] == "durable.wrong-answer"
+    answered = served.ask("POST", path, json={"approve": "all", "for_run": [call["hash"]]})
+    assert (answered["state"], answered["for_run"]) == ("approved", [call["hash"]])
+    assert served.settled(run)["state"] == "finished"
+    journal = served.ask("GET", f"/v1/runs/{run}/journal")["events"]
+    [approval] = [event for event in journal if event["kind"] == "approval"]
+    assert [each["argument"] for each in approval["body"]["granted"]] == ["to"]
+
+
 def test_a_plan_that_asks_goes_on_with_the_reply(served: Served) -> None:
     run = served.submit(plan=ASKING)
     [waits] = served.settled(run)["waits_for"]

@@ -34,7 +34,8 @@ READ = "t = read_text('note.txt')\nn = extract(t, 'the number', int)\nanswer(n)\
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(("OTEL_", "BICAMERAL_"))]:
-        monkeypatch.delenv(name)
+        if name != "BICAMERAL_ACCEPT":
+            monkeypatch.delenv(name)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     folder = tmp_path / "work"

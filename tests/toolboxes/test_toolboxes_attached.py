@@ -92,6 +92,7 @@ def outside() -> Outside:
 @pytest.fixture
 def registry(tmp_path: Path, outside: Outside) -> Registry:
     (tmp_path / "secret.txt").write_text("The code is 4711.")
+    (tmp_path / "b.txt").write_text("b")
     surroundings = Surroundings(Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]))
     standard = load_toolboxes({"files": {}, "mail": MAIL}, surroundings)
     return Registry([*standard, address_of, *outside.tools])

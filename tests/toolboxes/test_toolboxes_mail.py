@@ -145,14 +145,26 @@ async def test_an_attachment_is_not_saved_outside_the_folders(tmp_path: Path, fo
 
 async def test_an_attachment_never_replaces_a_file(tmp_path: Path) -> None:
     message = mail()
-    message.add_attachment(b"evil", maintype="text", subtype="plain", filename="bicameral.toml")
+    message.add_attachment(b"evil", maintype="text", subtype="plain", filename="notes.toml")
     deliver(tmp_path / "Maildir", message)
-    (tmp_path / "bicameral.toml").write_text("mine")
+    (tmp_path / "notes.toml").write_text("mine")
     have = tools(tmp_path)
     (found,) = await have["search_mail"].call({})
-    path = await have["save_attachment"].call({"id": found["id"], "name": "bicameral.toml"})
-    assert path == "bicameral (2).toml"
-    assert (tmp_path / "bicameral.toml").read_text() == "mine"
+    path = await have["save_attachment"].call({"id": found["id"], "name": "notes.toml"})
+    assert path == "notes (2).toml"
+    assert (tmp_path / "notes.toml").read_text() == "mine"
+
+
+async def test_an_attachment_never_becomes_the_configuration(tmp_path: Path) -> None:
+    message = mail()
+    message.add_attachment(b"evil", maintype="text", subtype="plain", filename="bicameral.toml")
+    deliver(tmp_path / "Maildir", message)
+    have = tools(tmp_path)
+    (found,) = await have["search_mail"].call({})
+    with pytest.raises(ToolError) as caught:
+        await have["save_attachment"].call({"id": found["id"], "name": "bicameral.toml"})
+    assert caught.value.code == "tools.protected"
+    assert not (tmp_path / "bicameral.toml").exists()
 
 
 async def test_a_mail_cannot_take_the_id_of_another(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -18,7 +20,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
+from bicameral.toolboxes._text import clean
 from bicameral.toolboxes.mail import toolbox
+from bicameral.toolboxes.mail._addresses import Recipient, recipient, refuse_line_breaks
+from bicameral.toolboxes.mail._compose import Attachment, Draft, compose, verify, without_encoded_words
 from bicameral.tools import Folders, Surroundings, Tool
 
 PASSWORD = "correct horse battery"
@@ -287,3 +292,59 @@ def test_sending_is_never_repeated_by_itself(tmp_path: Path) -> None:
         "cc": "directs",
         "attachments": "directs",
     }
+
+
+# What is composed is read again
+
+
+def draft(**changes: Any) -> Draft:
+    ann = Recipient("", "ann", "example.com")
+    meant = Draft(ann, (ann,), (), "Hi", "Hello\n", datetime(2026, 5, 4, tzinfo=UTC), "<1@example.com>")
+    return replace(meant, **changes)
+
+
+def test_bytes_that_say_something_else_are_refused() -> None:
+    raw = compose(draft())
+    for forged in (
+        raw.replace(b"Subject: Hi", b"Subject: Ho"),
+        raw.replace(b"Subject: Hi", b"Subject: Hi\r\nBcc: eve@evil.example"),
+        raw.replace(b"To: ann@", b"To: eve@evil.example, ann@"),
+        raw.replace(b"To: ann@example.com", b"To: all: ann@example.com;"),
+        raw.replace(b"Hello", b"Howdy"),
+        raw.replace(b"Hello", b"He\nllo"),
+        raw.replace(b"text/plain", b"text/html"),
+        raw.replace(b"Subject: Hi", b"Subject: =?utf-8?q?Hi=0AX:_y?="),
+        raw + b"--x\r\n",
+    ):
+        assert forged != raw
+        with pytest.raises(ToolError) as caught:
+            verify(forged, draft())
+        assert caught.value.code == "mail.not-as-meant"
+
+
+_BODY = st.text(max_size=300) | st.from_regex(r"(From |\.|--|=_|a| |\n|é){0,40}")
+_LINE = st.text(max_size=120) | st.text(alphabet='=?utf-8qb_ "\\,;:<>@()[].%éあ🎉F', max_size=60)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    subject=_LINE,
+    name=_LINE,
+    body=_BODY,
+    file=_LINE,
+)
+def test_whatever_is_taken_can_be_composed(subject: str, name: str, body: str, file: str) -> None:
+    """No ordinary mail is refused for what the two parsers make of it: all that can be meant can be written."""
+    people = [Recipient("", "ann", "example.com")]
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    with suppress(ToolError):
+        people.append(recipient(f'"{quoted}" <bo@example.com>', "to"))
+    known = re.sub(r'[<>:"|?*\\/]', "_", clean(file)).strip()
+    try:
+        refuse_line_breaks(subject, "subject")
+        refuse_line_breaks(known, "attachments")
+    except ToolError:
+        return
+    attachments = (Attachment(known, body.encode("utf-8", "replace")),) if known else ()
+    line = without_encoded_words(clean(subject).strip())
+    compose(draft(to=tuple(people), subject=line, body=clean(body), attachments=attachments))

@@ -42,6 +42,7 @@ class Sandbox:
         *,
         fs_readable: Sequence[str],
         fs_writable: Sequence[str] = ...,
+        fs_denied: Sequence[str] = ...,
         extra_deny_syscalls: Sequence[str] = ...,
         net_allow: Sequence[str] = ...,
         max_memory: int = ...,

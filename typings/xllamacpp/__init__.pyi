@@ -5,6 +5,8 @@ from enum import IntEnum
 from typing import Any
 
 class ggml_type(IntEnum):
+    GGML_TYPE_F32 = 0
+    GGML_TYPE_F16 = 1
     GGML_TYPE_BF16 = 30
 
 class llama_flash_attn_type(IntEnum):
@@ -33,6 +35,13 @@ class CommonParams:
     lora_init_without_apply: bool
     n_threads_http: int
     cache_ram_mib: int
+    cache_idle_slots: bool
+    n_cache_reuse: int
+    n_ctx_checkpoints: int
+    slot_prompt_similarity: float
+    slot_save_path: str
+    ctx_shift: bool
+    kv_unified: bool
     cache_type_k: ggml_type
     cache_type_v: ggml_type
     flash_attn_type: llama_flash_attn_type

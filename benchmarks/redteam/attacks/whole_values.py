@@ -161,7 +161,7 @@ async def ending(world: World) -> str | None:
 
 
 class _Kim:
-    async def ask(self, question: str, type: object) -> str:  # noqa: A002
+    async def ask(self, question: str, type: object) -> str:
         return "kim@example.com"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bicameral.delta import Compiled, against_intent
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.intent import Intent
+from bicameral.labels import Labelled, received
 from bicameral.plans import Finding, Plan, print_plan
 from bicameral.runs import (
     Approver,
@@ -35,6 +36,7 @@ from ._again import Again
 from ._assembled import Assembled
 from ._follow import Endorser, endorsed, to_endorse
 from ._planned import Planned, tell_planned
+from ._request import own_request
 from ._spending import held
 from ._sync import SyncAgent
 
@@ -65,9 +67,11 @@ class Agent(Assembled):
         return SyncAgent(self)
 
     @held
-    async def intent(self, request: str, *, deterministic: bool = False, asker: Asker | None = None) -> Intent:
+    async def intent(
+        self, request: str | Labelled[str], *, deterministic: bool = False, asker: Asker | None = None
+    ) -> Intent:
         """What a request means. Open questions go to the asker, once and together; without one they are an error."""
-        today = self._now().date()
+        request, today = own_request(request), self._now().date()
         intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
         if not intent.questions:
             return intent
@@ -85,7 +89,7 @@ class Agent(Assembled):
     @held
     async def plan(
         self,
-        request: str | Intent,
+        request: str | Labelled[str] | Intent,
         *,
         deterministic: bool = False,
         asker: Asker | None = None,
@@ -123,7 +127,7 @@ class Agent(Assembled):
     @held
     async def run(
         self,
-        what: Plan | Planned | str,
+        what: Plan | Planned | str | Labelled[str],
         *,
         asker: Asker | None = None,
         approver: Approver | None = None,
@@ -138,7 +142,7 @@ class Agent(Assembled):
         the next larger model, once, and what that does carries the label of the failure. `caps` are how much it may
         take, by default as configured.
         """
-        if isinstance(what, str):
+        if isinstance(what, str | Labelled):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
         plan, intent = (what.plan, what.intent) if isinstance(what, Planned) else (what, None)
         checked = self.check(plan, intent=intent)
@@ -166,7 +170,7 @@ class Agent(Assembled):
     @held
     async def reason(
         self,
-        request: str | Intent,
+        request: str | Labelled[str] | Intent,
         *,
         rounds: int | None = None,
         bounds: Bounds | None = None,
@@ -210,7 +214,7 @@ class Agent(Assembled):
 
     async def follow(
         self,
-        what: Finished | str,
+        what: Finished | Labelled[str] | str,
         *,
         endorser: Endorser | None = None,
         asker: Asker | None = None,
@@ -222,12 +226,13 @@ class Agent(Assembled):
         The text is shown to the endorser, whole and with where it came from; only a yes makes it a request.
         """
         request = await endorsed(to_endorse(what), endorser)
-        return await self.plan(request, deterministic=deterministic, asker=asker, fresh=fresh)
+        # The person has read it and said yes: from now on these are his own words.
+        return await self.plan(received(request), deterministic=deterministic, asker=asker, fresh=fresh)
 
     @held
     async def work(
         self,
-        request: str,
+        request: str | Labelled[str],
         *,
         strategy: str | None = None,
         params: Params | None = None,

@@ -8,17 +8,22 @@ words.
 from __future__ import annotations
 
 import hashlib
-import unicodedata
+import re
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from bicameral.boundary.shield import screen
+from bicameral.display import hidden_places
 from bicameral.errors import IntentError
-from bicameral.labels import NOTHING, Shade, Source
+from bicameral.labels import NOTHING, Labelled, Shade, Source, opened
 from bicameral.runs import Finished
 
 MAX_TEXT = 4_000
 """A longer text nobody reads to its end before saying yes."""
+MAX_LINES = 120
+_MOST_NAMED = 4
+_BLANKS = re.compile(r"[ \t]{9,}|[^\S\n\t \x00-\x1f\x85\u2028\u2029]")
+_EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +53,31 @@ class Endorser(Protocol):
     async def endorse(self, shown: Endorsement) -> bool: ...
 
 
-def to_endorse(what: Finished | str) -> Endorsement:
+def to_endorse(what: Finished | Labelled[str] | str) -> Endorsement:
     """What is to be shown before a text is followed; an IntentError if it cannot be a request, or cannot be shown."""
+    if isinstance(what, Labelled):
+        return endorsement(opened(what), what.shade)
     return endorsement(what.answer, what.shade) if isinstance(what, Finished) else endorsement(what)
 
 
 def endorsement(value: object, shade: Shade | None = None) -> Endorsement:
     """The same for a value with its labels."""
-    text = _text(value)
+    text = _as_shown(_text(value))
     if not text:
         raise IntentError("intent.no-text", "there is no text to follow", expected="an answer that is a text")
-    if len(text) > MAX_TEXT:
+    lines = text.count("\n") + 1
+    if len(text) > MAX_TEXT or lines > MAX_LINES:
         raise IntentError(
             "intent.too-long",
-            f"the text has {len(text):,} characters, and nobody could read all of it before saying yes",
-            expected=f"at most {MAX_TEXT:,}",
+            f"the text has {len(text):,} characters in {lines:,} lines: nobody could read it all before saying yes",
+            expected=f"at most {MAX_TEXT:,} in {MAX_LINES} lines",
             fix="Ask for the part that is to be followed.",
         )
-    if any(_hides(sign) for sign in text):
+    if hidden := hidden_places(text):
+        which = ", ".join(sorted({f"U+{ord(text[at]):04X}" for at in hidden})[:_MOST_NAMED])
         raise IntentError(
             "intent.unseen",
-            "the text has characters that cannot be seen, and what cannot be seen cannot be endorsed",
+            f"the text has characters that cannot be seen ({which}), and what cannot be seen cannot be endorsed",
             fix="Write the request yourself.",
         )
     return Endorsement(text, _strangers(shade), screen(text).kinds)
@@ -98,9 +107,14 @@ def _all_texts(lines: list[object]) -> bool:
     return all(isinstance(each, str) for each in lines)
 
 
-def _hides(sign: str) -> bool:
-    """Whether a character leaves no trace where it is shown: controls, turned directions, invisible ones."""
-    return sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")
+def _as_shown(text: str) -> str:
+    """The text in the only spelling that a screen can show: what is endorsed is this, not what it was made from.
+
+    Blanks of other widths are blanks, long rows of blanks and of empty lines are short ones: they say nothing, carry
+    nothing over to a planner, and push nothing off the screen.
+    """
+    lines = (_BLANKS.sub(" ", line).rstrip() for line in text.replace("\r\n", "\n").split("\n"))
+    return _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip()
 
 
 def _strangers(shade: Shade | None) -> tuple[Source, ...]:

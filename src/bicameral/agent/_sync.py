@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bicameral.intent import Intent
+from bicameral.labels import Labelled
 from bicameral.plans import Plan
 from bicameral.runs import Checked, Finished, Replayed, RunOutcome
 
@@ -29,25 +30,25 @@ class SyncAgent:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
-    def intent(self, request: str, **options: Any) -> Intent:
+    def intent(self, request: str | Labelled[str], **options: Any) -> Intent:
         return _blocking(self._agent.intent(request, **options))
 
-    def plan(self, request: str | Intent, **options: Any) -> Planned:
+    def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
         return _blocking(self._agent.plan(request, **options))
 
     def check(self, plan: Plan, **options: Any) -> Checked:
         return self._agent.check(plan, **options)
 
-    def run(self, what: Plan | Planned | str, **options: Any) -> RunOutcome:
+    def run(self, what: Plan | Planned | str | Labelled[str], **options: Any) -> RunOutcome:
         return _blocking(self._agent.run(what, **options))
 
-    def reason(self, request: str | Intent, **options: Any) -> Reasoned:
+    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> Reasoned:
         return _blocking(self._agent.reason(request, **options))
 
-    def follow(self, what: Finished | str, **options: Any) -> Planned:
+    def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
         return _blocking(self._agent.follow(what, **options))
 
-    def work(self, request: str, **options: Any) -> Worked:
+    def work(self, request: str | Labelled[str], **options: Any) -> Worked:
         return _blocking(self._agent.work(request, **options))
 
     def resume(self, run: str, **options: Any) -> RunOutcome:

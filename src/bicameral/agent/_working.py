@@ -12,6 +12,7 @@ from bicameral.strategies import Answered, GaveUp, Params, StrategyName, Taken
 
 if TYPE_CHECKING:
     from bicameral.config import Config
+    from bicameral.labels import Labelled
     from bicameral.runs import Approver, Asker, Observer
     from bicameral.strategies import Worked
 
@@ -33,7 +34,7 @@ def configured(config: Config) -> tuple[StrategyName, Params]:
 
 async def compiled(
     agent: Agent,
-    request: str,
+    request: str | Labelled[str],
     *,
     asker: Asker | None,
     approver: Approver | None,

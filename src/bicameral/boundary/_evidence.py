@@ -18,12 +18,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+from bicameral.display import INVISIBLE, JOINERS
+
 from ._evidence_dates import Moments
 from ._evidence_numbers import currencies_in, numbers_in
 
 _ESCAPED = re.compile(r"\\[nrt]")
 _BLANKS = re.compile(r"\s+")
-_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+_UNSEEN = re.compile(f"[{INVISIBLE}{JOINERS}\u200e\u200f]")
 _ADDRESS = re.compile(r"(?<![\w.%+-])"), re.compile(r"(?![\w@-]|\.\w)")
 _URL = (
     re.compile(r"(?<=://)|(?<![\w.@/%=?&#:-])"),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
+from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARACTERS, SELECTORS
 from bicameral.types import (
     FORMATS,
     MONEY,
@@ -45,11 +46,8 @@ NOT_FOUND, BECAUSE = "not_found", "because"
 
 # Controls (a text may have lines and tabs), what turns the writing direction, fillers and tags, half characters, and
 # what is no character at all. Joiners and the like have honest uses, but not three in a row.
-_NOT_IN_A_TEXT = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u115f\u1160\u2061-\u2065\u206a-\u206f\u3164\uffa0"
-    "\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
-    "|[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u2060\ufe00-\ufe0f\ufeff]{3}"
-)
+_HONEST = f"\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u2060\ufeff{JOINERS}{SELECTORS}"
+_NOT_IN_A_TEXT = re.compile(f"(?![\r{_HONEST}])[{CONTROLS}{DIRECTIONS}{INVISIBLE}{NO_CHARACTERS}]|[{_HONEST}]{{3}}")
 
 
 class Fault(ValueError):

@@ -49,7 +49,9 @@ class TerminalApprover:
         for number, call in enumerate(calls, 1):
             self._show((call,), first=number, before=question.before)
             also = ", r: also for the rest of this run" if call.offer else ""
-            reply = await self._reply(f"Allow call {number} of {len(calls)}?{_times(call)} [y/N{also}]")
+            prompt = f"Allow call {number} of {len(calls)}?{_times(call)} [y/N{also}, v: view all of it]"
+            while (reply := await self._reply(prompt)) in ("v", "view"):
+                self._show((call,), whole=True, first=number, before=question.before)
             if reply in ("y", "yes") or (reply in ("r", "run") and call.offer):
                 approved.append(call)
             if reply in ("r", "run"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -27,6 +28,7 @@ from bicameral.types import (
 )
 
 from ._output import Output
+from ._rendering import question_text
 
 _ATTEMPTS = 3
 _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
@@ -44,8 +46,10 @@ class TerminalAsker:
     async def ask(self, question: str, type: Type) -> Any:
         with self._quiet():
             hint = "" if isinstance(type, StrType) else f" ({_wanted(type)})"
+            asked = question_text(question, shutil.get_terminal_size().columns)
+            asked += "\n " if "\n" in asked else ""
             for _ in range(_ATTEMPTS):
-                reply = await read_line(self._out, f"? {question}{hint} ")
+                reply = await read_line(self._out, f"{asked}{hint} ")
                 if reply is None:
                     break
                 try:
@@ -62,7 +66,7 @@ async def confirmed(out: Output, question: str) -> bool:
 
 async def read_line(out: Output, prompt: str) -> str | None:
     """One line from the terminal without its end, or None at the end of input."""
-    from ._output import visible
+    from bicameral.display import visible
 
     sys.stderr.write(visible(prompt))
     sys.stderr.flush()

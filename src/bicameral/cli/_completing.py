@@ -11,6 +11,8 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from bicameral.config import Config
+
 _MOST = 50
 
 
@@ -27,19 +29,24 @@ def complete_runs(context: click.Context, parameter: click.Parameter, begun: str
     return [*items, *([CompletionItem("last")] if "last".startswith(begun) else [])]
 
 
-def _recorded() -> dict[str, str]:
-    from bicameral.config import load_config, open_journal
+def quiet_config() -> Config:
+    """The configuration without a word: of one that is not accepted what widens is not used, and nobody is asked."""
+    from bicameral.config import load_config
 
-    with open_journal(load_config()) as journal:
+    return load_config(confirm=lambda _: False)
+
+
+def _recorded() -> dict[str, str]:
+    from bicameral.config import open_journal
+
+    with open_journal(quiet_config()) as journal:
         return {run.run: run.request for run in journal.runs(_MOST)}
 
 
 async def _submitted() -> dict[str, str]:
-    from bicameral.config import load_config
-
     from ._durable import is_there, submitted_runs
 
-    config = load_config()
+    config = quiet_config()
     if not is_there(config):
         return {}
     async with submitted_runs(config) as runs:
@@ -57,10 +64,8 @@ def complete_approvals(context: click.Context, parameter: click.Parameter, begun
 
 
 async def _open() -> dict[str, str]:
-    from bicameral.config import load_config
-
     from ._durable import submitted_runs
     from ._questions import gist
 
-    async with submitted_runs(load_config()) as runs:
+    async with submitted_runs(quiet_config()) as runs:
         return {each.id: gist(each) for each in await runs.approvals(limit=_MOST)}

@@ -10,10 +10,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bicameral.display import visible
 from bicameral.errors import BicameralError, CatalogError, nearest, words_of
 from bicameral.secrets import masked
 
-from ._output import Output, visible
+from ._output import Output
 
 if TYPE_CHECKING:
     from bicameral.catalog.lint import Finding, Report, Rule

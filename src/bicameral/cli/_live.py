@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from ._output import Output, visible
+from bicameral.display import visible
+
+from ._output import Output
 from ._values import cell
 
 if TYPE_CHECKING:

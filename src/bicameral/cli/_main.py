@@ -40,6 +40,7 @@ COMMANDS = {
     "lint": "Hold an architecture of agents against the rules of the catalogue.",
     "doctor": "Check the configuration and the machine, and say what to mend.",
     "init": "Write a commented bicameral.toml.",
+    "config": "The configuration that counts here, and whether you have accepted it.",
     "chat": "Several requests in one sitting.",
     "completion": "Print the completion script for a shell.",
     "version": "Print the version.",

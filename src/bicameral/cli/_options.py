@@ -28,9 +28,17 @@ class Common:
     out: Output
 
     def config(self) -> Config:
+        """The configuration; a folder's own that the user has not accepted is shown to him first."""
         from bicameral.config import load_config
 
-        return load_config(self.config_file, base=self.folder, profile=self.profile)
+        from ._accepting import confirm_config
+
+        return load_config(
+            self.config_file,
+            base=self.folder,
+            profile=self.profile,
+            confirm=lambda found: confirm_config(self.out, found),
+        )
 
 
 def _profile(context: click.Context, parameter: click.Parameter, value: str | None) -> Profile | Path | None:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from bicameral.display import escaped_json, visible
 from bicameral.secrets import masked, masked_json
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-# What could move the cursor, change the title or hide text: C0 and C1 controls but tab and newline, and the marks that
-# turn the direction of writing. Answers hold strangers' text, and a terminal obeys.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-def visible(text: str) -> str:
-    """The text with everything that a terminal would obey made visible instead."""
-    return _CONTROLS.sub(lambda found: f"<{ord(found[0]):04x}>", text.replace("\r\n", "\n"))
 
 
 class Output:
@@ -30,6 +21,11 @@ class Output:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self._notices: dict[str, Any] = {}
+
+    def notice(self, name: str, facts: Any) -> None:
+        """Something that the one JSON object must say, whatever the command itself has to say."""
+        self._notices[name] = facts
 
     @property
     def interactive(self) -> bool:
@@ -81,7 +77,8 @@ class Output:
     def object(self, facts: Mapping[str, Any]) -> None:
         """The one JSON object, where JSON was asked for."""
         if self.as_json:
-            sys.stdout.write(masked_json(json.dumps(facts, ensure_ascii=False, default=str)) + "\n")
+            whole = {**facts, **self._notices}
+            sys.stdout.write(escaped_json(masked_json(json.dumps(whole, ensure_ascii=False, default=str))) + "\n")
             sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str) -> None:

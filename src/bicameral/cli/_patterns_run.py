@@ -72,9 +72,9 @@ class Playing:
 
     async def request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
         """With the agent's own tools."""
-        from bicameral.patterns import said
+        from bicameral.labels import received
 
-        return await self._played(agent, made(id, knobs), (said(request),))
+        return await self._played(agent, made(id, knobs), (received(request),))
 
     async def example(self, agent: Agent, id: str, knobs: Mapping[str, Any]) -> int:
         """The pattern's own example, with its own tools, in a folder that goes with it."""

@@ -1,20 +1,17 @@
 """Calls that wait for a yes, written so that nothing in them can pass for something else.
 
 A stranger may have written any value in them. So every line of a value stands behind a bar or quotes, lines are broken
-here and not by the terminal, characters that are not seen or that a terminal would obey are made visible, and what
-directs a call is never cut.
+here and not by the terminal, and what is long is folded with its size (`_rendering`). What directs a call is folded
+only where it is longer than anybody reads.
 """
 
 from __future__ import annotations
 
-import json
 import textwrap
-import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from ._output import visible
-from ._values import columns, readable
+from ._rendering import MOST_LINES, broken_line, plain_line, value_lines
 
 if TYPE_CHECKING:
     from bicameral.labels import Source
@@ -23,7 +20,10 @@ if TYPE_CHECKING:
 
 _DOES = {"pure": "", "read": "reads", "write": "writes", "send": "sends", "irreversible": "cannot be undone"}
 _NARROWEST = 20
-_UNSEEN = ("Cf", "Zl", "Zp", "Cc", "Co", "Cs", "Cn")
+_MOST_DIRECTING = 200
+"""Lines of a value that directs a call: more than anybody names recipients, and no more than can be read."""
+_MANY = 20
+"""Lines of a value that would push others off a screen."""
 
 
 def calls_text(
@@ -34,13 +34,14 @@ def calls_text(
     whole: bool = False,
     first: int = 1,
     before: bool = False,
+    how: str = "v shows all",
 ) -> str:
     """The calls, what a stranger may have written in them, and why they are asked about; on one screen unless whole.
 
-    `before`: nothing has been done yet.
+    `before`: nothing has been done yet. `how` says how all of a long text can be seen.
     """
     lines = ["", _headline(calls, first, before=before)]
-    most = 10_000 if whole else 10 if len(calls) == 1 else 3 if len(calls) < 4 else 1
+    most = MOST_LINES if whole else 10 if len(calls) == 1 else 3 if len(calls) < 4 else 1
     reasons: dict[tuple[str, ...], list[int]] = {}
     for number, call in enumerate(calls, first):
         lines += [
@@ -53,6 +54,7 @@ def calls_text(
                 most,
                 numbered=len(calls) > 1 or first > 1,
                 later=call.ahead and not before,
+                how=how,
             ),
         ]
         reasons.setdefault(tuple(_why(call)), []).append(number)
@@ -80,7 +82,7 @@ def _headline(calls: Sequence[PendingCall], first: int, *, before: bool) -> str:
 
 
 def _call(
-    number: int, call: PendingCall, tool: Tool | None, width: int, most: int, *, numbered: bool, later: bool
+    number: int, call: PendingCall, tool: Tool | None, width: int, most: int, *, numbered: bool, later: bool, how: str
 ) -> Iterator[str]:
     does = ", ".join(filter(None, (_DOES.get(call.effect, ""), "later" if later else "")))
     times = f" × {call.times}" if call.times > 1 else ""
@@ -88,63 +90,20 @@ def _call(
     strangers = {part.argument for part in call.untrusted}
     shown = {name: value for name, value in call.arguments.items() if value not in (None, "", [], {})}
     column = max(map(len, shown), default=0)
+    drawn: list[tuple[str, list[str]]] = []
     for name, value in shown.items():
         directs = tool is None or any(each.name == name and each.purpose == "directs" for each in tool.arguments)
-        lines = _value(value, max(width - column - 8, _NARROWEST), 10_000 if directs else most)
+        room = max(width - column - 8, _NARROWEST)
+        limit = max(_MOST_DIRECTING, most) if directs else most
+        drawn.append((name, value_lines(value, room, limit, how=how)))
+    # A value of many lines comes first: what follows stays on the screen, whatever anybody put into it.
+    for name, lines in sorted(drawn, key=lambda each: len(each[1]) <= _MANY):
         mark = "!" if name in strangers else " "
         for line, text in enumerate(lines):
             yield f"  {mark} {name if not line else '':<{column}}  {text}"
     for told in (*map(str, call.files), *call.changed):
         # A path may be a stranger's, and these lines are never cut.
-        yield from (f"    │ {part}" for part in _broken(_plain(told), max(width - 8, _NARROWEST)))
-
-
-def _value(value: Any, width: int, most: int) -> list[str]:
-    """The lines of a value: words as they are, several lines or what is long behind a bar."""
-    match value:
-        case str():
-            lines = value.replace("\r\n", "\n").split("\n")
-        case list() | tuple() if all(isinstance(item, str) for item in cast("list[Any]", value)):
-            lines = cast("list[str]", value)
-        case _:
-            lines = [json.dumps(readable(value), ensure_ascii=False, default=str)]
-    plain = [_plain(line) for line in lines]
-    if len(plain) == 1 and columns(plain[0]) <= width:
-        return plain
-    return _cut([f"│ {part}" for line in plain for part in _broken(line, width - 2)], most)
-
-
-def _broken(line: str, width: int) -> list[str]:
-    """Pieces that a terminal does not break again."""
-    pieces, used = [""], 0
-    for char in line:
-        used += columns(char)
-        if used > width:
-            pieces.append("")
-            used = columns(char)
-        pieces[-1] += char
-    return pieces
-
-
-def _cut(lines: list[str], most: int) -> list[str]:
-    if len(lines) <= most:
-        return lines
-    return [*lines[:most], f"… {len(lines) - most} more {'line' if len(lines) - most == 1 else 'lines'}"]
-
-
-def _plain(text: str) -> str:
-    """The text with what cannot be seen made visible, and letters that only look like ours named."""
-    seen = "".join(
-        f"<{ord(char):04x}>" if unicodedata.category(char) in _UNSEEN and char != "\t" else char for char in text
-    )
-    seen = visible(seen).replace("\n", "<000a>").replace("\t", "    ")
-    odd = sorted({char for char in seen if not char.isascii() and char.isalpha()}) if _is_name(seen) else []
-    return seen + (f"  (with {', '.join(unicodedata.name(char, '?').lower() for char in odd[:3])})" if odd else "")
-
-
-def _is_name(text: str) -> bool:
-    """Whether this may be an address, a link or a path, in which a letter from another alphabet deceives."""
-    return " " not in text.strip() and any(mark in text for mark in "@/.")
+        yield from (f"    │ {part}" for part in broken_line(plain_line(told), max(width - 8, _NARROWEST)))
 
 
 def _why(call: PendingCall) -> Iterator[str]:
@@ -160,7 +119,7 @@ def _why(call: PendingCall) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(_plain(text), max(width, _NARROWEST), initial_indent="  ", subsequent_indent="  ")
+    return textwrap.wrap(plain_line(text), max(width, _NARROWEST), initial_indent="  ", subsequent_indent="  ")
 
 
 def _listed(numbers: list[int]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from ._output import visible
+from bicameral.display import visible
+
 from ._pending import calls_text
 from ._periods import clock
+from ._rendering import question_text
 
 if TYPE_CHECKING:
     from bicameral.durable import Approval
@@ -31,25 +33,33 @@ def reply_type(approval: Approval) -> Type:
     return from_json(approval.type)
 
 
-def approval_text(approval: Approval) -> str:
-    """All of a question: whose run it is, the calls to the letter, and how to answer."""
+def approval_text(approval: Approval, *, full: bool = False) -> str:
+    """All of a question: whose run it is, the calls to the letter, and how to answer; long values whole if `full`."""
     lines = [f"{approval.id}  {_standing(approval)}", f"  run {approval.run} of {visible(approval.user)}"]
     if approval.request:
         request = " ".join(visible(approval.request).split())
         lines.append(f"  {request if len(request) <= _MAX_REQUEST else request[: _MAX_REQUEST - 1] + '…'}")
     if approval.kind == "ask":
-        lines += ["", f"? {visible(approval.question)}", f"  (the reply is {reply_type(approval)})"]
+        asked = question_text(approval.question, shutil.get_terminal_size().columns)
+        lines += ["", asked, f"  (the reply is {reply_type(approval)})"]
     else:
-        lines.append(_calls_text(approval))
+        lines.append(_calls_text(approval, full=full))
     return "\n".join([*lines, *_how(approval)])
 
 
-def _calls_text(approval: Approval) -> str:
+def _calls_text(approval: Approval, *, full: bool) -> str:
     from bicameral.tools import Registry
 
     width = shutil.get_terminal_size().columns
-    # Nothing is cut here, so it does not matter what the tools of this machine declare.
-    return calls_text(question_of(approval).calls, Registry(()), width=width, whole=True, before=approval.before)
+    # The tools of this machine may declare something else: each argument is shown as if it directed the call.
+    return calls_text(
+        question_of(approval).calls,
+        Registry(()),
+        width=width,
+        whole=full,
+        before=approval.before,
+        how=f"`bicameral approvals show {approval.id} --full` shows all",
+    )
 
 
 def _standing(approval: Approval) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ._output import Output, visible
+from bicameral.display import visible
+
+from ._output import Output
 from ._proof import proof_json, say_verdicts
 from ._usage import say_usage, usage_json
 from ._values import answer_text, readable

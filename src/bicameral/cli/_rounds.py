@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bicameral.labels import received
+
 from ._approving import TerminalApprover
 from ._asking import TerminalAsker
 from ._exits import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
@@ -41,7 +43,7 @@ class Rounds:
                 asker = TerminalAsker(self._out, shown.quiet)
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             shown.phase("planning")
-            intent = await agent.intent(request, deterministic=deterministic, asker=asker)
+            intent = await agent.intent(received(request), deterministic=deterministic, asker=asker)
             shown.close()
             show_intent(self._out, intent)
             shown.phase("planning")

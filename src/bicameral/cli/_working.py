@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bicameral.errors import BicameralError
+from bicameral.labels import received
 
 from ._approving import TerminalApprover
 from ._exits import FAILED, INTERRUPTED, NEEDS_A_PERSON, OK, QUESTIONS
@@ -33,7 +34,7 @@ class Working:
             if self._out.interactive:
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             worked = await agent.work(
-                request,
+                received(request),
                 strategy=strategy,
                 approver=approver,
                 observer=shown.step,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bicameral.decisions import Mode
+from bicameral.user_folders import user_folder
 
 from ._durable import DurableSettings, durable_address
 from ._llm import AgentSettings, LlmSettings
@@ -189,6 +190,8 @@ class Config(ConfigFile):
     """The working folder: relative paths start here."""
     source: Path | None = None
     """The file this came from, if there was one."""
+    withheld: tuple[str, ...] = ()
+    """The settings of that file that are not used, because this user has not accepted it."""
 
     @classmethod
     def defaults(cls, base: Path | None = None) -> Config:
@@ -276,21 +279,6 @@ class Config(ConfigFile):
 
     def _under(self, path: str | None) -> Path | None:
         return self.base / os.path.expanduser(path) if path else None
-
-
-_HOMES = {
-    "config": ("XDG_CONFIG_HOME", ".config"),
-    "cache": ("XDG_CACHE_HOME", ".cache"),
-    "state": ("XDG_STATE_HOME", ".local/state"),
-}
-
-
-def user_folder(kind: Literal["config", "cache", "state"]) -> Path:
-    """The user's own folder for configuration, caches or state, by the XDG convention."""
-    variable, usual = _HOMES[kind]
-    chosen = Path(os.environ.get(variable, ""))
-    # The convention says that a relative path is to be ignored.
-    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~")) / usual) / "bicameral"
 
 
 def config_schema() -> dict[str, Any]:

@@ -45,6 +45,13 @@ def _file(config: Config | ConfigError) -> Check:
         return failed("configuration", config)
     if config.source is None:
         return Check("configuration", "ok", "no file; the defaults serve (`bicameral init` writes one)")
+    if config.withheld:
+        return Check(
+            "configuration",
+            "warn",
+            f"{config.source} is not accepted, so these settings are not used: {', '.join(config.withheld)}",
+            "Look at it, then run `bicameral config accept`.",
+        )
     return Check("configuration", "ok", str(config.source))
 
 

@@ -23,6 +23,7 @@ def machine_checks(config: Config) -> Iterator[Check]:
     yield from _models(config)
     yield _engine()
     yield _sandbox()
+    yield _parser()
     yield _journal(config)
     yield _terminal()
 
@@ -72,6 +73,19 @@ def _sandbox() -> Check:
         complaint = done.stderr.decode(errors="replace").strip() or f"exit code {done.exit_code}"
         return Check("sandbox", "warn", f"a confined command failed: {complaint}", "Command-line tools will not run.")
     return Check("sandbox", "ok", "commands run confined")
+
+
+def _parser() -> Check:
+    from bicameral.parsing import confinement_of_parser
+
+    try:
+        confined = confinement_of_parser()
+    except BicameralError as error:
+        return failed("parser", error)
+    if missing := [what for what in ("files", "network") if what not in confined]:
+        detail = f"mails, calendars and pages are read apart, with limits, but not cut off from {' and '.join(missing)}"
+        return Check("parser", "warn", detail, "Use Linux 6.12 or later with Landlock, on x86_64 or aarch64.")
+    return Check("parser", "ok", "mails, calendars and pages are read apart, without files and network")
 
 
 def _journal(config: Config) -> Check:

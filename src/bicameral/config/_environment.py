@@ -23,6 +23,7 @@ SHORT: Mapping[str, tuple[str, ...]] = {
 }
 FILE = "BICAMERAL_CONFIG"
 DEBUG = "BICAMERAL_DEBUG"
+ACCEPT = "BICAMERAL_ACCEPT"
 
 _LISTS = frozenset(
     {
@@ -48,7 +49,7 @@ def overrides(environment: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, 
 
 def misspelt(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Variables that set nothing but look like one that would, with that one."""
-    known = (*SHORT, FILE, DEBUG)
+    known = (*SHORT, FILE, DEBUG, ACCEPT)
     for name in sorted(environment):
         if name.startswith(PREFIX) and "__" not in name and name not in known and (meant := nearest(name, known)):
             yield name, meant

@@ -13,8 +13,10 @@ from pydantic import ValidationError
 
 from bicameral.documents import Document
 from bicameral.errors import ConfigError, Place
+from bicameral.user_folders import user_folder
 
-from ._config import Config, ConfigFile, Profile, user_folder
+from ._acceptance import Confirm, record_acceptance, unaccepted, warn_unaccepted
+from ._config import Config, ConfigFile, Profile
 from ._environment import FILE, overrides
 from ._keys import know_keys
 from ._mistakes import Keys, dotted, mistake
@@ -22,6 +24,7 @@ from ._places import line_of
 from ._profile import over, read_aliases, read_profile
 from ._read import text_of
 from ._routing import check_routing, is_routed
+from ._widening import Widening, split_settings
 
 NAME = "bicameral.toml"
 _MAX_BYTES = 1_000_000
@@ -52,13 +55,17 @@ class Origin:
 
 def find_file(base: Path | None = None, environment: Mapping[str, str] | None = None) -> Path | None:
     """The configuration file that counts: `$BICAMERAL_CONFIG`, the working folder's, the user's, or none."""
-    variables = os.environ if environment is None else environment
-    if chosen := variables.get(FILE):
-        return Path(os.path.expanduser(chosen)).absolute()
-    for candidate in ((base or Path.cwd()) / NAME, user_folder("config") / NAME):
-        if candidate.is_file():
-            return candidate.absolute()
-    return None
+    return _find(base or Path.cwd(), os.environ if environment is None else environment)[0]
+
+
+def _find(base: Path, environment: Mapping[str, str]) -> tuple[Path | None, bool]:
+    """The file that counts, and whether it merely lies in the working folder: then nobody has chosen it."""
+    if chosen := environment.get(FILE):
+        return Path(os.path.expanduser(chosen)).absolute(), False
+    own = user_folder("config") / NAME
+    if (beside := base / NAME).is_file():
+        return beside.absolute(), os.path.realpath(beside) != os.path.realpath(own)
+    return (own.absolute() if own.is_file() else None), False
 
 
 def load_config(
@@ -67,10 +74,17 @@ def load_config(
     base: Path | None = None,
     profile: Profile | Path | None = None,
     environment: Mapping[str, str] | None = None,
+    confirm: Confirm = warn_unaccepted,
 ) -> Config:
     """The configuration for a working folder: a file, a profile over it, the environment, and the arguments over all.
 
-    `profile` is the name of a profile, or a YAML file with `llm` and `agent`.
+    Args:
+        file: The configuration; without it, the one that is found. One that is named here counts as accepted.
+        base: The working folder.
+        profile: The name of a profile, or a YAML file with `llm` and `agent`.
+        environment: Variables that set something, instead of the process's own.
+        confirm: Asks a person about a file that was found in the working folder and that this user has not accepted;
+            without it nobody is asked, and what widens in it is not used (`Config.withheld`).
 
     Example:
         >>> load_config(profile="small").weights("privileged")
@@ -80,9 +94,11 @@ def load_config(
     folder = (base or Path.cwd()).absolute()
     if not folder.is_dir():
         raise ConfigError("config.no-folder", f"there is no folder {str(folder)!r}", fix="Name one that exists.")
-    chosen = file.absolute() if file else find_file(folder, variables)
+    chosen, lies_there = (file.absolute(), False) if file else _find(folder, variables)
     text = _read(chosen) if chosen else ""
-    settings = _parse(text, chosen)
+    settings, withheld = _parse(text, chosen), ()
+    if chosen is not None and lies_there:
+        settings, withheld = _accepted(settings, chosen, folder, variables, confirm)
     documents = _documents(settings, profile if isinstance(profile, Path) else None, chosen, folder, variables)
     for document in documents:
         settings = over(document.settings, settings)
@@ -92,11 +108,38 @@ def load_config(
         content = ConfigFile.model_validate(settings)
     except ValidationError as error:
         raise mistake(error, ConfigFile, origin.locate) from None
-    config = Config(**{name: getattr(content, name) for name in ConfigFile.model_fields}, base=folder, source=chosen)
+    said = {name: getattr(content, name) for name in ConfigFile.model_fields}
+    config = Config(**said, base=folder, source=chosen, withheld=withheld)
     know_keys(config.llm.models.values(), variables)
     if is_routed(config):
         check_routing(config, origin.locate)
     return config.model_copy(update={"profile": profile}) if isinstance(profile, str) else config
+
+
+def _accepted(
+    settings: dict[str, Any], file: Path, base: Path, environment: Mapping[str, str], confirm: Confirm
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The settings of a file that may be used, and the names of those that may not."""
+    harmless, widening = split_settings(_with_named(settings, file, base), file, base)
+    found = unaccepted(file, widening, environment)
+    if found is None:
+        return settings, ()
+    if confirm(found):
+        record_acceptance(file, widening)
+        return settings, ()
+    return harmless, found.withheld
+
+
+def _with_named(settings: dict[str, Any], file: Path, base: Path) -> dict[str, Any]:
+    """The settings with those of the profile and the aliases that the file names: what they say is the file's word."""
+    for document in _documents(settings, None, file, base, {}):
+        settings = over(document.settings, settings)
+    return settings
+
+
+def what_widens(file: Path, base: Path) -> Widening:
+    """What in a configuration widens what may be done, for a person to look at and accept."""
+    return split_settings(_with_named(_parse(_read(file), file), file, base), file, base)[1]
 
 
 def _documents(

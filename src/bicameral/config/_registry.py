@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from pydantic import ValidationError
 from bicameral.errors import ConfigError, ToolError
 from bicameral.tools import (
     Folders,
+    ProtectedPath,
     Registry,
     Surroundings,
     Tool,
@@ -24,6 +27,7 @@ from bicameral.tools import (
 from ._config import Config
 from ._load import Origin, origin_of
 from ._mistakes import mistake, unknown_key
+from ._protection import protected_paths
 
 
 def open_registry(config: Config, surroundings: Surroundings | None = None) -> Registry:
@@ -33,9 +37,10 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
         >>> open_registry(Config.defaults())["sort_lines"].effect
         'pure'
     """
-    around = surroundings or surroundings_of(config)
     origin = origin_of(config)
     _check_names(config, origin)
+    around = surroundings or surroundings_of(config)
+    around = replace(around, folders=around.folders.protecting(_kept_by_toolboxes(config)))
     tools = [tool for name in config.toolboxes.use for tool in _installed(config, name, around, origin)]
     tools += [tool for path in config.toolbox_files for tool in _from_file(config, path, around, origin)]
     return Registry(tools)
@@ -43,9 +48,20 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
 
 def surroundings_of(config: Config) -> Surroundings:
     """The folders that tools may use, and the machine's clock and environment."""
-    folders = config.folders
-    read, write, trusted = (tuple(map(_path, names)) for names in (folders.read, folders.write, folders.trusted))
-    return Surroundings(Folders.of(config.base, read=read, write=write, trusted=trusted))
+    said = config.folders
+    read, write, trusted = (tuple(map(_path, names)) for names in (said.read, said.write, said.trusted))
+    folders = Folders.of(config.base, read=read, write=write, trusted=trusted)
+    return Surroundings(folders.protecting(protected_paths(config)))
+
+
+def _kept_by_toolboxes(config: Config) -> Iterator[ProtectedPath]:
+    """What toolboxes keep themselves, such as a calendar: each may change its own, and no other tool may."""
+    for name in config.toolboxes.use:
+        # What is wrong with a toolbox or its settings is told when it is opened.
+        with suppress(ToolError, ValidationError):
+            toolbox = load_toolbox(name)
+            for kept in toolbox.keeps(toolbox.settings.model_validate(dict(config.toolbox.get(name, {})))):
+                yield ProtectedPath(_path(kept), f"kept by the toolbox {name!r}")
 
 
 def left_out(config: Config) -> dict[str, ToolError]:

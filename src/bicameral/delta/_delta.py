@@ -206,7 +206,7 @@ class Delta:
         session = Session(
             "delta",
             self._provider,
-            adapter_setup(chosen) if trained else setup(chosen, near),
+            adapter_setup(shown) if trained else setup(shown, near),
             max_tokens=PLAN_TOKENS,
             timeout=self._timeout,
             listener=self._listener,
@@ -313,7 +313,10 @@ class Delta:
             return _Attempt(draft.code, None, None, (), (draft.problem,))
         try:
             code = without_look(draft.code) if earlier is not None and earlier.may_look else Code(draft.code)
-            parsed = parse(code.text, registry)
+            # A planner may also know a tool by its own name.
+            parsed = parse(
+                code.text, Registry({tool.name: tool for tool in (*writing.real_registry, *registry)}.values())
+            )
         except PlanError as error:
             return _Attempt(draft.code, None, None, (), (str(error),))
         written = parsed.plan.model_copy(update={"goal": intent.request})

@@ -72,6 +72,13 @@ def match_names(request: str, names: Sequence[str]) -> Matches:
     return Matches(phrases, frozenset(name for name in whole if _PLAIN.fullmatch(name)))
 
 
+def said_in(request: str, text: str) -> tuple[str, ...]:
+    """The words of a request that a text has, too, as the request spells them; a few."""
+    known = set(stems_of(text))
+    found = [phrase for words, phrase in dict(_phrases(request)).items() if len(words) == 1 and words[0] in known]
+    return tuple(found[:MOST_PHRASES])
+
+
 def _phrases(request: str) -> Iterator[tuple[Stems, str]]:
     """Words of the request that stand together, with their stems; none of a file name, a link or an address."""
     tokens = list(_tokens(request))

@@ -48,13 +48,14 @@ from bicameral.types import (
     Type,
 )
 
-from ._matching import Matches, match_names
+from ._matching import Matches, match_names, said_in
 
 MOST_NAMES = 60
 """A file with more names than this is one of which no name is known."""
 
 _NEUTRAL = re.compile(r"((?:column|field)_[0-9]+)((?:_right)*)")
-_WRITTEN = re.compile(r"\b(?:column|field)_[0-9]+\b")
+_WRITTEN = re.compile(r"\b(?:column|field|tool)_[0-9]+\b")
+_LONGEST_DOC = 500
 _BY_FIELD = ("get", "count_by", "group_by")
 """Functions of the library whose second argument may name a field."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -85,17 +86,24 @@ class NeutralNames:
         self._real: dict[str, str] = {}
         self._shown: set[str] = set()
         self._whole: set[str] = set()
+        self._tools: dict[str, str] = {}
+        self._calls: dict[str, tuple[str, dict[str, str]]] = {}
         self.influenced = False
         """Whether anything about a file that somebody else may have written was looked at for this plan."""
 
     # What a planner sees --------------------------------------------------------------------------------------------
 
     def registry(self, registry: Registry) -> Registry:
-        """The same tools; what those say of files before a run has neutral names."""
-        return Registry(tool if tool.refine is None else self._neutral_tool(tool) for tool in registry)
+        """The same tools; what those say of files before a run has neutral names.
+
+        Of a tool that describes itself, and whose word the user does not take, all names are neutral.
+        """
+        return Registry(self._neutral_tool(tool) for tool in registry)
 
     def _neutral_tool(self, tool: Tool) -> Tool:
-        if tool.effect == "pure":
+        if tool.self_described:
+            return self._foreign_tool(tool)
+        if tool.refine is None or tool.effect == "pure":
             # It knows only the types that it is given, and those are neutral already.
             return tool
 
@@ -110,6 +118,30 @@ class NeutralNames:
             return self._of_stranger(found)
 
         return replace(tool, refine=refine)
+
+    def _foreign_tool(self, tool: Tool) -> Tool:
+        name = self._tools.setdefault(tool.name, f"tool_{len(self._tools) + 1}")
+        arguments = {each.name: f"argument_{number}" for number, each in enumerate(tool.arguments, 1)}
+        self._calls[name] = (tool.name, {neutral: real for real, neutral in arguments.items()})
+        told = " ".join((tool.name.replace("_", " "), *tool.words, tool.doc[:_LONGEST_DOC]))
+        said = said_in(self._request, told)
+        quoted = " and ".join(f'"{phrase}"' for phrase in said)
+        self.influenced = True
+        return replace(
+            tool,
+            name=name,
+            doc="A command" + (f", matches {quoted}" if quoted else ""),
+            words=(),
+            arguments=tuple(
+                replace(each, name=arguments[each.name], doc="", type=self._type(each.type, trusted=False))
+                for each in tool.arguments
+            ),
+            result=self._of_stranger(tool.result),
+            refine=None,
+            receivers=tuple(arguments[each] for each in tool.receivers),
+            attaches={},
+            origins={},
+        )
 
     def _of_stranger(self, type_: Type) -> Type:
         if _count(type_) > MOST_NAMES:
@@ -188,7 +220,7 @@ class NeutralNames:
     @property
     def hides(self) -> bool:
         """Whether any name is hidden from the planner."""
-        return bool(self._real)
+        return bool(self._real or self._calls)
 
     # What becomes of it ---------------------------------------------------------------------------------------------
 
@@ -198,7 +230,7 @@ class NeutralNames:
         A literal of a plan counts as the user's own word. So a name becomes one only where it selects a part of a
         value, which carries the label of the table; a key of a new record may have it if the request says all of it.
         """
-        if not self._real:
+        if not self.hides:
             return Bound(plan)
         binder = _Binder(self, registry)
         steps = rewrite_steps(plan.steps, binder.step, binder.expression)
@@ -210,13 +242,22 @@ class NeutralNames:
         real = self._real.get(found[1]) if found else None
         return None if found is None or real is None else real + found[2]
 
+    def call(self, step: Call) -> Call:
+        """A call with the real names of its tool and its arguments."""
+        if step.tool not in self._calls:
+            return step
+        tool, arguments = self._calls[step.tool]
+        given = {arguments.get(name, name): value for name, value in step.args.items()}
+        return step.model_copy(update={"tool": tool, "args": given})
+
     def said_whole(self, name: str) -> bool:
         """Whether the request says all of what a neutral name stands for."""
         return (self.real(name) or "") in self._whole
 
     def readable(self, text: str) -> str:
         """A text for people, with the real names in it."""
-        return _WRITTEN.sub(lambda found: self._real.get(found[0], found[0]), text) if self._real else text
+        real = self._real | {name: tool for name, (tool, _) in self._calls.items()}
+        return _WRITTEN.sub(lambda found: real.get(found[0], found[0]), text) if real else text
 
 
 class _Binder:
@@ -229,6 +270,8 @@ class _Binder:
 
     def step(self, step: Any) -> Any:
         """A step whose own names are bound; its expressions come after it."""
+        if isinstance(step, Call):
+            step = self._names.call(step)
         match step:
             case Call(tool=name, args=args) if (tool := self._registry.get(name)) is not None and not tool.changes:
                 columns = {each.name for each in tool.arguments if each.field_of}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from bicameral.agent import Agent, Planned
 from bicameral.errors import BicameralError, DurableError, PlanError
 from bicameral.intent import Intent
+from bicameral.labels import received
 from bicameral.plans import Plan
 from bicameral.runs import (
     Caps,
@@ -181,7 +182,8 @@ class Attempt:
         if (kept := self._row["planned"]) is None:
             asker = LaterAsker(answered)
             deterministic = bool(self._submission["deterministic"])
-            planned = await self._agent.plan(self._submission["request"], deterministic=deterministic, asker=asker)
+            request = received(self._submission["request"])
+            planned = await self._agent.plan(request, deterministic=deterministic, asker=asker)
             kept = _kept(planned)
             text = kept
             await self._runs.database.do(lambda db: keep_plan(self._runs.database, db, self._lease, text))

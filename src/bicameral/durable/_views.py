@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from bicameral.labels import own_value
+
 if TYPE_CHECKING:
     from bicameral.plans import Plan
     from bicameral.runs import Caps
@@ -43,6 +45,10 @@ class Submission:
     deterministic: bool = False
     answer_within: float | None = None
     key: str | None = None
+
+    def __post_init__(self) -> None:
+        # A request is the user's own words: what an outcome handed out does not become that on its way over a queue.
+        own_value(self.request)
 
 
 @dataclass(frozen=True, slots=True)

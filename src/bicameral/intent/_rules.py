@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from bicameral.errors import IntentError
-from bicameral.tools import CHANGING, Effect, Registry
+from bicameral.tools import CHANGING, Effect, Registry, Tool
 
 from ._words import STOP, says, stems, words
 
@@ -58,12 +58,20 @@ _VERBLESS = re.compile(
 def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
     """The changes to the world that a request asks for, by the words that the tools declare."""
     said = _VERBLESS.sub(" ", request.lower())
-    found = {tool.effect for tool in registry if tool.changes and says(said, tool.words)}
+    found = {tool.effect for tool in registry if tool.changes and says(said, _words_for(tool))}
     if _RECIPIENT.search(request):
         found.add("send")
     if _TARGET.search(request):
         found.add("write")
     return tuple(effect for effect in ("write", "send", "irreversible") if effect in found and effect in CHANGING)
+
+
+def _words_for(tool: Tool) -> tuple[str, ...]:
+    """What asks for a tool's effect. A program that describes itself is asked for by the name of its file alone.
+
+    Its own words could be any, and then every request would ask for its effect. The file is named in the settings.
+    """
+    return (re.sub(r"[_-]+", " ", tool.toolbox.lower()),) if tool.self_described else tool.words
 
 
 # An address that is not where something comes from is where something goes; likewise a file after `into`.

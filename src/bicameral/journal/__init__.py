@@ -5,11 +5,12 @@ verified, and what it holds of a run can be erased so that the rest stays provab
 """
 
 from ._blobs import dumps
-from ._events import ENDS, Entry, Erased, Event, EventKind, RunSummary, Status
+from ._events import ENDS, Anchor, Entry, Erased, Event, EventKind, RunSummary, Status
 from ._journal import Journal, open_journal_at
 
 __all__ = [
     "ENDS",
+    "Anchor",
     "Entry",
     "Erased",
     "Event",

@@ -53,6 +53,18 @@ class Entry(NamedTuple):
     body: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The last event of a run and its seal, to be kept where whoever can write to the journal cannot.
+
+    The seal vouches for all events of the run up to this one.
+    """
+
+    run: str
+    number: int
+    seal: str
+
+
 Status = Literal["finished", "failed", "stopped", "unfinished", "erased"]
 
 

@@ -85,7 +85,10 @@ def open_file(path: Path) -> sqlite3.Connection:
         raise failure(path, error) from None
     try:
         _use_wal(db)
+        # What must be on the disk at once asks for it, transaction by transaction (`SqliteStore.append`).
         db.execute("PRAGMA synchronous = NORMAL")
+        # Where a sync alone stops at the cache of the drive, it goes on to the platter.
+        db.execute("PRAGMA fullfsync = ON")
         # Moving the log into the file waits for the disk: seldom, and at the latest when the journal is closed.
         db.execute("PRAGMA wal_autocheckpoint = 10000")
         _ensure_schema(db, path)

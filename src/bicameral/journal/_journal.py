@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import RLock
@@ -20,10 +20,10 @@ from bicameral.errors import JournalError, nearest
 from ._blobs import Packing, unpack
 from ._chain import COLUMNS, Row, followed, row_of, sealed, unmarked
 from ._erase import erase_run, prune_runs
-from ._events import ENDS, ERASED, Entry, Erased, Event, EventKind, RunSummary, Status
+from ._events import ENDS, ERASED, Anchor, Entry, Erased, Event, EventKind, RunSummary, Status
 from ._sqlite import SqliteStore
 from ._store import Store, Taken
-from ._verify import breaks_of
+from ._verify import breaks_of, unanchored
 
 _TELLING_COSTS: tuple[EventKind, ...] = (
     "model-called",
@@ -93,13 +93,25 @@ class Journal:
         except RuntimeError:
             raise JournalError("journal.failed", f"{self.path}: the journal is closed") from None
 
-    def append(self, run: str, kind: EventKind, step: str, body: dict[str, Any], *, first: int | None = None) -> Event:
-        """Append one event; when this returns, the event survives the death of the process."""
-        return self.append_all(run, [Entry(time.time(), kind, step, body)], first=first)[0]
+    def append(
+        self,
+        run: str,
+        kind: EventKind,
+        step: str,
+        body: dict[str, Any],
+        *,
+        first: int | None = None,
+        sync: bool = False,
+    ) -> Event:
+        """Append one event; when this returns, it survives the death of the process, and with `sync` a power cut."""
+        return self.append_all(run, [Entry(time.time(), kind, step, body)], first=first, sync=sync)[0]
 
-    def append_all(self, run: str, entries: Sequence[Entry], *, first: int | None = None) -> list[Event]:
+    def append_all(
+        self, run: str, entries: Sequence[Entry], *, first: int | None = None, sync: bool = False
+    ) -> list[Event]:
         """Append several events of a run: all of them or none.
 
+        With `sync` they are on the disk when this returns, and so is all that was appended before them.
         `first` is the number that the first of them must get. If somebody else has appended to the run, so that it
         would get another, that is refused with `journal.fenced`: who goes on with a run knows all that happened in it.
         """
@@ -124,7 +136,7 @@ class Journal:
                 rows.append(row)
                 events.append(Event(run, number, at, kind, step, body))
             try:
-                self._store.append(rows, packing.blobs)
+                self._store.append(rows, packing.blobs, sync=sync)
             except Taken:
                 raise self._taken(run, entries) from None
             if entries[-1].kind not in ENDS:
@@ -176,12 +188,20 @@ class Journal:
         kind = cast("EventKind", row.kind)
         return Event(row.run, row.number, row.at, kind, row.step, self._read(row.body))
 
-    def verify(self, run: str | None = None) -> list[str]:
+    def verify(self, run: str | None = None, *, known: Iterable[Anchor] = ()) -> list[str]:
         """Every break in the record of a run, or of all runs, each in a line: none says that all is as it was written.
 
-        What cannot be noticed here is that the last events of a run, or all of it, are gone.
+        The chain alone cannot show that the last events of a run, or all of it, are gone, or that all from some event
+        on was sealed anew. What is `known` from elsewhere (`anchor`) shows it, for all up to there.
         """
-        return list(breaks_of(self._store, self.find(run) if run is not None else None))
+        found = unanchored(self._store, known)
+        return [*found, *breaks_of(self._store, self.find(run) if run is not None else None)]
+
+    def anchor(self, run: str) -> Anchor:
+        """The last event of a run with its seal, to hold the record against later (`verify`)."""
+        run = self.find(run)
+        number, seal = self._last(run)
+        return Anchor(run, number, seal)
 
     def erase(self, run: str, why: str = "asked for") -> Erased:
         """Take away all that a run holds: its request, plan, arguments, results and answers, for good.

@@ -34,7 +34,8 @@ class PostgresStore:
     def close(self) -> None:
         self._link.close()
 
-    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes], *, sync: bool) -> None:
+        # Every commit of this connection waits for the disk (see `Link`), so there is nothing more to do.
         from psycopg.errors import IntegrityError
 
         tried = False

@@ -93,6 +93,12 @@ class Link:
             given = conninfo_to_dict(self._url)
             options = f"-c search_path={SCHEMA} {_BOUNDED} {given.pop('options', '')}".strip()
             db: Connection[Any] = self._psycopg.connect(**{**_DEFAULTS, **given, "options": options}, autocommit=True)
+            # Neither the role nor the database nor the address can have commits wait for nothing: an effect must not
+            # come before its record. What waits for more than the disk here, such as a standby, stays as it is.
+            db.execute(
+                "SELECT set_config('synchronous_commit', 'on', false) "
+                "WHERE current_setting('synchronous_commit') = 'off'"
+            )
             self._db = db
         return self._db
 

@@ -30,9 +30,9 @@ class SqliteStore:
         with self._lock:
             self.db.close()
 
-    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
+    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes], *, sync: bool) -> None:
         try:
-            with self._lock:
+            with self._lock, self._synchronous(sync):
                 if len(rows) == 1 and not blobs:
                     self.db.execute(_INSERT, rows[0])
                     return
@@ -43,6 +43,21 @@ class SqliteStore:
             raise Taken from None
         except sqlite3.Error as error:
             raise failure(self._path, error) from None
+
+    @contextmanager
+    def _synchronous(self, sync: bool) -> Generator[None]:
+        """Wait for the disk at the end of the next transaction, if that is wanted.
+
+        Syncing the log once brings all transactions before this one to the disk as well.
+        """
+        if not sync:
+            yield
+            return
+        self.db.execute("PRAGMA synchronous = FULL")
+        try:
+            yield
+        finally:
+            self.db.execute("PRAGMA synchronous = NORMAL")
 
     def _keep(self, run: str, blobs: Mapping[str, bytes]) -> None:
         for hash_, raw in blobs.items():

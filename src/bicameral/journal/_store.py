@@ -23,8 +23,11 @@ class Store(Protocol):
         """What to call it in a message; no password is in it."""
         ...
 
-    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
-        """Store the rows of one run and the blobs that they need: all of them or none. `Taken` if one is there."""
+    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes], *, sync: bool) -> None:
+        """Store the rows of one run and the blobs that they need: all of them or none. `Taken` if one is there.
+
+        With `sync` they, and all that was appended before, are on the disk when this returns.
+        """
         ...
 
     def select(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from ._blobs import hashes_in, unpack
 from ._chain import COLUMNS, Row, facts_of, followed, row_of, unmarked
-from ._events import ERASED
+from ._events import ERASED, Anchor
 from ._store import Store
 
 
@@ -23,6 +23,16 @@ def breaks_of(store: Store, run: str | None) -> Iterator[str]:
         yield from _of_run(store, [row_of(row) for row in store.select(query, (each,))])
     if run is None:
         yield from _of_values(store)
+
+
+def unanchored(store: Store, known: Iterable[Anchor]) -> Iterator[str]:
+    """Every anchor that the record does not have any more: what came up to it was cut off or written anew."""
+    for anchor in known:
+        found = store.select("SELECT seal FROM events WHERE run = ? AND number = ?", (anchor.run, anchor.number))
+        if not found:
+            yield f"event {anchor.number} of run {anchor.run} is known to have been there, and is missing"
+        elif found[0][0] != anchor.seal:
+            yield f"event {anchor.number} of run {anchor.run} has another seal than it is known to have had"
 
 
 def _of_run(store: Store, rows: list[Row]) -> Iterator[str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from bicameral.errors import ModelError
-from bicameral.models._chatml import render
 from bicameral.models._confidence import ALTERNATIVES, tokens_of
 from bicameral.models._gguf import Vocabulary
 from bicameral.models._grammar import LLGUIDANCE, gbnf_error, llguidance_error
@@ -20,17 +19,13 @@ _SEEDS = 2**32 - 1
 
 
 def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, Any]:
-    """The body of one streamed completion."""
+    """The body of one completion, without its prompt."""
     body: dict[str, Any] = {
-        "prompt": render(request.messages, request.prefill, vocabulary, request.tools),
         "n_predict": request.max_tokens,
         "temperature": request.temperature,
         # The highest 32-bit number would ask llama.cpp for a random seed.
         "seed": request.seed % _SEEDS,
         "stop": list(request.stop),
-        "stream": True,
-        "return_progress": True,
-        "cache_prompt": True,
         # Named, because weights may carry defaults of their own.
         "top_k": 40,
         "top_p": 0.95,
@@ -95,8 +90,8 @@ class Completion:
             self._last = chunk
         return False
 
-    def reply(self, seconds: float) -> ModelReply:
-        """The whole reply, or the error that ended it."""
+    def reply(self, seconds: float, reused: int) -> ModelReply:
+        """The whole reply, or the error that ended it; `reused` tokens of its prompt were not evaluated again."""
         if self._tripped:
             constraint = self._request.json_schema or self._request.grammar or ""
             raise _bad_grammar(llguidance_error(constraint) or "it grew too large while it was followed")
@@ -112,7 +107,7 @@ class Completion:
             finish="length" if self._last["choices"][0]["finish_reason"] == "length" else "stop",
             usage=Usage(
                 prompt=counts["prompt_tokens"],
-                cached=counts.get("prompt_tokens_details", {}).get("cached_tokens", 0),
+                cached=reused,
                 output=counts["completion_tokens"],
             ),
             seconds=seconds,

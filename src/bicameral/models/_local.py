@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class LocalProvider:
     """Asks a GGUF model through the embedded llama.cpp; nothing is loaded before the first request.
 
-    Providers of the same weights file share one engine; its threads are those of the first. A reply at
-    temperature 0 does not depend on what was asked before.
+    Providers of the same weights file share one engine; its threads are those of the first. Equal requests get equal
+    replies on one machine, at any temperature with the same seed, whatever was asked before and however much of the
+    prompt was cached; another kind of CPU, another number of threads or another engine may round differently.
 
     Example:
         >>> weights = find_weights("0.5b")

@@ -9,6 +9,7 @@ import json
 import os
 import threading
 import zipfile
+import zlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -79,8 +80,12 @@ def open_piece(piece: Piece) -> Generator[IO[bytes]]:
         matches = [name for name in archive.namelist() if fnmatch.fnmatchcase(name, piece.member)]
         if len(matches) != 1:
             raise ValueError(f"{piece.path.name} holds {len(matches)} files like {piece.member!r}, not one")
-        with archive.open(matches[0]) as stream:
-            yield stream
+        try:
+            with archive.open(matches[0]) as stream:
+                yield stream
+        except (zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            # A stream that is cut off, encrypted, or packed in a way that is not known here.
+            raise ValueError(f"{piece.path.name} cannot be unpacked: {error}") from None
 
 
 def read_stamp(path: Path) -> Stamp | None:

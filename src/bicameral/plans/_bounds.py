@@ -177,15 +177,14 @@ class RunWork:
         self._open.append(work)
 
     def settle(self) -> None:
-        """Charge what the evaluation that has just ended did in its loops."""
-        for work in self._open:
-            self.left -= work.limit - work.left
-        self._open.clear()
-        self.charge(_PER_EXPRESSION)
-
-    def drop(self) -> None:
-        """The evaluation failed; its error is what counts."""
-        self._open.clear()
+        """Charge what the evaluation that has just ended did in its loops. After one that failed the run has ended."""
+        self.left -= _PER_EXPRESSION
+        if self._open:
+            for work in self._open:
+                self.left -= work.limit - work.left
+            self._open.clear()
+        if self.left < 0:
+            raise self._exhausted()
 
 
 class _Current(threading.local):

@@ -80,25 +80,23 @@ def _guarded(code: Code) -> Code:
     """The last line: what Python itself refuses is an EvaluationError too."""
 
     def run(env: Env) -> Any:
+        # Not through a context manager or another function: each expression of a run passes here.
         meter = env.get(RUN_WORK)
-        if meter is None:
-            return evaluated(env)
-        before, CURRENT.run = CURRENT.run, meter
+        before = CURRENT.run
+        if meter is not before:
+            CURRENT.run = meter
         try:
-            value = evaluated(env)
-            meter.settle()
-        finally:
-            CURRENT.run = before
-            meter.drop()
-        return value
-
-    def evaluated(env: Env) -> Any:
-        try:
-            return code(env)
+            value = code(env)
+            if meter is not None:
+                meter.settle()
+            return value
         except (RecursionError, MemoryError, OverflowError):
             raise EvaluationError("run.too-large", "the expression is too large to evaluate") from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
             raise EvaluationError("run.type", f"the expression has no value ({type(error).__name__})") from None
+        finally:
+            if meter is not before:
+                CURRENT.run = before
 
     return run
 

@@ -16,6 +16,7 @@ from typing import Any
 from bicameral.decisions import ArgumentFacts, CallFacts, Mode
 from bicameral.labels import (
     NOTHING,
+    USER,
     EitherShade,
     Label,
     ListShade,
@@ -251,6 +252,7 @@ def call_facts(
             # Who may read the thing is known in this run.
             label = Label(label.sources, at_hand.flat.readers)
         facts.append(ArgumentFacts(name + ATTACHED, "attaches", label))
+    target = tool.target_of(values)
     return CallFacts(
         tool.name,
         tool.toolbox,
@@ -262,6 +264,9 @@ def call_facts(
         mode,
         step,
         assembled=assembled,
+        executed=False if target is None else target.executed,
+        # No argument holds what a call copies, and no label of the run knows it: it may be anybody's.
+        copied=Label({Source("third_party", tool.name, "", step)}, {USER}) if target and target.copied else NOTHING,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bicameral.display import hidden_kind
 from bicameral.types import (
     FORMATS,
     MONEY,
@@ -62,7 +63,7 @@ def _escape(character: str, quote: str) -> str:
         return f"\\{quote}"
     if found := _ESCAPES.get(character):
         return found
-    if character.isprintable():
+    if character.isprintable() and hidden_kind(character) is None:
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -127,10 +127,17 @@ class StepChecker:
             self._unknown_tool(step)
             return scope if step.name is None else scope.bind(step.name, ANY)
         self._arguments(tool, step, types)
+        self._target(tool, step)
         if step.name is None:
             return scope
         void = tool.name if isinstance(tool.result, NullType) else None
         return scope.bind(step.name, tool.result_for(types, literals(step.args)), void_of=void)
+
+    def _target(self, tool: Tool, step: Call) -> None:
+        """A file that no tool may change is refused before the run, where the plan names it."""
+        target = tool.target_of(literals(step.args))
+        if target is not None and target.protected is not None:
+            self.typer.error("tools.protected", target.protected, fix="Choose another name or folder.")
 
     def _unknown_tool(self, step: Call) -> None:
         if step.tool in FUNCTIONS:

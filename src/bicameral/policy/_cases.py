@@ -80,6 +80,8 @@ class Case(_Part):
     """What decided that the call is made."""
     lures: _Texts | None = None
     """What could be followed in a stranger's text that the call carries; left out: nobody knows."""
+    executed: bool = False
+    """Whether the call writes a file that other programs execute or obey."""
 
 
 class _CaseFile(_Part):
@@ -163,7 +165,10 @@ def try_case(case: Case, policy: Policy, registry: Registry) -> Outcome:
     arguments += tuple(ArgumentFacts(name + ATTACHED, "attaches", label) for name, label in along)
     facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
     lures = None if case.lures is None else frozenset(case.lures)
-    return Outcome(case, policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode, lures=lures)))
+    return Outcome(
+        case,
+        policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode, lures=lures, executed=case.executed)),
+    )
 
 
 def _argument(case: Case, name: str, given: _Argument, tool: Tool) -> ArgumentFacts:

@@ -19,6 +19,9 @@ from ._reads import EFFECT, PARENTS, TAGS, TOOL, TOOLBOX, Reads
 _EFFECTS, _PURPOSES, _MODES = frozenset(get_args(Effect)), frozenset(get_args(Purpose)), ("strict", "normal")
 _ADDRESS = re.compile(r"[^@\s,;:<>()\[\]\"\\]+@([\w.-]+)")
 
+COPIED = "what it copies"
+"""Among what a call writes: content that is no argument of it."""
+
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -57,6 +60,7 @@ class Situation:
     addressing: frozenset[str]
     by_default: frozenset[str] = frozenset()
     assembled: frozenset[str] = frozenset()
+    copied: Label = NOTHING
 
     @property
     def changes(self) -> bool:
@@ -81,6 +85,12 @@ class Situation:
         return tuple(each for each in self.arguments if each.purpose == "carries")
 
     @property
+    def writing(self) -> tuple[Known, ...]:
+        """What a call puts into a file: content, and what it copies there from elsewhere."""
+        copied = () if self.copied is NOTHING else (Known(COPIED, "carries", self.copied, bounded=False),)
+        return (*self.carrying, *copied)
+
+    @property
     def leaving(self) -> tuple[Known, ...]:
         """What others get to see: content, what goes along with a name, and of a tool that only asks, the question."""
         kinds = ("carries", "attaches") if self.changes else ("carries", "attaches", "selects")
@@ -97,7 +107,7 @@ _Flags = tuple[bool, bool, bool]
 _Arguments = tuple[tuple[str, Purpose, Label, bool], ...]
 
 
-def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments, frozenset[str]]:
+def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments, frozenset[str], Label]:
     """The facts but whom the call names, as quickly as they can be compared."""
     arguments: _Arguments = tuple([(each.name, each.purpose, each.label, each.bounded) for each in facts.arguments])
     return (
@@ -106,6 +116,7 @@ def outline(facts: CallFacts) -> tuple[_Texts, _Flags, Label, _Arguments, frozen
         facts.pc,
         arguments,
         facts.assembled,
+        facts.copied,
     )
 
 
@@ -115,6 +126,7 @@ def situation(
     control: Label,
     arguments: _Arguments,
     assembled: frozenset[str] = frozenset(),
+    copied: Label = NOTHING,
     *,
     registry: Registry | None,
 ) -> Situation:
@@ -133,7 +145,7 @@ def situation(
     for name, purpose, _, _ in arguments:
         if purpose not in _PURPOSES:
             raise ValueError(f"the argument {name!r} is for {purpose!r}, which is no purpose")
-    for label in (control, *(each for _, _, each, _ in arguments)):
+    for label in (control, copied, *(each for _, _, each, _ in arguments)):
         if not isinstance(label, Label):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"{label!r} is no label")
     for flag in (outbound, declared, *(bounded for *_, bounded in arguments)):
@@ -153,7 +165,18 @@ def situation(
     if declaration is not None and declared and _to_nobody(found, declaration):
         outbound = False
     return Situation(
-        tool, toolbox, effect, outbound, declared, mode == "strict", control, found, addressing, by_default, assembled
+        tool,
+        toolbox,
+        effect,
+        outbound,
+        declared,
+        mode == "strict",
+        control,
+        found,
+        addressing,
+        by_default,
+        assembled,
+        copied,
     )
 
 
@@ -261,6 +284,7 @@ _GROUPS: dict[str, Callable[[Situation], tuple[Known, ...]]] = {
     "directs": lambda call: call.directing,
     "addresses": lambda call: call.addresses,
     "carries": lambda call: call.carrying,
+    "writes": lambda call: call.writing,
     # Under strict control flow a call tells others something of what decided it.
     "leaves": lambda call: (*call.leaving, *(_control(call) if call.strict else ())),
     "all": lambda call: call.arguments,
@@ -298,10 +322,12 @@ def as_readers(names: frozenset[str], me: frozenset[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def context(names: frozenset[str], me: frozenset[str] = frozenset(), *, lures: bool = False) -> str:
+def context(
+    names: frozenset[str], me: frozenset[str] = frozenset(), *, lures: bool = False, executed: bool = False
+) -> str:
     """The context as Cedar's JSON."""
     readers, domains = sorted(as_readers(names, me)), sorted({domain(each) for each in names})
-    return _encode({"receivers": readers, "domains": domains, "lures": lures})
+    return _encode({"receivers": readers, "domains": domains, "lures": lures, "executed": executed})
 
 
 def plain_name(name: str) -> str:

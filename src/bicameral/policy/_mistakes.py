@@ -18,10 +18,10 @@ from ._texts import Piece, is_too_deep
 _FORM = "permit or forbid (principal, action, resource …) when { … } unless { … }"
 _OF_A_CALL = (
     *("acts", "outbound", "declared", "strict", "assembled"),
-    *("control", "directs", "addresses", "carries", "leaves", "all"),
+    *("control", "directs", "addresses", "carries", "writes", "leaves", "all"),
 )
 _OF_ARGUMENTS = ("trusted", "from_user", "strangers_text", "public", "readers", "sources", "fields")
-_OF_THE_CONTEXT = ("receivers", "domains", "lures")
+_OF_THE_CONTEXT = ("receivers", "domains", "lures", "executed")
 _OWNERS = {"resource.directs": _OF_ARGUMENTS, "context": _OF_THE_CONTEXT, "resource": _OF_A_CALL}
 _ENTITIES = ("Person", "Tool", "Toolbox", "Effect", "Call")
 _EFFECTS = ("pure", "read", "write", "send", "irreversible")

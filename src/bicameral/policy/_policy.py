@@ -66,6 +66,7 @@ class Policy:
         self._read = reads((rule.node for rule in self.rules), EVERYTHING)
         self._posed = lru_cache(maxsize=_REMEMBERED)(self._pose)
         self._parsed = lru_cache(maxsize=_REMEMBERED)(_parsed)
+        self._judges_before: dict[tuple[bool, bool], _Judge] = {}
 
     @classmethod
     def load(
@@ -127,8 +128,11 @@ class Policy:
             named = receivers(facts, call)
             # What could be followed matters only in a stranger's text.
             unknown = named is None or (facts.lures is None and any(each.strangers_text for each in call.carrying))
-            judge = self._before(named is not None) if before or unknown else self._exact
-            stopping = judge.stopping(posed, context(named or _NOBODY, self.me, lures=bool(facts.lures)))
+            # So does what kind of file it is written to.
+            placed = facts.executed is not None or not any(each.strangers_text for each in call.writing)
+            judge = self._before(named is not None, placed) if before or unknown or not placed else self._exact
+            known = context(named or _NOBODY, self.me, lures=bool(facts.lures), executed=bool(facts.executed))
+            stopping = judge.stopping(posed, known)
         except _CannotTell as error:
             return Denied(str(error), error.rules)
         except BicameralError as error:
@@ -149,16 +153,11 @@ class Policy:
     def _exact(self) -> _Judge:
         return _Judge(self.rules, [rule.node for rule in self.rules])
 
-    def _before(self, named: bool) -> _Judge:
-        return self._before_named if named else self._before_unnamed
-
-    @cached_property
-    def _before_named(self) -> _Judge:
-        return _weakened(self.rules, named=True)
-
-    @cached_property
-    def _before_unnamed(self) -> _Judge:
-        return _weakened(self.rules, named=False)
+    def _before(self, named: bool, placed: bool) -> _Judge:
+        found = self._judges_before.get((named, placed))
+        if found is None:
+            found = self._judges_before[named, placed] = _weakened(self.rules, named=named, placed=placed)
+        return found
 
 
 def _parsed(told: Told) -> Entities:
@@ -217,19 +216,20 @@ def _policy_set(pairs: dict[str, tuple[Rule, pst.Template]]) -> PolicySet:
     return PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=nodes, template_links=()))
 
 
-def _weakened(rules: Iterable[Rule], *, named: bool) -> _Judge:
+def _weakened(rules: Iterable[Rule], *, named: bool, placed: bool) -> _Judge:
     """The rules as far as they can be judged before a run.
 
     A forbid loses the clauses that cannot be, so that it stops more than it will; a permit that has such a clause
     lifts nothing.
     """
-    kept = [(rule, node) for rule in rules for node in _judged_before(rule, named)]
+    kept = [(rule, node) for rule in rules for node in _judged_before(rule, named, placed)]
     unsure = {rule.id for rule, node in kept if len(node.clauses) < len(rule.node.clauses)}
     return _Judge([rule for rule, _ in kept], [node for _, node in kept], frozenset(unsure))
 
 
-def _judged_before(rule: Rule, named: bool) -> Iterator[pst.Template]:
-    clauses = tuple(clause for clause in rule.node.clauses if steady(clause, rule.node.effect, named=named))
+def _judged_before(rule: Rule, named: bool, placed: bool) -> Iterator[pst.Template]:
+    effect = rule.node.effect
+    clauses = tuple(clause for clause in rule.node.clauses if steady(clause, effect, named=named, placed=placed))
     if rule.effect == "forbid" or len(clauses) == len(rule.node.clauses):
         yield replace(rule.node, clauses=clauses)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from bicameral.labels import PUBLIC, Label, Source
 from bicameral.tools import ATTACHED
 
-from ._facts import Known, Situation, plain_name
+from ._facts import COPIED, Known, Situation, plain_name
 from ._rules import Rule
 
 _SHOWN = 3
@@ -103,8 +103,16 @@ def _in_your_name(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
         if each.strangers_text:
             yield (
                 f"the argument {each.name!r} would carry {_way(each.label)}, "
-                f"{lures} a link, an address, an account or a number in it"
+                f"{lures} more in it than words and short numbers, such as a link, an address or an account"
             )
+
+
+def _executed(call: Situation, _: Receivers, unsure: bool) -> Iterable[str]:
+    where = "a file, which matters if other programs execute or obey it" if unsure else "a file that programs execute"
+    for each in call.writing:
+        if each.strangers_text:
+            what = "what it copies" if each.name == COPIED else f"the argument {each.name!r}"
+            yield f"{what} would bring {_way(each.label)}, into {where}"
 
 
 _DEFAULTS: dict[str, Callable[[Situation, Receivers, bool], Iterable[str]]] = {
@@ -113,6 +121,7 @@ _DEFAULTS: dict[str, Callable[[Situation, Receivers, bool], Iterable[str]]] = {
     "assembled-by-the-plan": _assembled,
     "leaves-its-readers": _leaves,
     "strangers-text-in-your-name": _in_your_name,
+    "strangers-text-executed": _executed,
 }
 
 

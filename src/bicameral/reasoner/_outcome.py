@@ -7,7 +7,7 @@ from typing import Any
 
 from bicameral.delta import Compiled
 from bicameral.errors import BicameralError
-from bicameral.labels import NOTHING, Label, Shade
+from bicameral.labels import NOTHING, UNKNOWN, Label, Labelled, Shade, labelled
 from bicameral.runs import Checked, EffectDone, RunOutcome
 
 from ._bounds import Bound, Taken
@@ -61,6 +61,11 @@ class Answered:
     shade: Shade | None
     rounds: tuple[Round, ...]
     taken: Taken
+
+    @property
+    def labelled(self) -> Labelled[Any]:
+        """The answer with its labels, closed: the way into another run, strategy or pattern. `answer` is naked."""
+        return labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
 
     @property
     def ok(self) -> bool:

@@ -192,7 +192,9 @@ class Ending:
             more["written"] = {place: shade_json(shade) for place, shade in written.items()}
         # Calls that came to nothing have no event of their own, and were paid for all the same.
         lost = {"lost_calls": self._ledger.lost} if self._ledger.lost else {}
-        self._record.now(kind, step, body | more | lost)
+        # What a run came to matters after a power cut where it has changed something, or where a person is waited for.
+        lasting = bool(self._hands.effects or self._hands.in_flight) or kind == "run-waits"
+        (self._record.synced if lasting else self._record.now)(kind, step, body | more | lost)
 
 
 def effects_to_json(effects: list[EffectDone]) -> list[dict[str, str]]:

@@ -76,7 +76,7 @@ Act = Callable[[], Coroutine[Any, Any, Any]]
 
 
 class LiveHands:
-    """Hands that really do it: each effect is in the record before it begins and as soon as it has ended."""
+    """Hands that really do it: each effect is on the disk before it begins, and its end before anything follows."""
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class LiveHands:
 
         `found` is what else there is to record when it has ended.
         """
-        write = self._record.later if changing is None else self._record.now
+        write = self._record.later if changing is None else self._record.synced
         labels = note if self._record.kept else None
         write("step-started", step, facts if labels is None else facts | labels.started())
         self._tell("started", step, what, facts=facts)

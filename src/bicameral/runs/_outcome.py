@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bicameral.errors import BicameralError
-from bicameral.labels import Shade
+from bicameral.labels import UNKNOWN, Labelled, Shade, labelled, release
 from bicameral.tools import Effect
 
 from ._approvals import Question
@@ -42,11 +42,23 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class Finished(_Ended):
-    """The run came to its answer; `shade` are the labels of the answer, unless labels were off."""
+    """The run came to its answer; `shade` are the labels of the answer, unless labels were off.
+
+    `answer` is naked, to be shown to the person; `labelled` is the way into another run, strategy or pattern.
+    """
 
     answer: Any
     seconds: float
     shade: Shade | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        # Every outcome of a plan, a strategy, a reasoning or a pattern begins as one of these.
+        release(self.answer, UNKNOWN if self.shade is None else self.shade)
+
+    @property
+    def labelled(self) -> Labelled[Any]:
+        """The answer with its labels, closed; the worst is assumed where there are none."""
+        return labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
 
     @property
     def ok(self) -> bool:

@@ -21,17 +21,19 @@ Body = dict[str, Any] | Callable[[], dict[str, Any]]
 class Record:
     """The record of one run. Without a journal it is kept nowhere.
 
-    What changes the world is written with `now`, and nothing happens if that fails. What only looks at it is written
-    with `later`: the journal's own thread does that as soon as the run has nothing else to do, so that no step waits
-    for the disk. If that fails, the next thing to be written fails, and so the run. `first` is the number of the first
-    event it writes: an event of somebody else at that place, or at any after it, means that the run is his now.
+    What changes the world is written with `synced`, and nothing happens if that fails: when it returns, the event and
+    all before it are on the disk, and a power cut takes nothing of it away. What is written with `now` survives the
+    death of the process. What only looks at the world is written with `later`: the journal's own thread does that as
+    soon as the run has nothing else to do, so that no step waits for the disk. If that fails, the next thing to be
+    written fails, and so the run. `first` is the number of the first event it writes: an event of somebody else at that
+    place, or at any after it, means that the run is his now.
     """
 
     def __init__(self, run: str, journal: Journal | None, *, first: int = 0) -> None:
         self.run = run
         self._first = first
         self._journal = journal
-        self._waiting: deque[tuple[float, EventKind, str, Body]] = deque()
+        self._waiting: deque[tuple[bool, float, EventKind, str, Body]] = deque()
         self._called = False
         self._failure: JournalError | None = None
         self._fault: JournalError | None = None
@@ -61,9 +63,16 @@ class Record:
 
     def now(self, kind: EventKind, step: str, body: Body) -> None:
         """When this returns, the event and all before it survive the death of the process."""
+        self._write_now(kind, step, body, sync=False)
+
+    def synced(self, kind: EventKind, step: str, body: Body) -> None:
+        """When this returns, the event and all before it survive a power cut."""
+        self._write_now(kind, step, body, sync=True)
+
+    def _write_now(self, kind: EventKind, step: str, body: Body, *, sync: bool) -> None:
         if self._journal is None:
             return
-        self._add(kind, step, body)
+        self._add(kind, step, body, sync=sync)
         try:
             self._write(self._journal)
         except JournalError as error:
@@ -71,9 +80,9 @@ class Record:
             raise
         self._raise()
 
-    def _add(self, kind: EventKind, step: str, body: Body) -> None:
+    def _add(self, kind: EventKind, step: str, body: Body, *, sync: bool = False) -> None:
         self._raise()
-        self._waiting.append((time.time(), kind, step, body))
+        self._waiting.append((sync, time.time(), kind, step, body))
 
     def _raise(self) -> None:
         if self._failure is not None:
@@ -86,16 +95,19 @@ class Record:
     def _write(self, journal: Journal) -> None:
         # Under the lock from taking to writing: what was added first is written first, whoever writes it.
         with self._writing:
+            # The journal's own thread may come first to an event that somebody waits for: it is synced all the same.
             entries: list[Entry] = []
+            sync = False
             while self._waiting:
-                at, kind, step, body = self._waiting.popleft()
+                wanted, at, kind, step, body = self._waiting.popleft()
+                sync = sync or wanted
                 entries.append(Entry(at, kind, step, body() if callable(body) else body))
             if entries and self._failure is None:
-                self._append(journal, entries)
+                self._append(journal, entries, sync=sync)
 
-    def _append(self, journal: Journal, entries: list[Entry]) -> None:
+    def _append(self, journal: Journal, entries: list[Entry], *, sync: bool) -> None:
         try:
-            journal.append_all(self.run, entries, first=self._first)
+            journal.append_all(self.run, entries, first=self._first, sync=sync)
             self._first += len(entries)
         except JournalError as error:
             if error.code not in UNRECORDABLE:
@@ -105,7 +117,7 @@ class Record:
                 self._fault = error
                 return
             for entry in entries:
-                self._append(journal, [entry])
+                self._append(journal, [entry], sync=sync)
 
     def _write_quietly(self, journal: Journal) -> None:
         # Steps that begin or end together are written together, and the run's own thread is left alone meanwhile.

@@ -161,20 +161,22 @@ class RecordedHands:
     def said(self, step: str, call: PendingCall) -> bool | None:
         """What a person said of a call at a step; None if it is still to be asked about.
 
-        A no is a no to this call, wherever it comes. A yes is one to what was shown at this step: to the very call
-        where it was due, and ahead to nothing that differs from what was shown.
+        What was said at this very step counts first. A no elsewhere is a no to this call wherever it comes; a yes is
+        one to what was shown at this step: to the very call where it was due, and ahead to nothing that differs.
         """
-        found: bool | None = None
+        here: bool | None = None
+        refused = False
         for each in self._approvals:
             if call.hash not in each.hashes:
                 continue
             if each.error is not None:
                 raise recorded_error(each.error)
             if call.hash not in each.approved:
-                return False
-            if (step, call.hash) in each.due or (step, shown_hash(call.to_json())) in each.shown:
-                found = True
-        return found
+                refused = True
+                here = False if (step, call.hash) in each.due | each.ahead else here
+            elif (step, call.hash) in each.due or (step, shown_hash(call.to_json())) in each.shown:
+                here = True
+        return False if here is None and refused else here
 
     def begun_alike(self, step: str, facts: dict[str, Any]) -> None:
         """Hold a step that had not ended against its record; what was decided about it may be decided again."""

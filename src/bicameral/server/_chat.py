@@ -18,14 +18,17 @@ from fastapi import APIRouter, Header, Path, Request
 
 from bicameral.durable import RunView, Submission
 from bicameral.errors import ServerError, nearest
+from bicameral.labels import received
 
 from ._chat_shapes import MODEL, ChatTold, ChatWanted, ModelList, ModelTold, UserMessage
 from ._chat_words import chunk, completion, deltas, facts_of, usage_of
 from ._desk import Desk
 from ._errors import Answered, Json, answer_for
 from ._events import BEAT_SECONDS, SENT, Watched, message
+from ._guard import token_ended
 from ._routes import AtDesk, Caller, errors
 from ._runs import Key, submitted, until_settled
+from ._tokens import Token
 
 chat = APIRouter(tags=["OpenAI-compatible"])
 
@@ -82,19 +85,22 @@ async def complete(
         places.enter_context(desk.watches.one(caller.user))
         view = await _begun(desk, caller.user, words) if retry_count not in ("", "0") else None
         if view is None:
+            received(words)
             view = await submitted(desk, Submission(request=words, user=caller.user, key=idempotency_key))
         headers = {"X-Bicameral-Run": view.run}
         if not wanted.stream:
-            view = await until_settled(desk, view.run, caller.user, CHAT_SECONDS, request.is_disconnected)
+            view = await until_settled(desk, view.run, caller, CHAT_SECONDS, request.is_disconnected)
             return Json(completion(view, ignored), headers=headers)
-        stream = _stream(desk, caller.user, view, ignored, _wants_usage(wanted))
-        return Watched(stream, places.pop_all(), headers=headers)
+        stream = _stream(desk, caller, view, ignored, _wants_usage(wanted))
+        # Without a kind: clients of this protocol take such a message for the error that it is.
+        closing = message({"error": token_ended().to_json()})
+        return Watched(stream, places.pop_all(), headers, closing)
 
 
-async def _stream(desk: Desk, user: str, view: RunView, ignored: list[str], usage: bool) -> AsyncGenerator[bytes]:
+async def _stream(desk: Desk, caller: Token, view: RunView, ignored: list[str], usage: bool) -> AsyncGenerator[bytes]:
     begun = view.run
     yield message(chunk(begun, {"role": "assistant", "content": ""}))
-    settling = asyncio.ensure_future(until_settled(desk, begun, user, CHAT_SECONDS))
+    settling = asyncio.ensure_future(until_settled(desk, begun, caller, CHAT_SECONDS))
     try:
         while not (await asyncio.wait({settling}, timeout=BEAT_SECONDS))[0]:
             yield b": still here\n\n"

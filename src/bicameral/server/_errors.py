@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from bicameral.display import escaped_json
 from bicameral.errors import (
     BicameralError,
     IntentError,
@@ -49,7 +50,8 @@ class Answered(Exception):
 def json_text(content: Any) -> bytes:
     """JSON as it goes over the wire, without known secrets; half of a character is replaced."""
     text = json.dumps(masked_value(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
+    # What nobody sees is escaped: the same value, and inert in logs and terminals that print the answer.
+    return escaped_json(text.encode("utf-8", "replace").decode()).encode()
 
 
 class Json(Response):

@@ -12,12 +12,15 @@ from fastapi.responses import StreamingResponse
 
 from ._desk import Desk
 from ._errors import json_text
+from ._guard import token_ended
 from ._routes import AtDesk, Caller, RunId, errors
 from ._runs import event_json, own_run, run_json
 from ._tokens import Token
 
 events = APIRouter(tags=["runs"])
 
+CHECK_SECONDS = 0.5
+"""How often a watch in which nothing happens looks whether its token still holds."""
 BEAT_SECONDS = 10.0
 """How often a watch in which nothing happens says that it is still there."""
 SENT = {
@@ -32,7 +35,7 @@ SENT = {
 }
 _TEXT = {
     "description": "An event for each entry of the journal (`id` its number, `event` its kind, `data` its facts as "
-    "JSON), and at the end one of the kind `end` with the run.",
+    "JSON), and at the end one of the kind `end` with the run. One of the kind `error` says that the token has ended.",
     "content": {"text/event-stream": {"schema": SENT}},
 }
 _NOTHING = {"description": "The run has ended and there is nothing after that event: do not come again."}
@@ -63,17 +66,20 @@ async def watch_run(
     places = ExitStack()
     # Taken here, where a refusal can still be answered, and given back when the stream ends.
     places.enter_context(desk.watches.one(caller.user))
-    return Watched(_stream(desk, run, caller, start), places, {})
+    return Watched(_stream(desk, run, caller, start), places, {}, message({"error": token_ended().to_json()}, "error"))
 
 
 class Watched(StreamingResponse):
-    """A stream whose place is given back also if it was never begun."""
+    """A stream whose place is given back also if it was never begun. `closing` is its last word if its token ends."""
 
-    def __init__(self, content: AsyncGenerator[bytes], places: ExitStack, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, content: AsyncGenerator[bytes], places: ExitStack, headers: Mapping[str, str], closing: bytes
+    ) -> None:
         super().__init__(content, media_type="text/event-stream", headers={**headers, "X-Accel-Buffering": "no"})
-        self._content, self._places = content, places
+        self._content, self._places, self._closing = content, places, closing
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        scope.setdefault("state", {})["closing"] = self._closing
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -89,16 +95,20 @@ async def _anything(desk: Desk, run: str, user: str, after: int) -> bool:
 async def _stream(desk: Desk, run: str, caller: Token, after: int) -> AsyncGenerator[bytes]:
     yield b"retry: 2000\n\n"
     watched = desk.runs.watch(run, user=caller.user, after=after)
-    end = asyncio.get_running_loop().time() + desk.config.server.watch_seconds
+    loop = asyncio.get_running_loop()
+    end, beaten = loop.time() + desk.config.server.watch_seconds, loop.time()
     async for event in beating(watched, desk.stopping, end):
+        if not desk.tokens.holds(caller):
+            # The guard lets nothing more through, and says why.
+            return
         if event is not None:
             yield message(event_json(event), event.kind, event.number)
             continue
-        # A token that was taken away meanwhile does not hold for what is still to come.
-        over = desk.stopping.is_set() or asyncio.get_running_loop().time() >= end
-        if over or caller not in desk.tokens.all():
+        if desk.stopping.is_set() or loop.time() >= end:
             return
-        yield b": still here\n\n"
+        if loop.time() - beaten >= BEAT_SECONDS:
+            beaten = loop.time()
+            yield b": still here\n\n"
     view = await desk.runs.get(run, user=caller.user)
     if view.ended:
         yield message(run_json(view), "end")
@@ -117,7 +127,7 @@ async def beating(source: AsyncIterator[T], stopping: asyncio.Event, end: float)
     try:
         while True:
             coming = coming or asyncio.ensure_future(anext(source))
-            beat = max(0.0, min(BEAT_SECONDS, end - asyncio.get_running_loop().time()))
+            beat = max(0.0, min(CHECK_SECONDS, end - asyncio.get_running_loop().time()))
             await asyncio.wait({coming, stopped}, timeout=beat, return_when=asyncio.FIRST_COMPLETED)
             if not coming.done():
                 yield None

@@ -13,6 +13,7 @@ from bicameral.errors import ServerError
 
 from ._desk import Desk
 from ._errors import Answered, answer_for
+from ._tokens import Token
 
 OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What anybody may ask: it tells nothing of anybody."""
@@ -61,7 +62,7 @@ class Guard:
         desk = self._desk
         if desk.stopping.is_set():
             raise Answered(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
-        token = desk.tokens.holder(_bearer(scope))
+        token = answering.token = desk.tokens.holder(_bearer(scope))
         if token is None:
             error = ServerError(
                 "server.unauthenticated",
@@ -74,7 +75,11 @@ class Guard:
         answering.places.enter_context(desk.requests.one())
         if scope["method"] in ("GET", "HEAD"):
             return receive
-        return _replayed(await _body(scope, receive, desk.config.server.max_body), receive)
+        body = await _body(scope, receive, desk.config.server.max_body)
+        if not desk.tokens.holds(token):
+            # A body may take its time, and nothing is done for a token that has ended meanwhile.
+            raise Answered(401, token_ended())
+        return _replayed(body, receive)
 
 
 class Answering:
@@ -85,8 +90,14 @@ class Answering:
         self._started = time.perf_counter()
         self.began = False
         self.places = ExitStack()
+        self.token: Token | None = None
+        self._over = False
 
     async def send(self, message: Message) -> None:
+        if self.token is not None and not self._desk.tokens.holds(self.token):
+            await self._end()
+        if self._over:
+            return
         if message["type"] == "http.response.start":
             self.began = True
             message["headers"] = [*message.get("headers", []), *_HEADERS]
@@ -99,10 +110,34 @@ class Answering:
             )
             # What goes on for long after this, a watch, has places of its own.
             self.places.close()
+        await self._sent(message)
+
+    async def _end(self) -> None:
+        """The token has ended: every piece of every answer passes here, so nothing goes on telling after that.
+
+        An answer that has not begun becomes an error; one that has is told why it ends, and ends.
+        """
+        self.token = None
+        if self.began:
+            closing = self._scope.get("state", {}).get("closing", b"")
+            await self._sent({"type": "http.response.body", "body": closing})
+        else:
+            await answer_for(Answered(401, token_ended()))(self._scope, _nothing_more, self.send)
+        self._over = True
+
+    async def _sent(self, message: Message) -> None:
         try:
             await asyncio.wait_for(self._send(message), READ_SECONDS)
         except TimeoutError:
             raise TooSlow from None
+
+
+def token_ended() -> ServerError:
+    return ServerError(
+        "server.token-ended",
+        "the token has expired or was removed",
+        fix="`bicameral serve token add USER` makes a new one; the run goes on.",
+    )
 
 
 def _bearer(scope: Scope) -> str:
@@ -146,6 +181,10 @@ async def _read(receive: Receive, most: int) -> bytes:
 
 def _too_large(most: int) -> Answered:
     return Answered(413, ServerError("server.too-large", "the body is too large", expected=f"at most {most:,} bytes"))
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.disconnect"}
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter
 
 from bicameral.errors import BicameralError, IntentError, Place, PlanError
+from bicameral.labels import received
 
 from ._errors import Json
 from ._routes import AtDesk, Caller, errors
@@ -29,7 +30,9 @@ async def plan(wanted: PlanWanted, desk: AtDesk, _: Caller) -> Json:
     """
     with desk.plans.one():
         try:
-            planned = await desk.agent.plan(wanted.request, deterministic=wanted.deterministic, fresh=wanted.fresh)
+            planned = await desk.agent.plan(
+                received(wanted.request), deterministic=wanted.deterministic, fresh=wanted.fresh
+            )
         except (IntentError, PlanError) as error:
             return Json({"ok": False, "error": error.to_json()})
     return Json(

@@ -13,12 +13,14 @@ from fastapi import APIRouter, Header, Query, Request
 
 from bicameral.durable import RunView, Submission
 from bicameral.errors import DurableError, PlanError, ServerError
+from bicameral.labels import received
 
 from ._desk import Desk
 from ._errors import Answered, Json
 from ._plans import checked_plan
 from ._routes import AtDesk, Caller, RunId, errors
 from ._shapes import CapsGiven, Id, JournalTold, RunList, RunTold, State, SubmitPlan, SubmitRequest
+from ._tokens import Token
 
 if TYPE_CHECKING:
     from bicameral.runs import Caps, Event
@@ -80,7 +82,7 @@ async def get_run(
     if wait and not settled(view):
         with desk.watches.one(caller.user):
             wait = min(wait, desk.config.server.watch_seconds)
-            view = await until_settled(desk, run, caller.user, wait, request.is_disconnected)
+            view = await until_settled(desk, run, caller, wait, request.is_disconnected)
     return Json(run_json(view))
 
 
@@ -117,6 +119,8 @@ async def submission(wanted: SubmitRequest | SubmitPlan, desk: Desk, user: str, 
         "key": key,
     }
     if isinstance(wanted, SubmitRequest):
+        # It came over the user's own channel, and may repeat what an earlier answer said.
+        received(wanted.request)
         return Submission(request=wanted.request, deterministic=wanted.deterministic, **common)
     try:
         with desk.plans.one():
@@ -153,15 +157,16 @@ async def own_run(desk: Desk, run: str, user: str) -> RunView:
 
 
 async def until_settled(
-    desk: Desk, run: str, user: str, seconds: float, gone: Callable[[], Awaitable[bool]] | None = None
+    desk: Desk, run: str, caller: Token, seconds: float, gone: Callable[[], Awaitable[bool]] | None = None
 ) -> RunView:
-    """The run once it has ended or waits for a person, the time is over, or nobody waits for it any more."""
+    """The run once it has ended or waits for a person, the time is over, or nobody may or will wait for it any more."""
     loop = asyncio.get_running_loop()
     end, pause = loop.time() + seconds, 0.02
     while True:
-        view = await desk.runs.get(run, user=user)
+        view = await desk.runs.get(run, user=caller.user)
         left = end - loop.time()
-        if settled(view) or left <= 0 or desk.stopping.is_set() or (gone is not None and await gone()):
+        over = settled(view) or left <= 0 or desk.stopping.is_set() or not desk.tokens.holds(caller)
+        if over or (gone is not None and await gone()):
             return view
         with suppress(TimeoutError):
             await asyncio.wait_for(desk.stopping.wait(), min(pause, left))

@@ -166,7 +166,7 @@ class AnswerGiven(Given):
         | Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=10_000)]
     )
     """`all`, `none`, or the hashes of the calls. A yes is one to each call at each of its `steps`, once."""
-    for_run: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=10_000)] = []
+    for_run: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{64}$")]], Field(max_length=1_000)] = []
     """Hashes of approved calls whose `offer` you take: until the end of the run, later calls in its `scope` are not
     asked about. Nothing, unless you say so."""
 

@@ -13,17 +13,20 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from bicameral.errors import Place, ServerError, nearest
 
 PREFIX = "bic_"
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MAX_BYTES = 4_000_000
+_SETTLED_NS = 2_000_000_000
+"""A file that was changed less than this before it was read may change again within the same tick of its clock, to one
+of the same size in the same inode: it is read again until it has settled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,59 +54,98 @@ class Tokens:
         'ana'
     """
 
-    def __init__(self, file: Path | None, extra: Iterable[Token] = ()) -> None:
+    def __init__(
+        self, file: Path | None, extra: Iterable[Token] = (), *, clock: Callable[[], float] = time.time
+    ) -> None:
         self.file = file
         self._extra = tuple(extra)
+        self._clock = clock
         self._read: tuple[Token, ...] = ()
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: _State | None = None
+        self._certain = False
 
     def all(self) -> tuple[Token, ...]:
         """Every token there is, expired ones too."""
         seen = _state(self.file)
-        if seen != self._seen:
+        if seen != self._seen or not self._certain:
+            # Before the file is read: a change in between makes another state, and is read the next time.
+            self._certain = seen is None or time.time_ns() - seen.changed > _SETTLED_NS
             self._read = () if seen is None or self.file is None else _load(self.file)
             self._seen = seen
         return (*self._read, *self._extra)
 
+    def holds(self, token: Token) -> bool:
+        """Whether a token that was presented still holds as it was then: of the same user, not removed, not expired.
+
+        Whatever lasts longer than a request asks this again, before each piece of what it tells.
+        """
+        return token in self.all() and self._in_time(token)
+
+    def _in_time(self, token: Token) -> bool:
+        return token.expires is None or token.expires > self._clock()
+
     def holder(self, presented: str) -> Token | None:
         """The token that somebody presents, if it is one and still holds."""
-        digest, now = token_hash(presented), time.time()
+        digest = token_hash(presented)
         found: Token | None = None
         for token in self.all():
             # All of them, whether one was found or not.
             if hmac.compare_digest(token.hash, digest):
                 found = token
-        return found if found is not None and (found.expires is None or found.expires > now) else None
+        return found if found is not None and self._in_time(found) else None
 
     def add(self, user: str, seconds: float | None = None) -> tuple[Token, str]:
         """A new token for a user, and its text, which is kept nowhere."""
-        token, text = new_token(user, seconds)
-        self._write((*self._of_file(), token))
+        token, text = new_token(user, seconds, self._clock())
+        with self._changing():
+            self._write((*self._of_file(), token))
         return token, text
 
     def remove(self, token_id: str) -> Token:
         """Take a token away; whoever still holds it is a stranger from now on."""
-        tokens = self._of_file()
-        gone = next((token for token in tokens if token.id == token_id), None)
-        if gone is None:
-            known = nearest(token_id, [token.id for token in tokens])
-            raise ServerError("server.unknown-token", f"there is no token {token_id!r}", nearest=known)
-        self._write(tuple(token for token in tokens if token is not gone))
+        with self._changing():
+            tokens = self._of_file()
+            gone = next((token for token in tokens if token.id == token_id), None)
+            if gone is None:
+                known = nearest(token_id, [token.id for token in tokens])
+                raise ServerError("server.unknown-token", f"there is no token {token_id!r}", nearest=known)
+            self._write(tuple(token for token in tokens if token is not gone))
         return gone
+
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Read and write as one: else two that change the file at once could bring back a token that one removed."""
+        if self.file is None:
+            raise ServerError("server.bad-tokens", "these tokens are kept in no file")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.file.with_name(f".{self.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise _unreadable(self.file, f"cannot be written: {error.strerror or error}") from None
+        try:
+            # Windows has no such lock; there two administrators at once are on their own.
+            with suppress(ImportError):
+                import fcntl
+
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
     def _of_file(self) -> tuple[Token, ...]:
         return () if self.file is None or _state(self.file) is None else _load(self.file)
 
     def _write(self, tokens: tuple[Token, ...]) -> None:
-        if self.file is None:
-            raise ServerError("server.bad-tokens", "these tokens are kept in no file")
+        assert self.file is not None
         text = json.dumps({"version": 1, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
         beside = self.file.with_name(f".{self.file.name}.{secrets.token_hex(4)}")
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
             # Nobody else may read it at any time, and whoever reads it reads the old or the new whole.
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
                 stream.write(text)
+                stream.flush()
+                # A token that was removed does not come back with the power.
+                os.fsync(stream.fileno())
             beside.replace(self.file)
         except OSError as error:
             with suppress(OSError):
@@ -111,7 +153,7 @@ class Tokens:
             raise _unreadable(self.file, f"cannot be written: {error.strerror or error}") from None
 
 
-def new_token(user: str, seconds: float | None = None) -> tuple[Token, str]:
+def new_token(user: str, seconds: float | None = None, now: float | None = None) -> tuple[Token, str]:
     """A token that is in no file yet, and its text."""
     if not _USER.fullmatch(user):
         raise ServerError(
@@ -119,7 +161,7 @@ def new_token(user: str, seconds: float | None = None) -> tuple[Token, str]:
             f"{user[:80]!r} is no name for a user",
             expected="up to 64 letters, digits and ._@-, beginning with a letter or digit",
         )
-    text, now = PREFIX + secrets.token_urlsafe(32), time.time()
+    text, now = PREFIX + secrets.token_urlsafe(32), time.time() if now is None else now
     token = Token(secrets.token_hex(4), user, token_hash(text), round(now, 3))
     return (token if seconds is None else replace(token, expires=round(now + seconds, 3))), text
 
@@ -129,7 +171,16 @@ def token_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _state(file: Path | None) -> tuple[int, int, int] | None:
+class _State(NamedTuple):
+    """What tells one version of the file from another."""
+
+    changed: int
+    size: int
+    inode: int
+    status_changed: int
+
+
+def _state(file: Path | None) -> _State | None:
     """What tells one version of the file from another; None if there is none."""
     if file is None:
         return None
@@ -139,7 +190,7 @@ def _state(file: Path | None) -> tuple[int, int, int] | None:
         return None
     except OSError as error:
         raise _unreadable(file, f"cannot be read: {error.strerror or error}") from None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return _State(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
 def _load(file: Path) -> tuple[Token, ...]:

@@ -133,9 +133,9 @@ class Conversation:
     def system(self, text: str) -> None:
         self._add(Message("system", text), TRUSTED_USER)
 
-    def tell(self, text: str) -> None:
-        """The request, or our own words about what is in the conversation already."""
-        self._add(Message("user", text), TRUSTED_USER)
+    def tell(self, text: str, label: Label = TRUSTED_USER) -> None:
+        """The request with its label, or our own words about what is in the conversation already."""
+        self._add(Message("user", text), label)
 
     async def ask(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bicameral.errors import BicameralError
-from bicameral.labels import Label, Shade
+from bicameral.labels import UNKNOWN, Label, Labelled, Shade, labelled, release
 from bicameral.models import Chamber, Route, Usage
 from bicameral.runs import EffectDone
 
@@ -34,6 +34,9 @@ class Turn:
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     degraded: str | None = None
+
+    def __post_init__(self) -> None:
+        release(self.text, self.read)
 
     def to_json(self) -> dict[str, Any]:
         facts: dict[str, Any] = {
@@ -65,6 +68,11 @@ class Answered:
     taken: Taken
     effects: tuple[EffectDone, ...] = ()
     left_open: tuple[str, ...] = ()
+
+    @property
+    def labelled(self) -> Labelled[Any]:
+        """The answer with its labels, closed: the way into another run, strategy or pattern. `answer` is naked."""
+        return labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
 
     @property
     def ok(self) -> bool:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bicameral.errors import BicameralError, JournalError
+from bicameral.labels import TRUSTED_USER, labelled, shade_from_json
 from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
 from bicameral.runs import Event, Journal, Judge, RecordedHands, Replayed, recorded_error, replay_work
 from bicameral.sessions import Chambers, Quarantined
@@ -36,7 +37,8 @@ async def replay_conversation(
         strategy = strategy_named(str(body["strategy"]))
         # Time is not replayed: where it ran out, the record ends.
         params, bounds = Params(**body["params"]), replace(Bounds(**body["bounds"]), seconds=3600.0)
-        request = str(body["request"])
+        shade = shade_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
+        request = labelled(str(body["request"]), shade)
     except (BicameralError, KeyError, TypeError) as error:
         raise JournalError("journal.damaged", f"{journal.path}: run {run} cannot be read: {error}") from None
     replies = _replies(events)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterator
 from typing import Any, cast
 
 from bicameral.models import ToolSchema
@@ -28,12 +29,21 @@ MAX_RESULT = 20_000
 
 def schemas(registry: Registry) -> tuple[ToolSchema, ...]:
     """Every tool of a registry for a model to read."""
-    return tuple(ToolSchema(tool.name, _first_lines(tool), _parameters(tool)) for tool in registry)
+    return tuple(ToolSchema(tool.name, _first_lines(tool), _parameters(tool)) for tool in _readable(registry))
 
 
 def listed(registry: Registry) -> str:
     """The same for a model that is to plan with them and cannot call them yet."""
-    return "\n".join(f"- {tool.signature}: {_first_lines(tool)}" for tool in registry) or "(none)"
+    return "\n".join(f"- {tool.signature}: {_first_lines(tool)}" for tool in _readable(registry)) or "(none)"
+
+
+def _readable(registry: Registry) -> Iterator[Tool]:
+    """The tools that a privileged model may read of.
+
+    A program that describes itself, and whose word the user does not take, could say anything there. Unlike a plan, a
+    conversation has no place where neutral names could be bound, so such a tool is left out.
+    """
+    return (tool for tool in registry if not tool.self_described)
 
 
 def _first_lines(tool: Tool) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral.decisions import Allowed, Ask, CallFacts
 from bicameral.errors import RunError
-from bicameral.labels import Shade
+from bicameral.labels import TRUSTED_USER, Labelled, Shade, opened, own_value
 from bicameral.routing import BudgetSpent
 from bicameral.runs import (
     Approver,
@@ -31,6 +31,7 @@ from bicameral.runs import (
     Stopped,
     Waiting,
     run_work,
+    shade_json,
 )
 from bicameral.sessions import Ledger, Spent, counted, within
 from bicameral.tools import Registry
@@ -74,22 +75,26 @@ class Desk:
     """How much the whole of it may take, tools and models together."""
 
 
-async def work(request: str, strategy: StrategyName, desk: Desk) -> Worked:
+async def work(request: str | Labelled[str], strategy: StrategyName, desk: Desk) -> Worked:
     """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
+
+    A naked request is the user's own words. One with a label, such as the answer of an earlier outcome
+    (`outcome.labelled`), keeps it: if a stranger had a hand in it, the quarantined model works on it from the start.
 
     Calls are always judged strictly, whatever the mode: which tool is called is itself something that the model wrote,
     and there is no plan of a trusted hand whose control flow could be told from its data.
     """
     judge = Careful(desk.policy) if desk.careful else PolicyJudge(desk.policy, "strict")
     works: list[Working] = []
+    asked = own_value(request) if isinstance(request, str) else request
 
     def make(hands: LiveHands) -> Working:
-        works.append(Working(request, strategy, desk, judge, hands))
+        works.append(Working(asked, strategy, desk, judge, hands))
         return works[0]
 
     outcome = await run_work(
         make,
-        lambda: _facts(request, strategy, desk, judge),
+        lambda: _facts(asked, strategy, desk, judge),
         journal=desk.journal,
         observer=desk.observer,
         approver=desk.approver,
@@ -122,7 +127,7 @@ class Careful(PolicyJudge):
 class Working:
     """One request being worked on."""
 
-    request: str
+    request: Labelled[str]
     strategy: StrategyName
     desk: Desk
     judge: Judge
@@ -137,7 +142,7 @@ class Working:
             door = Door(self.judge, self.hands)
             self.talk = Conversation(desk.voices, door, self.hands, desk.registry, meter, desk.audience)
             self.talk.system(SYSTEM)
-            self.talk.tell(self.request)
+            self.talk.tell(opened(self.request), self.request.label)
             limit = asyncio.timeout(desk.bounds.seconds)
             try:
                 async with limit:
@@ -161,10 +166,11 @@ class Working:
         return () if self.talk is None else tuple(self.talk.turns)
 
 
-def _facts(request: str, strategy: StrategyName, desk: Desk, judge: Judge) -> dict[str, Any]:
+def _facts(request: Labelled[str], strategy: StrategyName, desk: Desk, judge: Judge) -> dict[str, Any]:
     bounds, params = desk.bounds, desk.voices.params
-    return {
-        "request": request,
+    label = {} if request.shade is TRUSTED_USER else {"request_shade": shade_json(request.shade)}
+    return label | {
+        "request": opened(request),
         "intent": None,
         "strategy": strategy,
         "params": {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
+from bicameral.display import visible
 from bicameral.secrets import masked
 
 MAX_TEXT = 120
@@ -13,12 +13,6 @@ MAX_LIST = 16
 Fact = str | bool | int | float | tuple[str, ...]
 """What may be told of something: names and numbers."""
 Facts = Mapping[str, Fact | Iterable[str]]
-
-# Controls, what turns the writing direction, what nobody sees, half characters, and what is no character at all.
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ud800-\udfff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff9-\uffff\U000e0000-\U000e0fff]"
-)
 
 
 def safe(text: str, most: int = MAX_TEXT) -> str:
@@ -29,7 +23,7 @@ def safe(text: str, most: int = MAX_TEXT) -> str:
         'a<001b>[31mb'
     """
     # Secrets before the cut: half of one is not known any more. Then the cut: what is looked through is bounded.
-    shown = _UNSEEN.sub(lambda found: f"<{ord(found[0]):04x}>", masked(text)[: most + 1])
+    shown = visible(masked(text)[: most + 1]).replace("\n", "<000a>").replace("\t", "<0009>")
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 

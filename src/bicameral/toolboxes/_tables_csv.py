@@ -15,6 +15,8 @@ from typing import Any
 from bicameral.errors import Place, ToolError
 from bicameral.parsing import MIB, SHORT, Limits, Parser
 
+from ._formulas import escaped, unescaped
+
 Row = dict[str, Any]
 
 _DELIMITERS = ",;\t|"
@@ -90,7 +92,7 @@ def parse(text: str, path: str) -> list[Row]:
         raise ToolError(
             "tables.too-large", f"the table has more than {_MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
         )
-    names = _names(header)
+    names = _names([unescaped(name) for name in header])
     rows: list[Row] = []
     for line, values in records:
         if len(rows) * len(names) > _MAX_CELLS:
@@ -107,7 +109,7 @@ def parse(text: str, path: str) -> list[Row]:
                 place=Place(file=path, line=line),
                 fix="Mend the row; a value with the delimiter in it must stand in quotes.",
             )
-        rows.append(dict(zip(names, map(cell, values), strict=True)))
+        rows.append(dict(zip(names, (cell(unescaped(value)) for value in values), strict=True)))
     return rows
 
 
@@ -156,13 +158,17 @@ def _names(header: list[str]) -> list[str]:
 
 
 def render(rows: Iterable[Row]) -> str:
-    """The rows as CSV: all columns that occur, in the order in which they first do."""
+    """The rows as CSV: all columns that occur, in the order in which they first do.
+
+    No cell of text is left that a spreadsheet would compute; who wrote it is not known here, so each is taken for
+    untrusted. `parse` gives it back as it was.
+    """
     rows = list(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ""
     # Lines are put together here because csv.writer leaves a lone carriage return without quotes on Python 3.11.
-    table = [names, *([_written(row.get(name)) for name in names] for row in rows)]
+    table = [[escaped(name) for name in names], *([_written(row.get(name)) for name in names] for row in rows)]
     return "".join(_line(values) for values in table)
 
 
@@ -186,6 +192,8 @@ def _written(value: object) -> str:
         case dt.date() | dt.time():
             return value.isoformat()
         case list() | dict():
-            return json.dumps(value, ensure_ascii=False, default=str)
-        case _:
+            return escaped(json.dumps(value, ensure_ascii=False, default=str))
+        case int() | float():
             return str(value)
+        case _:
+            return escaped(str(value))

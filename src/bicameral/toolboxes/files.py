@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Settings, Surroundings, Target, Tool, Toolbox, tool
 from bicameral.types import FilePath
+
+from ._formulas import has_formulas, is_table
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
@@ -120,6 +122,38 @@ class Files:
         """Make a folder."""
         self.folders.make_folder(path)
 
+    # What kind of file a call writes: asked before a run with the literals alone, and again in it
+
+    def text_target(self, given: Mapping[str, Any]) -> Target:
+        """Where text goes. In a table it depends on the text, since a spreadsheet takes some cells for formulas."""
+        target, path = self.folders.target(given.get("path")), given.get("path")
+        if target.executed is not False or not is_table(path):
+            return target
+        text = given.get("text", given.get("lines"))
+        if text is None:
+            return replace(target, executed=None)
+        return replace(target, executed=has_formulas(text if isinstance(text, str) else "\n".join(text)))
+
+    def copy_target(self, given: Mapping[str, Any]) -> Target:
+        """Where a copy goes. A target that is no folder yet may be one when the call is made."""
+        source, target = given.get("source"), given.get("target")
+        copied = not (isinstance(source, str) and self.folders.trusts(source))
+        if not isinstance(target, str):
+            return Target(copied=copied)
+        found = self.folders.target(target, copied=copied)
+        if not isinstance(source, str):
+            return found if found.executed or found.protected else replace(found, executed=None)
+        inside = self.folders.target(f"{target.rstrip('/')}/{Path(source).name}", copied=copied)
+        named_anew = is_table(target) and not is_table(source)
+        executed = found.executed or inside.executed or named_anew or self.folders.is_program(source)
+        into = inside.protected if self._in_folder(source, target) != target else None
+        return Target(executed, copied, found.protected or into)
+
+    def move_target(self, given: Mapping[str, Any]) -> Target:
+        """Where a file is moved to; one that no tool may change is not moved away either."""
+        found = self.copy_target(given)
+        return replace(found, protected=found.protected or self.folders.target(given.get("source")).protected)
+
     def _in_folder(self, source: str, target: str) -> str:
         """The full name of the target: a folder (or what is spelled like one) keeps the name of the source."""
         if target.endswith("/") or self.folders.is_folder(target, "write"):
@@ -185,17 +219,33 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     def own_source(given: Mapping[str, Any]) -> bool:
         return folders.trusts(given["source"])
 
+    def changed(given: Mapping[str, Any]) -> Target:
+        return replace(folders.target(given.get("path")), executed=False)
+
     return [
         read(files.read_text),
         read(files.read_lines),
-        tool(effect="write", idempotent=True, purpose={"text": "carries"}, words=_SAVE, origins=done)(files.write_text),
-        tool(effect="write", idempotent=True, purpose={"lines": "carries"}, words=_SAVE, origins=done)(
-            files.write_lines
-        ),
+        tool(
+            effect="write",
+            idempotent=True,
+            purpose={"text": "carries"},
+            words=_SAVE,
+            origins=done,
+            target=files.text_target,
+        )(files.write_text),
+        tool(
+            effect="write",
+            idempotent=True,
+            purpose={"lines": "carries"},
+            words=_SAVE,
+            origins=done,
+            target=files.text_target,
+        )(files.write_lines),
         tool(
             effect="write",
             purpose={"text": "carries"},
             origins=done,
+            target=files.text_target,
             words=("append", "add", "log", "note", "jot", "extend"),
         )(files.append_text),
         tool(effect="read", origins=_LISTING, owned=lambda given: folders.trusts(given["folder"]))(files.list_files),
@@ -206,24 +256,28 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             purpose={"source": "selects"},
             origins=done,
             owned=own_source,
+            target=files.copy_target,
             words=("copy", "back up", "backup", "duplicate"),
         )(files.copy_file),
         tool(
             effect="write",
             origins=done,
             owned=own_source,
+            target=files.move_target,
             words=("move", "rename", "archive", "sort into", "organize", "put"),
         )(files.move_file),
         tool(
             effect="irreversible",
             outbound=False,
             origins=done,
+            target=changed,
             words=("delete", "erase", "trash", "remove", "get rid of"),
         )(files.delete_file),
         tool(
             effect="write",
             idempotent=True,
             origins=done,
+            target=changed,
             words=("make", "create", "new folder", "folder called", "folder named", "new directory"),
         )(files.make_folder),
     ]

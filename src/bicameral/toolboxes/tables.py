@@ -28,7 +28,7 @@ class TablesSettings(Settings):
     """Limits of the tables toolbox."""
 
     max_bytes: int = Field(64 * 1024 * 1024, gt=0, description="the largest file that is read")
-    read_headers: bool = Field(True, description="whether the planner may be told what the columns are called")
+    read_headers: bool = Field(True, description="whether the planner may be told how many columns a table has")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,14 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     reading = partial(
         tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.trusts(given["path"])
     )
-    writing = partial(tool, effect="write", idempotent=True, origins=Origin("system"), words=_SAVE)
+    writing = partial(
+        tool,
+        effect="write",
+        idempotent=True,
+        origins=Origin("system"),
+        words=_SAVE,
+        target=lambda given: folders.target(given.get("path")),
+    )
     return [
         reading(refine=csv_shape if settings.read_headers else None)(files.read_csv),
         reading(refine=json_shape if settings.read_headers else None)(files.read_json),

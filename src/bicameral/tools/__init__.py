@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ._attached import ATTACHED, Attaches, argument_of, can_name, named_in
 from ._attached_files import AttachedFile, attached_files, bound_to, changes, read_attached
+from ._executed import TABLES, FindTarget, Target
 from ._folders import Folders
 from ._key import call_key, key_of, under_key
 from ._origins import Origin, Origins, Participants
+from ._protected import Protected, ProtectedPath, database_files
 from ._python import tool
 from ._registry import Registry
 from ._shades import principals
@@ -33,6 +35,7 @@ __all__ = [
     "EFFECTS",
     "PURPOSES",
     "REQUIRED",
+    "TABLES",
     "Argument",
     "AttachedFile",
     "Attaches",
@@ -41,16 +44,20 @@ __all__ = [
     "Completed",
     "Confinement",
     "Effect",
+    "FindTarget",
     "Folders",
     "Manifest",
     "Origin",
     "Origins",
     "Owned",
     "Participants",
+    "Protected",
+    "ProtectedPath",
     "Purpose",
     "Registry",
     "Settings",
     "Surroundings",
+    "Target",
     "Tool",
     "Toolbox",
     "argument_of",
@@ -64,6 +71,7 @@ __all__ = [
     "command_tools",
     "command_usage",
     "confinement_problem",
+    "database_files",
     "describe_tool",
     "installed_toolboxes",
     "key_of",

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from bicameral.display import visible
 from bicameral.errors import ToolError, nearest
 from bicameral.types import OptionalType
 
@@ -18,9 +19,10 @@ from ._argv import Element, Group, Template, Value, fill
 from ._code import code_of_program
 from ._command_files import CommandFiles
 from ._command_results import parse_result
+from ._executed import Target
 from ._folders import Folders
 from ._key import KEY_VARIABLE, call_key
-from ._manifest import Manifest, ToolSpec
+from ._manifest import ArgumentSpec, Manifest, ToolSpec
 from ._manifest_rules import argument_type, attached_by, origins_of, result_type, template
 from ._sandbox import MIB, PATH, Completed, Confinement, Probe, confinement_problem, require_confinement, run_confined
 from ._tool import REQUIRED, UNSAID, Argument, Tool
@@ -86,8 +88,10 @@ def command_tool(
         receivers=UNSAID if spec.receivers is None or not believed else tuple(spec.receivers),
         attaches=UNSAID if (attached := attached_by(spec)) is None or not believed else attached,
         hosts=_hosts(spec),
+        target=command.target if spec.effect == "write" and command.written else None,
         code=code_of_program(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
+        self_described=not believed,
     )
 
 
@@ -158,12 +162,34 @@ class Command:
             files = CommandFiles(self.spec, self.folders, stack)
             values: dict[str, Value] = await asyncio.to_thread(files.resolve, arguments)
             argv = [*self.start, *fill(self.template, values, fixed=self._fixed())]
-            done = await run_confined(argv, self._confinement(files), stdin=self._stdin(arguments), probe=self.probe)
+            try:
+                confinement, stdin = self._confinement(files), self._stdin(arguments)
+                done = await run_confined(argv, confinement, stdin=stdin, probe=self.probe)
+            finally:
+                # However it ended: a command that was killed may have made something before.
+                files.refuse_protected()
             self._check(done)
             # In a thread: megabytes of output take their time, and the others of this run have theirs.
             result = await asyncio.to_thread(parse_result, self.spec, done.stdout)
             await asyncio.to_thread(files.keep)
         return result
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The arguments that name files which the command writes."""
+        return tuple(name for name, each in self.spec.arguments.items() if _is_path(each) and each.access != "read")
+
+    def target(self, given: Mapping[str, Any]) -> Target:
+        """What is known of the files that it writes. What it writes there it may have read anywhere it can reach."""
+        spec = self.spec
+        copied = bool(spec.network) or any(
+            _is_path(each) and each.access != "write" for each in spec.arguments.values()
+        )
+        found = [self.folders.target(each, copied=copied) for name in self.written for each in _listed(given, name)]
+        protected = next((each.protected for each in found if each.protected), None)
+        if any(each.executed for each in found):
+            return Target(True, copied, protected)
+        return Target(None if any(each.executed is None for each in found) else False, copied, protected)
 
     def _fixed(self) -> set[str]:
         return {name for name, argument in self.spec.arguments.items() if argument.type == "literal"}
@@ -186,6 +212,7 @@ class Command:
         return Confinement(
             read=(*own_files(self.start), *map(Path, spec.needs), *files.read),
             write=tuple(files.write),
+            denied=tuple(files.denied),
             network=tuple(network),
             timeout=spec.timeout,
             memory=limits.memory_mb * MIB,
@@ -226,6 +253,16 @@ class Command:
                 )
 
 
+def _is_path(argument: ArgumentSpec) -> bool:
+    return argument.type in ("path", "list[path]")
+
+
+def _listed(given: Mapping[str, Any], name: str) -> Sequence[Any]:
+    """The paths that an argument gives; None for one that is not known yet."""
+    value = given.get(name)
+    return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (value,)
+
+
 def _key() -> dict[str, str]:
     """The key of the call, for a command that can tell a repetition by it."""
     key = call_key()
@@ -234,5 +271,5 @@ def _key() -> dict[str, str]:
 
 def _complaint(stderr: bytes) -> str:
     text = "\n".join(stderr.decode(errors="replace").strip().splitlines()[-_COMPLAINT_LINES:])
-    printable = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return f": {printable[-_COMPLAINT_CHARACTERS:]}" if printable else ""
+    printable = visible(text[-_COMPLAINT_CHARACTERS:])
+    return f": {printable}" if printable else ""

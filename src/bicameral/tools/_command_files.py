@@ -14,6 +14,7 @@ from bicameral.errors import Place, ToolError
 from ._argv import Value
 from ._folders import Folders
 from ._manifest import ArgumentSpec, ToolSpec
+from ._protected import CONFIGURATION, STATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,11 @@ class CommandFiles:
     stack: ExitStack
     read: list[Path] = field(default_factory=list[Path])
     write: list[Path] = field(default_factory=list[Path])
+    denied: list[Path] = field(default_factory=list[Path])
     environment: dict[str, str] = field(default_factory=dict[str, str])
     _staged: list[_Staged] = field(default_factory=list[_Staged])
+    _open: list[str] = field(default_factory=list[str])
+    """Folders in which the command could make whatever it wanted."""
 
     def resolve(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
         """The arguments with every path as the command is to see it: absolute, and never outside the folders."""
@@ -60,6 +64,16 @@ class CommandFiles:
         for staged, content in made:
             self.folders.write_atomic(staged.target, content)
 
+    def refuse_protected(self) -> None:
+        """Set aside what the command made in a folder of its own choice and no tool may make."""
+        for folder in self._open:
+            if (name := self.folders.set_aside(folder)) is not None:
+                raise ToolError(
+                    "tools.protected",
+                    f"{self.spec.name!r} made {name!r}, which no tool may make; it was given another name",
+                    fix="Look at the file that begins with 'refused-', and delete it.",
+                )
+
     def _path(self, given: str, name: str, argument: ArgumentSpec) -> Path:
         if argument.access == "read":
             real = self.folders.reading(given)
@@ -67,7 +81,10 @@ class CommandFiles:
             return real
         real = self.folders.writing(given)
         if argument.access == "write" and real.is_dir():
-            self.write.append(real)
+            # The sandbox lets the command write whatever is in there, so nothing protected may be.
+            self.write.append(self.folders.writing_inside(given))
+            self._open.append(given)
+            self.denied += [real / CONFIGURATION, real / STATE]
             return real
         return self._stage(given, real, name, argument)
 

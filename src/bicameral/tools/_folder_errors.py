@@ -5,14 +5,11 @@ from __future__ import annotations
 import errno
 import unicodedata
 
+from bicameral.display import hidden_places
 from bicameral.errors import ToolError
 
 LONGEST_NAME = 255
 LONGEST_PATH = 4096
-
-# Joiners are part of ordinary names in Persian, in Indic scripts and in emoji; every other format character hides.
-_JOINERS = "\u200c\u200d"
-_HIDDEN = {"Cc": "control", "Cf": "hidden", "Cs": "broken", "Zl": "line-breaking", "Zp": "line-breaking"}
 
 
 def quoted(path: str) -> str:
@@ -24,14 +21,16 @@ def checked_text(path: str) -> str:
     """The path itself, if a person could read it and a file system could hold it."""
     if not path.strip():
         raise ToolError("files.bad-path", "the path is empty", expected="the name of a file or folder")
-    for index, character in enumerate(path):
-        kind = _HIDDEN.get(unicodedata.category(character))
-        if kind and character not in _JOINERS:
+    for index, kind in hidden_places(path).items():
+        # Other systems write what their names may not hold in private characters, and wide spaces are seen.
+        if kind != "blank" and unicodedata.category(path[index]) != "Co":
             raise ToolError(
                 "files.bad-path",
-                f"the path {quoted(path)} has the {kind} character U+{ord(character):04X} at position {index}",
+                f"the path {quoted(path)} has the {kind} character U+{ord(path[index]):04X} at position {index}",
                 expected="only characters that can be seen",
             )
+    if "\n" in path or "\t" in path:
+        raise ToolError("files.bad-path", f"the path {quoted(path)} has a line break or a tab", expected="one line")
     if len(path.encode()) >= LONGEST_PATH or any(len(name.encode()) > LONGEST_NAME for name in path.split("/")):
         raise ToolError(
             "files.bad-path",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ._folder_errors import is_folder, not_a_file
+from ._protected import Guard, refusal
 
 WALKS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 """Whether this system can open a path one name at a time; where it cannot, the path is checked again at its use."""
@@ -36,14 +37,22 @@ class Entry:
 
 
 @contextmanager
-def entry(path: Path, *, create_from: Path | None = None) -> Generator[Entry]:
-    """The entry at exactly this path; missing folders from `create_from` downwards are made on the way."""
+def entry(path: Path, *, create_from: Path | None = None, guard: Guard | None = None) -> Generator[Entry]:
+    """The entry at exactly this path; missing folders from `create_from` downwards are made on the way.
+
+    With a `guard` the entry is about to be changed. Each folder is held against it as it is opened, and the entry by
+    the opened folder that holds it: what is looked at is what is used, whatever is renamed meanwhile.
+    """
     if not WALKS:
+        if guard is not None:
+            _unless_protected(guard.reason(path), path)
         _check_again(path, create_from)
         yield Entry(path, str(path), None)
         return
-    fd = _walk(path.parent, create_from)
+    fd = _walk(path.parent, create_from, guard)
     try:
+        if guard is not None:
+            _unless_protected(guard.entry(path, fd), path)
         yield Entry(path, path.name or ".", fd)
     finally:
         os.close(fd)
@@ -70,7 +79,12 @@ def listing(path: Path) -> Generator[Iterator[os.DirEntry[str]]]:
         os.close(readable)
 
 
-def _walk(folder: Path, create_from: Path | None) -> int:
+def _unless_protected(reason: str | None, path: Path) -> None:
+    if reason is not None:
+        raise refusal(str(path), reason)
+
+
+def _walk(folder: Path, create_from: Path | None, guard: Guard | None = None) -> int:
     fd = os.open(folder.anchor, _PASS)
     here = Path(folder.anchor)
     try:
@@ -79,6 +93,8 @@ def _walk(folder: Path, create_from: Path | None) -> int:
             below = _step(fd, name, create=create_from is not None and here.is_relative_to(create_from))
             os.close(fd)
             fd = below
+            if guard is not None:
+                _unless_protected(guard.folder(fd, name), here)
     except BaseException:
         os.close(fd)
         raise

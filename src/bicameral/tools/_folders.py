@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field
 from os.path import realpath
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import BinaryIO, Literal
 from bicameral.errors import ToolError, nearest
 
 from . import _folder_writes as writes
+from ._executed import Target, is_executable_file, is_executed_name
 from ._folder_errors import checked_text, failure, is_folder, quoted
 from ._folder_text import decoded, encoded
-from ._folder_walk import entry, info, listing, open_file
+from ._folder_walk import Entry, entry, info, listing, open_file
+from ._protected import Protected, ProtectedPath, of_this_process, refusal
 
 MAX_BYTES = 64 * 1024 * 1024
 _NAMES_LOOKED_AT = 10_000
@@ -43,20 +46,30 @@ class Folders:
 
     `trusted` folders hold what the user himself keeps: what is read there counts as his own word. So no tool may write
     there, or a stranger's text could be put in with one call and come out as the user's with the next.
+
+    `protected` is what no tool may change wherever it lies, because it decides how the next run behaves; without it,
+    what is protected on every machine. It is looked at when a path is resolved, and again on the opened folders.
     """
 
     base: Path
     read: tuple[Path, ...]
     write: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = ()
+    protected: Protected | None = field(default=None, repr=False)
     _spelled: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     """The trusted folders as they were named, before links were resolved."""
 
     @classmethod
     def of(
-        cls, base: Path, *, read: Iterable[Path], write: Iterable[Path] = (), trusted: Iterable[Path] = ()
+        cls,
+        base: Path,
+        *,
+        read: Iterable[Path],
+        write: Iterable[Path] = (),
+        trusted: Iterable[Path] = (),
+        protected: Protected | None = None,
     ) -> Folders:
-        return cls(base, tuple(read), tuple(write), tuple(trusted))
+        return cls(base, tuple(read), tuple(write), tuple(trusted), protected)
 
     def __post_init__(self) -> None:
         base = Path(realpath(os.path.expanduser(self.base)))
@@ -83,6 +96,60 @@ class Folders:
         if any(_is_inside(root, real) for root in self.trusted):
             raise self._kept(path)
         return real
+
+    def writing_inside(self, path: str) -> Path:
+        """A folder in which everything may be written, by a program that is not held to single files."""
+        real = self.writing(path)
+        if (found := self._protected.inside(real)) is not None:
+            raise refusal(path, f"a folder with {self.shown(found[0])!r} in it, which is {found[1]}")
+        return real
+
+    def set_aside(self, path: str) -> str | None:
+        """Take its name from whatever a program has made in a folder that nobody but the user may make.
+
+        Gives the name that was taken, or None. What was made is kept under another name, for a person to look at.
+        """
+        real, first = self._locate(path, "write"), None
+        while (found := self._protected.inside(real)) is not None and found[0] != real:
+            first = first or self.shown(found[0])
+            found[0].rename(found[0].with_name(f"refused-{os.urandom(4).hex()}-{found[0].name.strip('.')}.txt"))
+        return first
+
+    def target(self, path: object, *, copied: bool = False) -> Target:
+        """What is known of the file that would be written at a path; nothing if the path is not known yet.
+
+        Only looks, and changes nothing: it is asked before a run. What is wrong with the path is told when it is used.
+        """
+        if not isinstance(path, str):
+            return Target(copied=copied)
+        try:
+            real = self._locate(path, "write")
+        except ToolError as error:
+            return Target(False, copied, error.message if error.code == "tools.protected" else None)
+        return Target(is_executed_name(real, self.base) or is_executable_file(real), copied)
+
+    def is_program(self, path: str) -> bool:
+        """Whether a file may be executed, or is a script: a copy of it is one, too."""
+        try:
+            return is_executable_file(self._locate(path, "read"))
+        except ToolError:
+            return False
+
+    def owned_by(self, *paths: str) -> Folders:
+        """The same folders for the toolbox that keeps these files itself: no other tool may change them."""
+        return self._with(self._protected.exempting([Path(realpath(self._spell(path))) for path in paths]))
+
+    def protecting(self, paths: Iterable[ProtectedPath]) -> Folders:
+        """The same folders, with these paths among what no tool may change; relative ones start at the base."""
+        return self._with(
+            self._protected.plus(ProtectedPath(self.base / each.path, each.what, each.whole) for each in paths)
+        )
+
+    def _with(self, protected: Protected) -> Folders:
+        # Not made anew: the trusted folders as they were spelled are known only to this one.
+        same = copy(self)
+        object.__setattr__(same, "protected", protected)
+        return same
 
     def trusts(self, path: str) -> bool:
         """Whether this path leads, by no link, into a folder that the user keeps himself.
@@ -191,7 +258,7 @@ class Folders:
         real = self._locate(path, "write")
         if path.endswith(("/", os.sep)):
             raise is_folder(path)
-        with self._telling(path, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+        with self._telling(path, real, "write"), self._changing(real) as at:
             writes.put(at, [content], path, replace=replace)
 
     def write_text(self, path: str, text: str) -> None:
@@ -201,7 +268,7 @@ class Folders:
     def append(self, path: str, content: bytes, *, new_line: bool = False) -> None:
         """Add bytes at the end of a file (after a line end, if asked), or make the file."""
         real = self._locate(path, "write")
-        with self._telling(path, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+        with self._telling(path, real, "write"), self._changing(real) as at:
             writes.append(at, content, path, new_line=new_line)
 
     def append_line(self, path: str, text: str) -> None:
@@ -213,16 +280,17 @@ class Folders:
         real = self._locate(target, "write")
         with self.open_read(source) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
-            with self._telling(target, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+            with self._telling(target, real, "write"), self._changing(real) as at:
                 writes.put(at, writes.chunks_of(file), target, replace=False, mode=mode)
 
     def move(self, source: str, target: str) -> None:
         """Move a file, which must be allowed to be read and written, to a name that is not in use."""
         self._locate(source, "read", follow=False)
         real, goal = self._locate(source, "write", follow=False), self._locate(target, "write")
-        with self._telling(source, real, "read"), entry(real) as at:
+        guard = self._protected.guard()
+        with self._telling(source, real, "read"), entry(real, guard=guard) as at:
             create_from = self._root(goal, "write")
-            with self._telling(target, goal, "write"), entry(goal, create_from=create_from) as to:
+            with self._telling(target, goal, "write"), entry(goal, create_from=create_from, guard=guard) as to:
                 try:
                     writes.move(at, to, source, target)
                 except FileNotFoundError as error:
@@ -231,13 +299,13 @@ class Folders:
     def delete(self, path: str) -> None:
         """Delete a file. A link is deleted itself; a folder is refused."""
         real = self._locate(path, "write", follow=False)
-        with self._telling(path, real, "write"), entry(real) as at:
+        with self._telling(path, real, "write"), entry(real, guard=self._protected.guard()) as at:
             writes.delete(at, path)
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those on the way to it."""
         real = self._locate(path, "write")
-        with self._telling(path, real, "write"), entry(real, create_from=self._root(real, "write")) as at:
+        with self._telling(path, real, "write"), self._changing(real) as at:
             writes.make_folder(at, path)
 
     # The guard itself
@@ -252,7 +320,17 @@ class Folders:
             raise self._outside(path, use)
         if use == "write" and any(_is_inside(real, root) for root in self.trusted):
             raise self._kept(path)
+        if use == "write" and (reason := self._protected.guard().reason(real)) is not None:
+            raise refusal(path, reason)
         return real
+
+    @property
+    def _protected(self) -> Protected:
+        return of_this_process() if self.protected is None else self.protected
+
+    def _changing(self, real: Path) -> AbstractContextManager[Entry]:
+        """The entry that is about to be written; folders on the way to it are made."""
+        return entry(real, create_from=self._root(real, "write"), guard=self._protected.guard())
 
     def _spell(self, path: str) -> Path:
         """The path as it is written, absolute and without dots; links are still in it."""

@@ -17,6 +17,7 @@ from bicameral.types import Type, annotation_doc, from_annotation, mismatch, pla
 
 from ._attached import Attaches, origins_of_named
 from ._code import code_of_function
+from ._executed import FindTarget
 from ._folders import Folders
 from ._origins import Origin, Origins
 from ._tool import EFFECTS, PURPOSES, REQUIRED, UNSAID, Argument, Effect, Owned, Purpose, Refine, Tool
@@ -51,6 +52,7 @@ def tool(
     keeps: str | None = ...,
     owned: Owned | None = ...,
     attached_in: Folders | None = ...,
+    target: FindTarget | None = ...,
     toolbox: str = ...,
     version: str = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -77,6 +79,7 @@ def tool(
     keeps: str | None = None,
     owned: Owned | None = None,
     attached_in: Folders | None = None,
+    target: FindTarget | None = None,
     toolbox: str = "",
     version: str = "1",
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
@@ -116,6 +119,7 @@ def tool(
             keeps=keeps,
             owned=owned,
             attached_in=attached_in,
+            target=target,
             toolbox=toolbox,
             version=version,
         )

@@ -77,12 +77,14 @@ Probe = Callable[[], str | None]
 class Confinement:
     """What a command may touch and use up. Nothing is granted that is not named here.
 
-    `read` and `write` are files or folders that exist; `network` holds `host:port` rules (`*:*` is everything).
+    `read` and `write` are files or folders that exist, `denied` are paths in them that are neither read nor written
+    (also such as are not there yet); `network` holds `host:port` rules (`*:*` is everything).
     Memory counts what the command's programs reserve together. Sizes are in bytes, times in seconds.
     """
 
     read: tuple[Path, ...] = ()
     write: tuple[Path, ...] = ()
+    denied: tuple[Path, ...] = ()
     network: tuple[str, ...] = ()
     timeout: float = 30.0
     memory: int = 1024 * MIB
@@ -193,6 +195,7 @@ def _start(argv: Sequence[str], confinement: Confinement) -> Process:
         sandbox = Sandbox(
             fs_readable=[*filter(os.path.exists, system), *map(str, confinement.read)],
             fs_writable=[*_SINKS, *map(str, confinement.write)],
+            fs_denied=list(map(str, confinement.denied)),
             extra_deny_syscalls=_METADATA + (_METADATA_X86 if platform.machine() == "x86_64" else ()),
             net_allow=confinement.network,
             max_memory=confinement.memory,

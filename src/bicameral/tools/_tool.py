@@ -12,10 +12,11 @@ from typing import Any, Literal, get_args
 
 from bicameral.errors import BicameralError, Place, ToolError, nearest, words_of
 from bicameral.labels import NOTHING, Label, Readers, Shade
-from bicameral.types import ListType, Type, mismatch, plain, to_json, value_to_json
+from bicameral.types import ListType, OptionalType, StrType, Type, mismatch, plain, to_json, value_to_json
 
 from ._attached import Attaches, attach_faults, named_along, usually_attached
 from ._code import Code
+from ._executed import UNKNOWN_TARGET, FindTarget, Target, named_target
 from ._folders import Folders
 from ._origins import Origin, Origins, bare, faults_in
 from ._shades import Part, answered, compiled, fresh_names, has_fresh, readers_by_name, resolved, shade_of
@@ -91,8 +92,11 @@ class Tool:
     `attached_in`, the folders of these things where they are files: the tool reads them with `read_attached`, and a yes
     is one to their content; `hosts`, the only places it can reach, if it is so confined; `keeps`, the argument whose
     items a pure tool gives on unchanged; `owned`, when a result is the user's own. What is left out is taken for the
-    worst; `declared` is False where nothing at all was said. `code` tells the code that runs from any other: a run is
-    resumed only with the code it began with.
+    worst; `declared` is False where nothing at all was said. `target` finds out what kind of file a call writes: one
+    that other programs execute, say; a tool that writes and has an argument of the type path is judged by the name
+    alone. `self_described` says that its name and its words are those of a program whose word the user does not take:
+    no planner reads them. `code` tells the code that runs from any other: a run is resumed only with the code it began
+    with.
     """
 
     name: str
@@ -116,8 +120,10 @@ class Tool:
     keeps: str | None = None
     owned: Owned | None = field(default=None, compare=False, repr=False)
     attached_in: Folders | None = field(default=None, compare=False, repr=False)
+    target: FindTarget | None = field(default=None, compare=False, repr=False)
     code: Code | None = field(default=None, compare=False, repr=False)
     declared: bool = UNSAID
+    self_described: bool = False
     _parts: Part = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +143,9 @@ class Tool:
         set_(self, "attaches", MappingProxyType(attaches))
         if self.receivers is UNSAID:
             set_(self, "receivers", tuple(each.name for each in self.arguments if each.purpose == "directs"))
+        if self.target is None and self.effect == "write":
+            paths = tuple(each.name for each in self.arguments if each.purpose == "directs" and _is_path(each.type))
+            set_(self, "target", named_target(paths) if paths else None)
         set_(self, "_parts", compiled(self.origins if self.declared else {}, self.result))
 
     @property
@@ -175,6 +184,7 @@ class Tool:
             "timeout": self.timeout,
             "idempotent": self.idempotent,
             **({"keyed": True} if self.keyed else {}),
+            **({"self_described": True} if self.self_described else {}),
             "words": list(self.words),
             "declared": self.declared,
             "outbound": self.outbound,
@@ -316,6 +326,16 @@ class Tool:
             # Whatever goes wrong while one looks, nobody has said that this is the user's own.
             return False
 
+    def target_of(self, arguments: Mapping[str, Any]) -> Target | None:
+        """What is known of the file that a call with these arguments writes; None if it writes none."""
+        if self.target is None:
+            return None
+        try:
+            return self.target(arguments)
+        except Exception:
+            # Whatever goes wrong while one looks, nobody has said that this is an ordinary file.
+            return UNKNOWN_TARGET
+
     def named(self, name: str) -> Tool:
         """The same tool under another name."""
         return replace(self, name=name)
@@ -323,6 +343,16 @@ class Tool:
 
 def _with_purpose(argument: Argument, usual: Purpose) -> Argument:
     return replace(argument, purpose=usual) if argument.purpose is UNSAID else argument
+
+
+def _is_path(type_: Type) -> bool:
+    match type_:
+        case OptionalType(item=item) | ListType(item=item):
+            return _is_path(item)
+        case StrType(format=kind):
+            return kind == "path"
+        case _:
+            return False
 
 
 def _check_words(tool: Tool) -> None:

@@ -44,9 +44,15 @@ class Surroundings:
 S = TypeVar("S", bound=Settings)
 
 
+def _keeps_nothing(_settings: Settings) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Toolbox(Generic[S]):
     """A named group of tools. An entry point or a Python file offers one of these.
+
+    `keeps` are the files and folders that its tools keep themselves, from its settings: no other tool may change them.
 
     Example:
         >>> toolbox = Toolbox("greetings", "Say hello.", Settings, lambda settings, surroundings: [hello])
@@ -56,10 +62,13 @@ class Toolbox(Generic[S]):
     doc: str
     settings: type[S]
     build: Callable[[S, Surroundings], Sequence[Tool]]
+    keeps: Callable[[S], Sequence[str]] = _keeps_nothing
 
     def open(self, surroundings: Surroundings, settings: Mapping[str, Any] | None = None) -> list[Tool]:
         """The toolbox's tools with these settings; pydantic's ValidationError says what is wrong with them."""
         from dataclasses import replace
 
         checked = self.settings.model_validate(dict(settings or {}))
+        if kept := self.keeps(checked):
+            surroundings = replace(surroundings, folders=surroundings.folders.owned_by(*kept))
         return [replace(tool, toolbox=self.name) for tool in self.build(checked, surroundings)]

@@ -7,21 +7,21 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 
+from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, MOST_MARKS, NO_CHARACTERS, PRIVATE, SELECTORS
+
 from ._marks import Mark
 
 TAGS = range(0xE0000, 0xE0080)
 _SELECTORS = range(0xE0100, 0xE01F0)
 
-# Each has an honest use somewhere: joined emoji, Persian and Hindi, hyphenation, the start of a file.
-_QUIET = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u2060\ufe00-\ufe0f\ufeff"
-_BLANK = "\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2061-\u2065\u206a-\u206f\u2800\u3164\uffa0\ufff9-\ufffb"
-_FAR = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-_TURNING = "\u202a-\u202e\u2066-\u2069"
-_CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f"
+# The marks of one direction (an Arabic letter mark and its like) are quieter than what embeds or overrides one.
+_DIRECTION_MARKS = "\u061c\u200e\u200f"
 
-UNSEEN = re.compile(f"[{_QUIET}{_BLANK}{_FAR}]+")
-TURNING = re.compile(f"[{_TURNING}]+")
-CONTROL = re.compile(f"[{_CONTROL}]+")
+UNSEEN = re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{PRIVATE}{NO_CHARACTERS}{_DIRECTION_MARKS}]+")
+TURNING = re.compile(f"(?![{_DIRECTION_MARKS}])[{DIRECTIONS}]+")
+CONTROL = re.compile(f"(?![\r\x85])[{CONTROLS}]")
+
+_PILED = re.compile(f"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]{{{MOST_MARKS + 1},}}")
 
 _LATIN = "A-Za-z\u00c0-\u024f"
 _OTHER = "\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u13a0-\u13ff"
@@ -44,6 +44,9 @@ def character_marks(text: str, alphabet: str) -> Iterator[Mark]:
     if UNSEEN.search(alphabet):
         for found in islice(UNSEEN.finditer(text), _MOST):
             yield _unseen(text, found.start(), found.end())
+    if _PILED.search(text):
+        for found in islice(_PILED.finditer(text), _MOST):
+            yield Mark("invisible", found.start(), found.end(), 0.3, "many marks on one letter")
     if TURNING.search(alphabet):
         for found in islice(TURNING.finditer(text), _MOST):
             yield Mark("direction", found.start(), found.end(), 0.5, "characters that turn the writing direction")

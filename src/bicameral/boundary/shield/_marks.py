@@ -22,6 +22,8 @@ MarkKind = Literal[
 ALERT = 0.5
 """From this score on a text is worth an alert."""
 MAX_MARKS = 200
+MARKED = "what the shield marks"
+"""Stands for what the shield sees in a text besides words: nobody's own, since it does not say what it is."""
 
 
 @dataclass(frozen=True, slots=True)

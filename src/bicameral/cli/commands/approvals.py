@@ -79,8 +79,9 @@ def list_approvals(chosen: Common, answered: bool = False, user: str | None = No
 @command.command("show")
 @click.argument("id", metavar="[ID]", required=False, shell_complete=complete_approvals)
 @click.option("--user", help="Only what runs of this user ask.")
+@click.option("--full", is_flag=True, help="Show long values whole.")
 @common
-def show_approval(chosen: Common, id: str | None, user: str | None) -> int:
+def show_approval(chosen: Common, id: str | None, user: str | None, full: bool) -> int:
     """All that is asked: each call exactly as it would be made, and `!` at what a stranger may have written.
 
     ID is the id of a question or the beginning of it; without one, the only question that is open.
@@ -90,7 +91,7 @@ def show_approval(chosen: Common, id: str | None, user: str | None) -> int:
         return await _found(runs, id, user)
 
     found = asyncio.run(_with_runs(chosen, asked))
-    chosen.out.show(approval_text(found))
+    chosen.out.show(approval_text(found, full=full))
     chosen.out.object({"ok": True, **found.to_json()})
     return OK
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from .._asking import confirmed
 from .._opening import given_agent
 from .._options import Common, common, planning
 from .._output import Output
+from .._rendering import broken_line
 from .._stopping import until_terminated
 from .run import Sitting, Wishes
 
@@ -71,7 +73,10 @@ class Person:
 
 
 def _shown(shown: Endorsement, run: str) -> str:
-    lines = [f"The answer of run {run}:", *(f"  │ {line}" for line in shown.text.splitlines())]
+    # Broken here and not by the terminal, so that every line of it stands behind the bar.
+    width = max(shutil.get_terminal_size().columns - 4, 20)
+    broken = (piece for line in shown.text.split("\n") for piece in broken_line(line.replace("\t", "    "), width))
+    lines = [f"The answer of run {run}:", *(f"  │ {piece}" for piece in broken)]
     if shown.sources:
         lines.append(f"  strangers had a hand in it: {', '.join(map(str, shown.sources))}")
     if shown.marks:

@@ -17,7 +17,7 @@ from .._options import Common, common
 @common
 def command(chosen: Common, user: bool, force: bool) -> int:
     """Write a bicameral.toml that explains every setting and says what the defaults are."""
-    from bicameral.config import init_text, user_folder
+    from bicameral.config import init_text, record_acceptance, user_folder, what_widens
 
     folder = user_folder("config") if user else chosen.folder or Path.cwd()
     target = chosen.config_file or folder / "bicameral.toml"
@@ -33,6 +33,8 @@ def command(chosen: Common, user: bool, force: bool) -> int:
         raise ConfigError(
             "config.unwritable", f"it cannot be written: {error.strerror}", place=Place(file=str(target))
         ) from None
+    # The user had this file written, and it says what holds anyway.
+    record_acceptance(target, what_widens(target, target.parent))
     chosen.out.show(f"written: {target}")
     chosen.out.object({"ok": True, "file": str(target)})
     return 0

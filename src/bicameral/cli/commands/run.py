@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.labels import received
+
 from .._approving import TerminalApprover
 from .._asking import TerminalAsker, confirmed
 from .._costs import say_budget, say_degraded
@@ -169,7 +171,7 @@ class Sitting:
         asker = TerminalAsker(self._out, shown.quiet) if self._out.interactive else None
         shown.phase("planning")
         planned = await agent.plan(
-            request,
+            received(request),
             deterministic=self._wishes.deterministic,
             fresh=self._wishes.fresh,
             asker=asker,

@@ -39,9 +39,11 @@ def list_tools(chosen: Common) -> int:
 def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    from bicameral.config import load_config, open_registry
+    from bicameral.config import open_registry
 
-    return [CompletionItem(name) for name in open_registry(load_config()).names if name.startswith(begun)]
+    from .._completing import quiet_config
+
+    return [CompletionItem(name) for name in open_registry(quiet_config()).names if name.startswith(begun)]
 
 
 @command.command("show")

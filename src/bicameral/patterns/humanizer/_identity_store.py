@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from bicameral.errors import LabelError, Place, RunError
-from bicameral.labels import TRUSTED_USER, Label, shade_from_json, shade_to_json
+from bicameral.labels import TRUSTED_USER, Label, own_value, shade_from_json, shade_to_json
 
 from ._chained import ChainedFile, Entry
 from ._endorsed import endorsed, strangers_in
@@ -91,7 +91,11 @@ class IdentityStore:
         self._file = ChainedFile(path, "bicameral identity 1", known)
 
     def found(self, identity: Identity, *, author: str, reason: str) -> Version:
-        """Write the first version. Its invariants hold for good; an identity is founded only once."""
+        """Write the first version. Its invariants hold for good; an identity is founded only once.
+
+        It is the author's own: a text that an outcome handed out, and a stranger had a hand in, is refused.
+        """
+        own_value(identity)
         approval = hashlib.sha256(json.dumps(identity.to_json(), sort_keys=True).encode()).hexdigest()
         body = _body("founded", identity, author, reason, approval, (), TRUSTED_USER)
         return self._version(self._file.append(body, after=""))

@@ -9,9 +9,9 @@ from typing import Any
 
 from bicameral.errors import LabelError, RunError
 from bicameral.journal import Event, Journal
-from bicameral.labels import UNKNOWN, Label, join_all, shade_from_json
+from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, join, join_all, shade_from_json
 
-from ..kernel import Labelled, said
+from ..kernel import Labelled, labelled
 
 _SHORTEST = 2
 """Values that are shorter stand for too many things to be recognised."""
@@ -55,7 +55,7 @@ def _did(event: Event) -> Did:
     arguments: Mapping[str, Any] = event.body.get("arguments") or {}
     shades: Mapping[str, Any] = event.body.get("shades") or {}
     label = join_all([_label(event.body.get("control")), *(_label(shades.get(name)) for name in arguments)])
-    return Did(event.body["tool"], said(arguments).under(label))
+    return Did(event.body["tool"], labelled(arguments, join(TRUSTED_USER, label)))
 
 
 def _label(written: object) -> Label:

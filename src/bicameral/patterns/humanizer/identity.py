@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.boundary import screen
 from bicameral.errors import RunError
+from bicameral.labels import TRUSTED_USER, join
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, from_annotation
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, about_tokens, said, text
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, about_tokens, labelled, said, text
 from ._identity_document import Change, Identity
 from ._identity_store import IdentityStore, Owner, Proposal, Version
 
@@ -121,7 +122,7 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], Updated]):
     async def _updated(self, part: Stage, newest: Version, noted: Sequence[Labelled[str]]) -> Labelled[Updated]:
         events = [text("\n- {event}", event=event) for event in noted]
         wanted = _draft(newest.identity)
-        stable = [said(newest.identity.block).under(newest.label)]
+        stable = [_block(newest)]
         drafted = part.read(await part.fill(self.updater, "What happened:", *events, wanted=wanted, stable=stable))
         changes = tuple(Change(**each) for each in cast("list[dict[str, Any]]", drafted["changes"]))
         if not changes:
@@ -164,7 +165,7 @@ def _draft(identity: Identity) -> Type:
 
 
 def _block(version: Version) -> Labelled[str]:
-    return said(version.identity.block).under(version.label)
+    return labelled(version.identity.block, join(TRUSTED_USER, version.label))
 
 
 def _fitting(identity: Identity, most: int) -> int:
@@ -194,7 +195,7 @@ _IDENTITY = Identity(
     style=("One short sentence.",),
     promises=("Bob gets the report on Friday.",),
 )
-_QUESTION = "Bob here. On which day do I get the report?"
+_QUESTION: Final = "Bob here. On which day do I get the report?"
 
 
 def _make(folder: Path) -> IdentityPersistence:

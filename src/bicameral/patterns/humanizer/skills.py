@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict, cast
+from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
 from bicameral.errors import ModelError
+from bicameral.labels import TRUSTED_USER, join
 from bicameral.retrieval import Embedder
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, from_user, labelled, said
 from ._procedures import Did, Nameless, Procedure, procedure_of, without_values
 from ._skill import Skill, SkillText
 from ._skill_check import MAX_STEPS, NAMES, fault_of
@@ -110,7 +111,7 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
         """The skill as the model writes it and the validator accepts it; one that is sent back too often is dropped."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(record.steps, 1))
         asked = part.give(f"Task: {record.task}\nCalls:\n{steps}")
-        wanted, wrong = _form(record), said("")
+        wanted, wrong = _form(record), part.give("")
         for left in range(self.max_revisions, -1, -1):
             try:
                 reply = await part.fill(self.parameteriser, asked, wrong, wanted=wanted, retries=0)
@@ -136,7 +137,8 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
         if not skills:
             return part.give(_NOTHING, own)
         shown = [
-            said(f"Skill {number}. {_shown(skill)}\n\n").under(skill.label) for number, skill in enumerate(skills, 1)
+            labelled(f"Skill {number}. {_shown(skill)}\n\n", join(TRUSTED_USER, skill.label))
+            for number, skill in enumerate(skills, 1)
         ]
         reply = part.read(await part.fill(self.adaptor, own, *shown, "Task: ", task, wanted=_choice(skills)))
         chosen = None if reply["choice"] == "none" else skills[int(reply["choice"]) - 1]
@@ -183,7 +185,7 @@ def _plan(skill: SkillText, values: Mapping[str, str]) -> str:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_TASK = "Tell me the weather in Oslo in Spanish."
+_TASK: Final = "Tell me the weather in Oslo in Spanish."
 _EARLIER = (("Ghent", "French", "It rains."), ("Bruges", "Dutch", "The sun shines."))
 
 
@@ -191,8 +193,11 @@ def _recorded(folder: Path) -> list[Procedure]:
     return [
         Procedure(
             f"run {number}",
-            said(f"Tell me the weather in {city} in {language}."),
-            (Did("forecast", said({"city": city})), Did("translate", said({"text": words, "language": language}))),
+            from_user(f"Tell me the weather in {city} in {language}."),
+            (
+                Did("forecast", from_user({"city": city})),
+                Did("translate", from_user({"text": words, "language": language})),
+            ),
         )
         for number, (city, language, words) in enumerate(_EARLIER, 1)
     ]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, Final, TypedDict
 
 from bicameral.errors import ModelError, RunError, ToolError
 from bicameral.labels import NOTHING
@@ -76,7 +76,7 @@ class CommandLine(Pattern[[Labelled[str]], str]):
 
     async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[str]:
         stage.keep_tools(self.commands)
-        usage = said("Commands:\n" + "\n".join(fit_usage(each, self.seconds) for each in stage.registry))
+        usage = stage.give("Commands:\n" + "\n".join(fit_usage(each, self.seconds) for each in stage.registry))
         told: list[Part] = []
         left = self.calls
         while True:
@@ -137,7 +137,7 @@ def _urging(left: int, told: Sequence[Part]) -> tuple[Part, ...]:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_TASK = "How many lines of app.log contain ERROR?"
+_TASK: Final = "How many lines of app.log contain ERROR?"
 _LOG = """\
 09:00 INFO started
 09:01 ERROR no disk

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.boundary import filled
 from bicameral.errors import RunError, ToolError
@@ -20,7 +20,7 @@ from bicameral.strategies import arguments_of, listed, schemas
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import ANY, Field, RecordType
 
-from ..kernel import Answered, Example, Labelled, Part, Pattern, Role, Stage, said
+from ..kernel import Answered, Example, Labelled, Part, Pattern, Role, Stage, changed, said
 
 ROUTER = Role(
     "Router",
@@ -66,7 +66,7 @@ class ToolCalling(Pattern[[Labelled[str]], Routed]):
             stage.keep_tools(self.tools)
         _check_count(stage.registry)
         schema = _schema(stage.registry)
-        tools = said(f"Tools:\n{listed(stage.registry)}")
+        tools = stage.give(f"Tools:\n{listed(stage.registry)}")
         wrong: tuple[Part, ...] = ()
         for left in range(self.retries, -1, -1):
             reply = await stage.ask(self.router, task, *wrong, stable=[tools], schema=schema)
@@ -82,7 +82,7 @@ class ToolCalling(Pattern[[Labelled[str]], Routed]):
             if found is None:
                 return stage.give(Routed(tool=None, arguments={}, result=arguments["answer"]))
             given = await stage.call(found.name, arguments)
-            return given.map(partial(_routed, found.name, arguments))
+            return changed(given, partial(_routed, found.name, arguments))
         raise ToolError("tools.wrong-type", "nothing was asked for")
 
 
@@ -136,7 +136,7 @@ def _check_count(registry: Registry) -> None:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_TASK = "Please put lunch with Ada into my calendar for 2027-03-05 at 12 o'clock."
+_TASK: Final = "Please put lunch with Ada into my calendar for 2027-03-05 at 12 o'clock."
 
 
 def _tools(folder: Path) -> Sequence[Tool]:

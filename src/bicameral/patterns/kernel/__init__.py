@@ -4,9 +4,11 @@ A pattern is given a `Stage`; values come and go as `Labelled`, which only the s
 the label of everything it does from then on. So no pattern can step outside the law, whatever it does.
 """
 
+from bicameral.labels import Labelled, from_user, labelled, own_value, said, strangers
+
 from ._examples import Example, no_tools
 from ._guards import CallGuard, guard_failed
-from ._labelled import Labelled, Part, said, strangers, text, together
+from ._labelled import Part, changed, text, together
 from ._outcome import Answered, Exhausted, GaveUp, Outcome
 from ._pattern import Pattern
 from ._perform import perform
@@ -37,9 +39,13 @@ __all__ = [
     "Tier",
     "Trace",
     "about_tokens",
+    "changed",
     "cut_to_tokens",
+    "from_user",
     "guard_failed",
+    "labelled",
     "no_tools",
+    "own_value",
     "perform",
     "said",
     "strangers",

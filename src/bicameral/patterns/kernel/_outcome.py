@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from bicameral.errors import BicameralError
-from bicameral.labels import Label, Shade
+from bicameral.labels import Label, Labelled, Shade, labelled
 from bicameral.runs import EffectDone
 from bicameral.strategies import Bound, Taken
 
@@ -36,10 +36,19 @@ class _Ended:
 
 @dataclass(frozen=True, slots=True)
 class Answered(_Ended, Generic[T]):
-    """There is a value; `shade` are its labels."""
+    """There is a value; `shade` are its labels.
+
+    `labelled` is the way into whatever comes next: another pattern, a strategy, a tool. `value` is naked, to be shown
+    to the person; giving it to a model or a tool sheds its label.
+    """
 
     value: T
     shade: Shade
+
+    @property
+    def labelled(self) -> Labelled[T]:
+        """The value with its labels, closed."""
+        return labelled(self.value, self.shade)
 
     @property
     def label(self) -> Label:

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
-from bicameral.errors import CatalogError
+from bicameral.errors import CatalogError, LabelError
+from bicameral.labels import Labelled
 
-from ._labelled import Labelled
 from ._perform import perform
 
 if TYPE_CHECKING:
@@ -38,7 +38,14 @@ class Pattern(ABC, Generic[P, T]):
         """Do it on a stage."""
 
     async def run(self, desk: Desk, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
-        """Do it as a run of its own."""
+        """Do it as a run of its own. Texts come in with their labels: whose a naked one is, nobody could say."""
+        if any(isinstance(each, str) for each in (*args, *kwargs.values())):
+            raise LabelError(
+                "labels.naked",
+                f"{self.id} was given a naked text",
+                expected="a labelled value",
+                fix="Use `said` for a literal, `from_user` for what the user gave, and of an outcome `labelled`.",
+            )
         return await perform(self.id, self.knobs, desk, lambda stage: self.on(stage, *args, **kwargs))
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bicameral.errors import RunError
-from bicameral.labels import UNKNOWN, Shade
+from bicameral.labels import UNKNOWN, Labelled, Shade, escapes_to, opened
 from bicameral.routing import BudgetSpent
 from bicameral.runs import (
     CapMeter,
@@ -27,7 +27,6 @@ from bicameral.runs import (
 from bicameral.sessions import Spent, counted, within
 from bicameral.strategies import Careful, Desk, Exhaustion, Meter, Taken
 
-from ._labelled import Labelled, opened
 from ._outcome import Answered, Exhausted, GaveUp, Outcome
 from ._stage import Shared, Stage
 
@@ -83,7 +82,7 @@ class _Performance:
             limit = asyncio.timeout(desk.bounds.seconds)
             try:
                 async with limit:
-                    with within(meter):
+                    with within(meter), escapes_to(shared.note_escape):
                         given = await self.work(self.stage)
             except TimeoutError:
                 if limit.expired():

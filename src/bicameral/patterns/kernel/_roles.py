@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from bicameral.labels import own_value
 from bicameral.sessions import Planning
 from bicameral.strategies import PhaseName
 
@@ -29,3 +30,7 @@ class Role:
     phase: PhaseName | None = None
     max_tokens: int = 512
     temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        # A setup opens every prompt as the program's own words, in the privileged chamber, too.
+        own_value(self.setup)

@@ -17,7 +17,18 @@ from typing import Any, LiteralString, TypeVar, cast
 
 from bicameral.boundary import filled
 from bicameral.errors import BicameralError, JournalError, ModelError, ToolError, nearest
-from bicameral.labels import NOTHING, TRUSTED_USER, Label, Shade, join, join_all, join_shades
+from bicameral.labels import (
+    NOTHING,
+    TRUSTED_USER,
+    Label,
+    Labelled,
+    Shade,
+    join,
+    join_all,
+    join_shades,
+    labelled,
+    opened,
+)
 from bicameral.models import Message, ModelReply
 from bicameral.plans import after_call
 from bicameral.routing import BudgetSpent, charged, situated
@@ -28,7 +39,7 @@ from bicameral.tools import Registry, Tool
 from bicameral.types import RecordType, Type, json_schema
 
 from ._guards import CallGuard, GuardedDoor
-from ._labelled import Labelled, Part, label_of, opened, said, words_of
+from ._labelled import Part, label_of, naked_label, words_of
 from ._roles import Role
 from ._talk import Talk, must_not_read
 from ._trace import UNKNOWN, Asked, Called, Moment, Noted
@@ -54,6 +65,11 @@ class Shared:
     asked: int = 0
     called: int = 0
     talks: int = 0
+    escaped: Label = NOTHING
+    """The join of all that got out of a labelled value other than by `read`: any part may have it by now."""
+
+    def note_escape(self, label: Label) -> None:
+        self.escaped = join(self.escaped, label)
 
     def note_written(self, places: dict[str, Shade]) -> None:
         for place, shade in places.items():
@@ -67,14 +83,22 @@ class Stage:
     shared: Shared
     meter: Meter
     at: str = ""
-    opened: Label = NOTHING
-    """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
+    read_here: Label = NOTHING
     kept: Registry | None = None
     heads: tuple[Part, ...] = ()
     """What every prompt begins with, before the setup of whoever is asked."""
     guards: tuple[CallGuard, ...] = ()
     answered_by: str = ""
     """The model that replied last here."""
+
+    @property
+    def opened(self) -> Label:
+        """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
+        return join(self.read_here, self.shared.escaped)
+
+    @opened.setter
+    def opened(self, label: Label) -> None:
+        self.read_here = label
 
     @property
     def registry(self) -> Registry:
@@ -107,14 +131,14 @@ class Stage:
         """The only way to a tool."""
         return GuardedDoor(self, self.shared.door)
 
-    def read(self, labelled: Labelled[T]) -> T:
+    def read(self, closed: Labelled[T]) -> T:
         """Open a value. Everything that this stage does afterwards carries its label."""
-        self.opened = join(self.opened, labelled.label)
-        return opened(labelled)
+        self.opened = join(self.opened, closed.label)
+        return opened(closed)
 
     def give(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
         """A value that the pattern made of what it has opened, and of these."""
-        return Labelled(value, join_all((TRUSTED_USER, self.opened, *(each.label for each in of))))
+        return labelled(value, join_all((TRUSTED_USER, self.opened, *(each.label for each in of))))
 
     def note(self, what: LiteralString, **facts: str | float | bool) -> None:
         """Write into the trace what the pattern did; names and numbers, and no word of a stranger."""
@@ -140,7 +164,7 @@ class Stage:
             raise must_not_read(role)
         messages = (Message("system", head), Message("user", "".join(words_of(part) for part in parts)))
         reply = await self._asked(role, messages, label, schema, sample)
-        return Labelled(reply.text, label)
+        return labelled(reply.text, label)
 
     async def fill(
         self,
@@ -166,7 +190,7 @@ class Stage:
         for left in range(retries, -1, -1):
             reply = await self.ask(role, *asked, stable=stable, schema=schema, sample=sample)
             try:
-                return Labelled(filled(opened(reply), wanted), reply.label)
+                return labelled(filled(opened(reply), wanted), reply.label)
             except ValueError as error:
                 self.opened = join(self.opened, reply.label)
                 self.note("reply-rejected", participant=role.name)
@@ -230,7 +254,7 @@ class Stage:
         chose this call, where that was not opened here."""
         found = self._tool(tool)
         decided = join_all((TRUSTED_USER, self.opened, because))
-        given_for = {name: _labelled(each).under(decided) for name, each in arguments.items()}
+        given_for = {name: self._argument(each).under(decided) for name, each in arguments.items()}
         shades = {name: each.shade for name, each in given_for.items()}
         values = {name: opened(each) for name, each in given_for.items()}
         self.meter.tool()
@@ -259,7 +283,13 @@ class Stage:
             raise ToolError("tools.failed", f"{tool!r} was not called")
         value, shade = given
         self.shared.trace.append(Called(self.at, tool, shade.flat, time.perf_counter() - begun))
-        return Labelled(value, shade)
+        return labelled(value, shade)
+
+    def _argument(self, value: Any) -> Labelled[Any]:
+        if isinstance(value, Labelled):
+            return cast("Labelled[Any]", value)
+        # What was opened here covers whatever the pattern made of it; the rest can only come from outside.
+        return labelled(value, naked_label(value) if self.opened.trusted else TRUSTED_USER)
 
     def _tool(self, name: str) -> Tool:
         tool = self.registry.get(name)
@@ -366,10 +396,6 @@ class Stage:
                 raise
             finally:
                 self.opened = join(self.opened, inner.opened)
-
-
-def _labelled(value: Any) -> Labelled[Any]:
-    return cast("Labelled[Any]", value) if isinstance(value, Labelled) else said(value)
 
 
 def _first(group: BaseExceptionGroup[BicameralError]) -> BicameralError:

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from bicameral.errors import RunError
 
-from ..kernel import Labelled, about_tokens
+from ..kernel import Labelled, about_tokens, changed
 
 _MARKS = re.compile(r"\[\s*(/?)\s*notes\s*\]", re.IGNORECASE)
 
@@ -37,7 +37,7 @@ class Pad:
     def write(self, step: str, page: Labelled[list[Note]]) -> None:
         if step in self._pages or step not in self.steps:
             raise RunError("pattern.pad-closed", f"the notes of {step!r} are not open", expected="one writer, once")
-        self._pages[step] = page.map(self._within)
+        self._pages[step] = changed(page, self._within)
 
     def pages(self, steps: Sequence[str]) -> Mapping[str, Labelled[list[Note]]]:
         return {step: self._pages[step] for step in steps}

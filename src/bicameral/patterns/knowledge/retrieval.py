@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.errors import ModelError, RunError
-from bicameral.labels import TRUSTED_USER
+from bicameral.labels import TRUSTED_USER, join
 from bicameral.retrieval import (
     Chunk,
     Chunking,
@@ -32,7 +32,7 @@ from bicameral.retrieval import (
 )
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, labelled, said
 
 GENERATOR = Role(
     "Generator",
@@ -98,7 +98,7 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         part.note("searched", found=len(chunks), words=self.lexical_weight > 0, meaning=self.lexical_weight < 1)
         if not chunks:
             return part.give(_not_covered(), chosen)
-        passages = [said(f"{passage(chunk)}\n\n").under(chunk.label) for chunk in _edges(chunks)]
+        passages = [labelled(f"{passage(chunk)}\n\n", join(TRUSTED_USER, chunk.label)) for chunk in _edges(chunks)]
         statements = await self._stated(part, (chosen, *passages, "Question: ", question), chunks)
         if not statements:
             part.note("not-covered")
@@ -203,7 +203,7 @@ _PAGES = {
     "doors.md": "# Access cards\nCards open the main door from six in the morning to ten at night. A lost card is "
     "blocked at the front desk under extension 204, at any hour of the day.\n",
 }
-_QUESTION = "What is paid for a night in a hotel in Oslo?"
+_QUESTION: Final = "What is paid for a night in a hotel in Oslo?"
 
 
 def _make(folder: Path) -> Retrieval:

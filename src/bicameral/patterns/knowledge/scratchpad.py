@@ -12,7 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from bicameral.errors import ModelError, RunError, nearest
 from bicameral.labels import Label
@@ -175,8 +175,8 @@ def _check(steps: Sequence[Step], most: int) -> None:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_LAMP = "The Lumen is a lamp of brushed steel. Brightco makes it in small numbers."
-_MAKER = "Brightco has its head office in Ghent, next to the station."
+_LAMP: Final = "The Lumen is a lamp of brushed steel. Brightco makes it in small numbers."
+_MAKER: Final = "Brightco has its head office in Ghent, next to the station."
 
 
 def _steps(folder: Path) -> tuple[Sequence[Step]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.catalog.costs import tokens_of
 from bicameral.errors import BicameralError, CatalogError, PlanError, RunError
@@ -145,7 +145,7 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
     async def _planned(self, stage: Stage, goal: Labelled[str]) -> Sequence[Brief]:
         names = tuple(each.name for each in self.workers)
         brief = RecordType((Field("worker", LiteralType(names)), *(Field(each, STR) for each in _WORDS)))
-        head = said(_head(self.workers, self.max_workers))
+        head = stage.give(_head(self.workers, self.max_workers))
         wanted = RecordType((Field("briefs", ListType(brief)),))
         plan = await stage.fill(self.orchestrator, "Goal: ", goal, wanted=wanted, stable=[head], retries=0)
         briefs = cast("list[Brief]", stage.read(plan)["briefs"])
@@ -177,7 +177,7 @@ def _head(workers: Sequence[Worker], most: int) -> str:
 def _told(part: Stage, brief: Brief, worker: Worker) -> Labelled[str]:
     return text(
         "Objective: {objective}\nContext: {context}\nForm: {form}\nLimits: {limits}\nTools: {tools}",
-        tools=said(", ".join(worker.tools) or "none"),
+        tools=part.give(", ".join(worker.tools) or "none"),
         objective=part.give(brief["objective"]),
         context=part.give(brief["context"]),
         form=part.give(brief["form"]),
@@ -204,7 +204,7 @@ def _set_in(words: str) -> str:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_GOAL = "Which day is the library closed? Which day is the museum closed?"
+_GOAL: Final = "Which day is the library closed? Which day is the museum closed?"
 _DESKS = {
     "library": "The library is open from 9 to 18. It is closed on Sunday.",
     "museum": "The museum is open from 10 to 17. It is closed on Monday.",

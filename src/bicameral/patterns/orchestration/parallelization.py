@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import BicameralError, CatalogError, RunError
 from bicameral.types import BOOL, LiteralType, Type, value_to_json
@@ -133,7 +133,7 @@ class Parallelization(Pattern[[Request], Any]):
         if not isinstance(self.combine, Role):
             return together(slots).map(self.combine)
         lines = [
-            text("{part}: {told}\n", part=said(name), told=slot.map(_told))
+            text("{part}: {told}\n", part=stage.give(name), told=slot.map(_told))
             for name, slot in zip(self.parts, slots, strict=True)
         ]
         return await stage.ask(self.combine, *lines)
@@ -181,7 +181,7 @@ class Parallelization(Pattern[[Request], Any]):
 async def _judged(part: Stage, judge: Role, question: Labelled[str], answers: Mapping[str, Any]) -> str | None:
     """The key of the answer that the judge points to; he has no way to write one himself."""
     keys = list(answers)
-    lines = [text("{n}. {answer}\n", n=said(n), answer=part.give(answers[key])) for n, key in enumerate(keys, 1)]
+    lines = [text("{n}. {answer}\n", n=part.give(n), answer=part.give(answers[key])) for n, key in enumerate(keys, 1)]
     numbers = LiteralType((*(str(n) for n in range(1, len(keys) + 1)), NONE))
     chosen = await part.fill(judge, "Question: ", question, "\n\nCandidates:\n", *lines, wanted=numbers, retries=0)
     number = part.read(chosen)
@@ -210,7 +210,7 @@ def _key(answer: Any) -> str:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_MAIL = "Hello, the heating in room 214 has been broken since Monday. Please send somebody. Regards, Ada Young"
+_MAIL: Final = "Hello, the heating in room 214 has been broken since Monday. Please send somebody. Regards, Ada Young"
 _PARTS = {
     "language": Role("Worker", "In which language is this mail written? Reply with one word.", max_tokens=12),
     "since": Role("Worker", "On which day did it begin? Reply with the day alone.", max_tokens=12),

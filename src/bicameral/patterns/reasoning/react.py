@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from bicameral.errors import RunError
 from bicameral.models import ModelReply, ToolCall
@@ -97,7 +97,7 @@ def _stalled(tool: str, times: int) -> RunError:
 # An example ---------------------------------------------------------------------------------------------------------
 
 _CUSTOMERS = {12: {"name": "Ada Young", "city": "Ghent"}, 13: {"name": "Ben Hill", "city": "Bruges"}}
-_QUESTION = "Which customer has placed order 12?"
+_QUESTION: Final = "Which customer has placed order 12?"
 
 
 def _tools(folder: Path) -> Sequence[Tool]:

@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.catalog.costs import tokens_of
 from bicameral.errors import BicameralError, ModelError, PlanError
+from bicameral.labels import TRUSTED_USER
 from bicameral.strategies import arguments_of, listed
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, mismatch
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said, text, together
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, changed, labelled, said, text, together
 
 PLANNER = Role(
     "Planner",
@@ -90,7 +91,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         """The calls, checked: a plan that does not check is written once more and never run."""
         if not len(stage.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
-        tools, form = said(f"Tools:\n{listed(stage.registry)}"), _form(stage.registry)
+        tools, form = stage.give(f"Tools:\n{listed(stage.registry)}"), _form(stage.registry)
         wrong = said("")
         for left in range(self.max_replans, -1, -1):
             try:
@@ -150,7 +151,7 @@ def _substituted(argument: _Argument, tool: Tool, found: Mapping[int, Labelled[A
     name, written = argument["name"], argument["value"]
     numbers = _references(written)
     if not numbers:
-        return said(_read(written, name, tool))
+        return labelled(_read(written, name, tool), TRUSTED_USER)
     if written.strip() == f"#E{numbers[0] + 1}":
         return found[numbers[0]]
 
@@ -158,7 +159,7 @@ def _substituted(argument: _Argument, tool: Tool, found: Mapping[int, Labelled[A
         by_number = {each: str(value) for each, value in zip(numbers, gave, strict=True)}
         return _read(_REFERENCE.sub(lambda match: by_number[int(match[1]) - 1], written), name, tool)
 
-    return together(found[each] for each in numbers).map(put_in)
+    return changed(together(found[each] for each in numbers), put_in)
 
 
 def _read(written: str, name: str, tool: Tool) -> Any:
@@ -214,7 +215,7 @@ def _depths(calls: Sequence[_Call]) -> list[int]:
 # An example ---------------------------------------------------------------------------------------------------------
 
 _PEOPLE = {"Ghent": 270_473, "Bruges": 119_541, "Leuven": 105_193}
-_QUESTION = "How many people live in Ghent and in Bruges together?"
+_QUESTION: Final = "How many people live in Ghent and in Bruges together?"
 
 
 def _tools(folder: Path) -> Sequence[Tool]:

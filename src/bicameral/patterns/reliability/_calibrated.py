@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar, ca
 from bicameral.errors import CatalogError, RunError
 from bicameral.types import RecordType
 
-from ..kernel import Answered, Labelled, Outcome, Part, Pattern, Role, Stage, said, strangers
+from ..kernel import Answered, Labelled, Outcome, Part, Pattern, Role, Stage, from_user, strangers
 from ._judging import LONGEST_REASON, Calibration, Case, Rubric, Ruling, Winner, calibration, fingerprint
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
         orders: list[tuple[Winner, Winner]] = []
         models: set[str] = set()
         for case in cases:
-            outputs = [strangers(each, "case") if quarantined else said(each) for each in case.outputs]
-            outcome: Outcome[Any] = await cast("Any", trying).run(desk, said(case.task), *outputs)
+            outputs = [strangers(each, "case") if quarantined else from_user(each) for each in case.outputs]
+            outcome: Outcome[Any] = await cast("Any", trying).run(desk, from_user(case.task), *outputs)
             if not isinstance(outcome, Answered):
                 rulings.append(None)
                 continue
@@ -93,7 +93,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
 
     async def judged(self, part: Stage, *parts: Part, wanted: RecordType) -> Labelled[dict[str, Any]]:
         """What the judge filled in, with the model that it was; refused if that may not judge this."""
-        rubric = said(self.rubric.text)
+        rubric = part.give(self.rubric.text)
         filled = await part.fill(self.judge, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
         model = part.answered_by
         if isinstance(self.author, str) and model.casefold() == self.author.casefold():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Final, ParamSpec, TypeVar, cast
 
 from bicameral.errors import BicameralError, CatalogError
 from bicameral.labels import Label
@@ -18,7 +18,7 @@ from bicameral.strategies import listed
 from bicameral.tools import Origin, Registry, Tool, tool
 
 from ..integration.tool_call import ROUTER, Routed, ToolCalling
-from ..kernel import Answered, Example, Labelled, Pattern, Stage, said
+from ..kernel import Answered, Example, Labelled, Pattern, Stage, changed, said
 from ._guard_trial import Case, Tried, tried
 from ._guards import (
     REMOVED,
@@ -147,21 +147,21 @@ class Guardrails(Pattern[P, T]):
                 return looked_at(self.guards, seam, Seen(value, stage.opened.trusted), stage.note)
 
     def _closed(self, stage: Stage, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
-        changed: list[bool] = []
+        differs: list[bool] = []
 
         def look(opened: Any) -> Any:
             passed = looked_at(self.guards, seam, Seen(opened, value.label.trusted), stage.note)
-            changed.append(passed is not opened)
+            differs.append(passed is not opened)
             return passed
 
         try:
-            passed = value.map(look)
+            passed = changed(value, look)
         except BicameralError:
             # Whoever goes on without it does so because of what is in it.
             stage.read(value)
             raise
         # As it was it keeps the labels of its parts.
-        return passed if changed[0] else value
+        return passed if differs[0] else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class _AtCalls:
 
 # An example ---------------------------------------------------------------------------------------------------------
 
-_TASK = "Look up the customer Ada Moss."
+_TASK: Final = "Look up the customer Ada Moss."
 _OURS = ("Ada Moss", "Ben Field")
 
 

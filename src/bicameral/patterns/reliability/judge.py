@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from bicameral.errors import BicameralError
 from bicameral.types import Field, RecordType
 
-from ..kernel import Answered, Example, Labelled, Stage, said
+from ..kernel import Answered, Example, Labelled, Stage, changed, said
 from ._calibrated import JUDGE, CalibratedJudge
 from ._judging import Calibration, Case, Dimension, Rubric, Ruling, Winner, inert
 
@@ -116,7 +116,7 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], Scored]):
     async def on(self, stage: Stage, /, task: Labelled[str], output: Labelled[str]) -> Labelled[Scored]:
         self.check(stage)
         judged = await self.judged(stage, _marked("task", task), _marked("answer", output), wanted=self.rubric.form)
-        return judged.map(self._scored)
+        return changed(judged, self._scored)
 
     def _scored(self, judged: dict[str, Any]) -> Scored:
         rubric = self.rubric
@@ -146,9 +146,9 @@ _RUBRIC = Rubric(
         Dimension("helpful", "it says what happens next"),
     ),
 )
-_TASK = "Answer a customer whose parcel is late."
-_ONE = "I am sorry for the wait. Your parcel leaves on Monday."
-_OTHER = "Not our problem. Ask the post."
+_TASK: Final = "Answer a customer whose parcel is late."
+_ONE: Final = "I am sorry for the wait. Your parcel leaves on Monday."
+_OTHER: Final = "Not our problem. Ask the post."
 
 
 def _good(outcome: Answered[Compared]) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bicameral.errors import CatalogError
-from bicameral.labels import TRUSTED_USER, Label, join_all
+from bicameral.labels import TRUSTED_USER, Label, join_all, own_value
 
 MOST_PAIRS = 8
 """Of so many at most a block is made; more of them gain little."""
@@ -33,6 +33,11 @@ class Pair:
     typical: bool = False
     odd: bool = False
     label: Label = TRUSTED_USER
+
+    def __post_init__(self) -> None:
+        if self.label.trusted:
+            # Whoever shows a pair as his own must not have it from an outcome that a stranger had a hand in.
+            own_value((self.input, self.output))
 
 
 @dataclass(frozen=True)

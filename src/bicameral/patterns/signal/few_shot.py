@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from bicameral.errors import CatalogError
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said
+from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, from_user, said
 from ._pool import Pair, Pool, bad_pool, block_of, inert, plain_input
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class FewShot(Pattern[[Labelled[str]], str]):
         failed = 0
         for case in held:
             for arm, pattern in (("with", self), ("without", _Bare(self.host))):
-                outcome = await pattern.run(desk, said(case.input))
+                outcome = await pattern.run(desk, from_user(case.input))
                 failed += not isinstance(outcome, Answered)
                 right = (score or _same)(outcome.value, case.output) if isinstance(outcome, Answered) else 0.0
                 marks[arm].append(right)
@@ -180,7 +180,7 @@ _POOL = Pool(
         Pair("4", "Printing an invoice ends with an error.", "bug: invoice", "bug", typical=True),
     ),
 )
-_TASK = "How do I reset my password?"
+_TASK: Final = "How do I reset my password?"
 
 
 def _good(outcome: Answered[str]) -> bool:

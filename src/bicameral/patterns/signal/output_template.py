@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypedDict
+from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import RunError
 from bicameral.types import RecordType, Type, from_annotation
@@ -56,7 +56,7 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # The form stands in the fixed beginning of the prompt, so that it is read once however many tasks there are.
-        form = said(_form(self.wanted))
+        form = stage.give(_form(self.wanted))
         made = await stage.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
@@ -85,7 +85,7 @@ class _Ticket(TypedDict):
     urgent: bool
 
 
-_TASK = "Sort this message: The billing page crashes each time I print, please help before tonight!"
+_TASK: Final = "Sort this message: The billing page crashes each time I print, please help before tonight!"
 
 
 def _good(outcome: Answered[dict[str, Any]]) -> bool:

@@ -25,7 +25,6 @@ EMPTY = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//bicameral//calendar//EN\r\n
 MAX_BYTES = 32 * 1024 * 1024
 """The largest file. Most of a large one are attachments, which are not read."""
 MAX_EVENTS = 50_000
-MAX_DEPTH = 8
 MAX_EVENT = 64 * 1024
 """How many bytes of one event are read, beside texts, which are quick and may be four times as long."""
 MAX_COST = 6_000_000
@@ -266,13 +265,11 @@ def _spans(lines: tuple[str, ...], file: str) -> _Spans:
             continue
         if word == "BEGIN":
             open_.append((name, number))
-            if len(open_) > MAX_DEPTH:
-                raise _broken(file, number + 1, f"nested more than {MAX_DEPTH} levels deep")
             continue
         if not open_ or open_[-1][0] != name:
             raise _broken(file, number + 1, f"END:{name[:60]} closes nothing")
         _, first = open_.pop()
-        if [kind for kind, _ in open_] == ["VCALENDAR"]:
+        if len(open_) == 1 and open_[0][0] == "VCALENDAR":
             if name == "VEVENT":
                 found.events.append((first, number))
             elif name == "VTIMEZONE":

@@ -149,6 +149,9 @@ def _expanded(blocks: Sequence[Block], zone: tzinfo | None, since: datetime, bef
         longest = max(end - start for start, end, _ in (times(block.component, zone) for block in blocks))
         with stop_after((before + longest + timedelta(days=8)).date()):
             parts = expand(calendar, skip_bad_series=True).between(since - _MARGIN, before + _MARGIN)
+            if not parts:
+                # None in the window, or skipped as bad: this raises for the latter.
+                expand(calendar).between(since - _MARGIN, before + _MARGIN)
     except _UNREADABLE:
         # One event that makes no sense must not hide all the others.
         yield from (each.with_notice(UNREADABLE) for block in blocks if (each := _plain(block, zone)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MAX_OCCURRENCES = 5_000
 """Of one series, in one window: an hourly event for half a year, a daily one for more than ten."""
-MAX_ALL_OCCURRENCES = 20_000
+MAX_ALL_OCCURRENCES = 10_000
 MAX_STEPS = 1_000_000
 """Days and times that are looked at between the first occurrence and the end of the window."""
 MAX_EXCEPTIONS = 20_000

@@ -274,5 +274,9 @@ def _check_minutes(minutes: int) -> None:
 
 
 toolbox: Toolbox[CalendarSettings] = Toolbox(
-    "calendar", "Read and change a calendar, find free time.", CalendarSettings, _build
+    "calendar",
+    "Read and change a calendar, find free time.",
+    CalendarSettings,
+    _build,
+    keeps=lambda settings: (settings.file,),
 )

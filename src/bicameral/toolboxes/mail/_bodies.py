@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias, cast
 
+from bicameral.display import hidden_places
 from bicameral.errors import ToolError
 
 from .._html import html_to_text
@@ -146,9 +147,11 @@ def _extension(part: Part) -> str:
 
 
 def safe_name(given: str) -> str:
-    """A stranger's file name as a bare name: no folders, no leading dots, no control characters."""
+    """A stranger's file name as a bare name: no folders, no leading dots, nothing hidden that changes how it reads."""
     last = re.split(r"[/\\]", one_line(decoded(given)))[-1]
-    bare = _UNSAFE.sub("_", last).strip(" .")
+    hidden = hidden_places(last)
+    seen = "".join("_" if at in hidden else each for at, each in enumerate(last))
+    bare = _UNSAFE.sub("_", seen).strip(" .")
     if len(bare.encode()) <= _MAX_NAME:
         return bare
     stem, dot, ending = bare.rpartition(".")

@@ -82,7 +82,7 @@ def stored(folder: str, path: Path) -> list[Stored]:
     found = list(islice(_mbox(folder, path) if path.is_file() else _maildir(folder, path), MAX_MAILS + 1))
     if len(found) > MAX_MAILS:
         raise ToolError(
-            "mail.too-many",
+            "mail.folder-too-large",
             f"there are more than {MAX_MAILS:,} mails in the folder {folder!r}",
             fix="Move old mails to another place, or set `folder` under [toolbox.mail] in bicameral.toml.",
         )

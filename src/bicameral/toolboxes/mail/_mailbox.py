@@ -23,6 +23,7 @@ _KEPT_TEXT = 40_000_000
 """How many characters of bodies are kept in memory between searches."""
 _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
+_LARGE = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class _Text:
 # the limits are low, and below the timeout of the tools: a tool that runs out of time is tried again.
 _READING = "bicameral.toolboxes.mail._reading"
 _HEADS: Parser[list[Headers]] = Parser(f"{_READING}:read_heads", list[Headers], Limits(cpu=2.0, wall=5.0))
-_CONTENT: Parser[_Content] = Parser(f"{_READING}:read_mail", _Content, Limits(cpu=4.0, wall=10.0))
+_CONTENT: Parser[_Content] = Parser(f"{_READING}:read_mail", _Content, Limits(cpu=2.0, wall=8.0))
+_LARGE_CONTENT: Parser[_Content] = Parser(f"{_READING}:read_mail", _Content, Limits(cpu=8.0, wall=15.0))
 _ATTACHMENT: Parser[list[str]] = Parser(f"{_READING}:read_attachment", list[str], Limits(cpu=10.0, wall=20.0))
 
 
@@ -238,7 +240,8 @@ class Mailbox:
         except OSError:
             return None
         try:
-            content = _CONTENT(raw, what=f"the mail {item.key!r}")
+            parser = _CONTENT if len(raw) <= _LARGE else _LARGE_CONTENT
+            content = parser(raw, what=f"the mail {item.key!r}")
             text = _Text(content.body, content.attachments)
         except ParseLimit as problem:
             text = _Text(f"[{problem.message}]", (), problem)

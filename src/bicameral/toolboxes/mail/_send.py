@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import mimetypes
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime
-from email import policy
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.utils import format_datetime, make_msgid, parseaddr
+from email.utils import make_msgid
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -19,6 +14,8 @@ from bicameral.secrets import know
 from bicameral.tools import Folders, Surroundings, call_key, read_attached
 
 from .._text import clean
+from ._addresses import recipient, refuse_line_breaks
+from ._compose import Attachment, Draft, compose, without_encoded_words
 from ._settings import MailSettings, Smtp
 
 if TYPE_CHECKING:
@@ -26,10 +23,8 @@ if TYPE_CHECKING:
 
 MAX_ATTACHMENTS = 25 * 1024 * 1024
 MAX_RECIPIENTS = 100
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
-# One mailbox: no blanks, no second @, no list and no route; a domain of labels.
-_LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
-_SPEC = re.compile(rf"[^\s@<>,;:\\\"()\[\]]{{1,64}}@(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*")
+_UNSAFE_IN_NAMES = re.compile(r'[<>:"|?*\\]')
+_UNUSUAL = re.compile(r"[^A-Za-z0-9._-]")
 _SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
 
 
@@ -50,88 +45,65 @@ def send(
         raise ToolError(
             "mail.no-address", "no sender address is set", fix="Set `address` under [toolbox.mail] in bicameral.toml."
         )
-    message = compose(settings.address, surroundings.now(), to=to, cc=cc, subject=subject, body=body)
-    _attach(message, surroundings.folders, attachments)
+    draft = _draft(settings.address, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+    # Composed, and read again, before anybody is connected to: what is not as it was meant reaches no server.
+    raw = compose(draft)
     password = _password(settings.smtp, surroundings)
     client = _connect(settings.smtp, password)
     try:
-        _hand_over(client, message)
+        _hand_over(client, draft, raw)
     finally:
         # Whether the server says goodbye nicely changes nothing about the mail.
         with suppress(OSError):
             client.close()
 
 
-def compose(
-    sender: str, now: datetime, *, to: Sequence[str], cc: Sequence[str], subject: str, body: str
-) -> EmailMessage:
-    """The mail as it will be sent."""
+def _draft(
+    sender: str,
+    surroundings: Surroundings,
+    *,
+    to: Sequence[str],
+    cc: Sequence[str],
+    subject: str,
+    body: str,
+    attachments: Sequence[str],
+) -> Draft:
+    """The mail as it is meant. Recipients are taken as they are or refused; of a subject, encoded words are undone."""
     if not to:
         raise ToolError("mail.bad-address", "there is nobody to send this to", place=Place(argument="to"))
     if len(to) + len(cc) > MAX_RECIPIENTS:
         raise ToolError("mail.too-many", f"{len(to) + len(cc)} recipients", expected=f"at most {MAX_RECIPIENTS}")
-    _refuse_controls(subject, "subject")
-    origin = address(sender, "address")
-    message = EmailMessage(policy=policy.SMTP)
-    message["From"] = origin
-    message["To"] = [address(one, "to") for one in to]
-    if cc:
-        message["Cc"] = [address(one, "cc") for one in cc]
-    message["Subject"] = clean(subject)
-    message["Date"] = format_datetime(now if now.tzinfo else now.astimezone())
-    # A mail that is sent again, since nobody knew whether it went out, has the same id: whoever gets both can tell.
-    key = call_key()
-    message["Message-ID"] = make_msgid(domain=origin.domain) if key is None else f"<{key}@{origin.domain}>"
-    message.set_content(clean(body))
-    return message
-
-
-def address(given: str, argument: str) -> Address:
-    """One recipient, `a@example.com` or `Ann <a@example.com>`; anything else is refused."""
-    _refuse_controls(given, argument)
-    name, spec = parseaddr(given)
-    # The parser drops what it does not understand; only what it kept entirely is an address.
-    whole = given.strip()
-    if not _SPEC.fullmatch(spec) or not (whole == spec or (name and whole.endswith(f"<{spec}>"))):
-        raise _bad_address(given, argument)
-    local, _, domain = spec.rpartition("@")
-    try:
-        if not domain.isascii():
-            domain = domain.encode("idna").decode("ascii")
-        return Address(clean(name), local, domain)
-    except (ValueError, IndexError):
-        raise _bad_address(given, argument) from None
-
-
-def _bad_address(given: str, argument: str) -> ToolError:
-    shown = given if len(given) <= 80 else given[:77] + "..."
-    return ToolError(
-        "mail.bad-address",
-        f"{shown!r} is not a mail address",
-        place=Place(argument=argument),
-        expected="one address such as 'ann@example.com' for each recipient",
+    refuse_line_breaks(subject, "subject")
+    origin = recipient(sender, "address")
+    now = surroundings.now()
+    return Draft(
+        origin,
+        tuple(recipient(each, "to") for each in to),
+        tuple(recipient(each, "cc") for each in cc),
+        without_encoded_words(clean(subject).strip()),
+        clean(body),
+        now if now.tzinfo else now.astimezone(),
+        message_id(origin.domain),
+        tuple(_attached(surroundings.folders, attachments)),
     )
 
 
-def _refuse_controls(text: str, argument: str) -> None:
-    if _CONTROL.search(text):
-        raise ToolError(
-            "mail.bad-header",
-            f"the {argument} has a line break or control character in it, which could forge a header",
-            place=Place(argument=argument),
-            expected="one line of text",
-        )
+def message_id(domain: str) -> str:
+    """The id of a mail. One that is sent again, since nobody knew whether it went out, has the same id."""
+    key = call_key()
+    return make_msgid(domain=domain) if key is None else f"<{_UNUSUAL.sub('-', key)}@{domain}>"
 
 
-def _attach(message: EmailMessage, folders: Folders, paths: Sequence[str]) -> None:
+def _attached(folders: Folders, paths: Sequence[str]) -> Iterator[Attachment]:
     left = MAX_ATTACHMENTS
     for path in paths:
         # After a person's yes: exactly the bytes that were approved, or an error.
         content = read_attached(folders, path, max_bytes=left)
         left -= len(content)
-        name = clean(PurePosixPath(path).name)
-        main, _, sub = (mimetypes.guess_type(name)[0] or "application/octet-stream").partition("/")
-        message.add_attachment(content, maintype=main, subtype=sub, filename=name)
+        name = PurePosixPath(path).name
+        refuse_line_breaks(name, "attachments")
+        # Without the signs that quote, bracket or encode a name in a header: no receiver's disk takes them either.
+        yield Attachment(_UNSAFE_IN_NAMES.sub("_", clean(name)).strip(), content)
 
 
 def know_password(settings: MailSettings, surroundings: Surroundings) -> None:
@@ -196,17 +168,15 @@ def _connection_error(error: Exception, place: str) -> Exception:
             return error
 
 
-def _hand_over(client: smtplib.SMTP, message: EmailMessage) -> None:
+def _hand_over(client: smtplib.SMTP, draft: Draft, raw: bytes) -> None:
     import smtplib
 
     try:
-        refused = client.send_message(message)
+        refused = client.sendmail(draft.sender.spec, draft.recipients, raw)
     except smtplib.SMTPRecipientsRefused as error:
         raise _refused("no recipient was accepted: " + _reasons(error.recipients)) from None
     except smtplib.SMTPResponseException as error:
         raise _refused(f"{error.smtp_code} {_shown(error.smtp_error)}") from None
-    except (smtplib.SMTPNotSupportedError, UnicodeEncodeError):
-        raise _refused("the server takes only addresses in ASCII letters") from None
     except (smtplib.SMTPException, OSError):
         raise ToolError(
             "mail.smtp-unreachable",

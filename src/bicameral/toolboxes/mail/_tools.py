@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Annotated
+from typing import Annotated, Any
 
 from bicameral.errors import Place, ToolError
-from bicameral.tools import Folders, Origin, Participants, Surroundings, Tool, Toolbox, tool
+from bicameral.tools import Folders, Origin, Participants, Surroundings, Target, Tool, Toolbox, tool
 from bicameral.types import Address, Id
 
 from ._bodies import numbered
@@ -108,6 +108,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         timeout=60,
         purpose={"id": "selects", "name": "directs", "folder": "directs"},
         origins=_OURS,
+        target=lambda given: _attachment_target(surroundings.folders, given),
         words=("save", "download", "store", "keep", "put", "extract"),
     )
     def save_attachment(id: Id, name: str, folder: str = ".") -> Annotated[str, "path"]:
@@ -115,6 +116,12 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         return _save(surroundings.folders, folder, name, mailbox.attachment(id, name))
 
     return [search_mail, read_mail, send_mail, save_attachment]
+
+
+def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> Target:
+    """Where an attachment goes: whoever sent it wrote it."""
+    name = given.get("name")
+    return folders.target(f"{given.get('folder', '.')}/{name}" if isinstance(name, str) else None, copied=True)
 
 
 def _save(folders: Folders, folder: str, name: str, content: bytes) -> str:
@@ -131,4 +138,10 @@ def _save(folders: Folders, folder: str, name: str, content: bytes) -> str:
     raise ToolError("mail.exists", f"there are too many files like {name!r} in {folder!r}")
 
 
-toolbox: Toolbox[MailSettings] = Toolbox("mail", "Search, read and send mail, save attachments.", MailSettings, _build)
+toolbox: Toolbox[MailSettings] = Toolbox(
+    "mail",
+    "Search, read and send mail, save attachments.",
+    MailSettings,
+    _build,
+    keeps=lambda settings: (settings.folder,) if settings.folder else (),
+)

@@ -1,0 +1,217 @@
+"""Text as it may be shown to a person: one table of what cannot be seen, and one way to make it visible.
+
+Untrusted text is shown in many places (answers, plans, questions, journals, alerts). In each of them a character that
+leaves no trace, turns the direction of writing or is obeyed by a terminal could make what is shown differ from what is
+used. All places take the table from here. `hidden_places` says which characters of a text those are, `visible` writes
+them as `<200b>`, and `folded` shortens long texts so that their end cannot be pushed off a screen unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Literal
+
+Hidden = Literal["control", "direction", "invisible", "blank"]
+
+# The table, as the inside of regular expressions.
+CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
+"""Controls but tab and line feed: a terminal obeys them."""
+DIRECTIONS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""What turns the direction of writing."""
+JOINERS = "\u200c\u200d"
+"""Part of ordinary words in Persian and in Indic scripts, and of emoji; invisible everywhere else."""
+SELECTORS = "\ufe00-\ufe0f"
+"""Variation selectors: ordinary after an emoji; elsewhere each can carry four bits that nobody sees."""
+INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\u2800\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+"""Fillers, soft hyphens, invisible operators, annotations, tag characters, the supplement of variation selectors."""
+PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010fffd"
+"""Private use: each font shows something else, or nothing."""
+NO_CHARACTERS = "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+"""Half characters, and what will never be a character."""
+BLANKS = "\u1680\u2000-\u2008\u200a\u205f"
+"""Spaces that ordinary typing does not make; those of French, Japanese and thousands (U+00A0, 2009, 202F, 3000) are."""
+
+# Signs of Arabic, Syriac and Kaithi that Unicode calls format characters, and that are seen.
+_SEEN_FORMATS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+_ORDINARY_SPACES = frozenset("\t\n \u00a0\u2009\u202f\u3000")
+
+MOST_MARKS = 4
+"""So many combining marks may stand on one letter: more than any language writes."""
+_JOINING_SCRIPTS = ((0x600, 0xDFF), (0xF00, 0x109F), (0x1780, 0x18AF), (0xFB50, 0xFDFF))
+_EMOJI_TOO = frozenset("\u203c\u2049\u3030\u2139\u2194\u2195\u2196\u2197\u2198\u2199\u25fb\u25fc\u25fd\u25fe")
+
+
+@lru_cache(maxsize=4096)
+def hidden_kind(character: str) -> Hidden | None:
+    """What kind of hidden character this is, whatever stands around it; None if it is simply seen."""
+    if character in _ORDINARY_SPACES or character in _SEEN_FORMATS:
+        return None
+    for kind, pattern in _classes():
+        if pattern.match(character):
+            return kind
+    match unicodedata.category(character):
+        case "Cc":
+            return "control"
+        # Cn: what this Python does not know yet may be anything, so its number is shown.
+        case "Cf" | "Cn" | "Co" | "Cs" | "Zl" | "Zp":
+            return "invisible"
+        case "Zs":
+            return "blank"
+        case _:
+            return None
+
+
+@cache
+def _classes() -> tuple[tuple[Hidden, re.Pattern[str]], ...]:
+    # Compiled when first needed: the command line imports this before it knows what it is asked.
+    return (
+        ("control", re.compile(f"[{CONTROLS}]")),
+        ("direction", re.compile(f"[{DIRECTIONS}]")),
+        ("blank", re.compile(f"[{BLANKS}]")),
+        ("invisible", re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{PRIVATE}{NO_CHARACTERS}]")),
+    )
+
+
+def hidden_places(text: str) -> dict[int, Hidden]:
+    """The places of all hidden characters of a text, with their kinds.
+
+    What stands around a character counts: a joiner inside an emoji or a Persian word and one selector behind an emoji
+    are ordinary, and a mark is hidden if too many stand on one letter, or nothing to stand on.
+
+    Example:
+        >>> hidden_places("pay\\u200b me")
+        {3: 'invisible'}
+    """
+    if text.isascii() and text.isprintable():
+        return {}
+    alphabet = set(text)
+    suspects = {each for each in alphabet if hidden_kind(each) is not None}
+    marks = {each for each in alphabet if unicodedata.category(each) in ("Mn", "Me")}
+    if not suspects and not marks:
+        return {}
+    found: dict[int, Hidden] = {}
+    # The flags of England, Scotland and Wales are the only emoji that are written with tag characters.
+    flags: set[int] = set()
+    if "\U0001f3f4" in alphabet:
+        flags.update(at for each in _flags().finditer(text) for at in range(*each.span()))
+    stacked, based = 0, False
+    for at, character in enumerate(text):
+        if character in marks:
+            stacked += 1
+            if stacked > MOST_MARKS or not based:
+                found[at] = "invisible"
+                continue
+        else:
+            stacked, based = 0, character not in "\n\t"
+        if character in suspects and at not in flags and not _is_ordinary(text, at):
+            found[at] = hidden_kind(character) or "invisible"
+    return found
+
+
+def has_hidden(text: str) -> bool:
+    """Whether a text has any character that is not simply seen."""
+    return bool(hidden_places(text))
+
+
+def visible(text: str, *, strict: bool = False) -> str:
+    """The text with everything hidden written as its number; lines and tabs stay.
+
+    `strict` is for names (addresses, paths, links), in which nothing but plain characters is ordinary: there spaces
+    and joiners are written out, too.
+
+    Example:
+        >>> visible("a\\x1b[31mb")
+        'a<001b>[31mb'
+    """
+    text = text.replace("\r\n", "\n")
+    places: dict[int, Hidden] = hidden_places(text)
+    if strict and not text.isascii():
+        odd = (at for at, each in enumerate(text) if hidden_kind(each) or (each.isspace() and not each.isascii()))
+        places |= dict.fromkeys(odd, "invisible")
+    if not places:
+        return text
+    return "".join(f"<{ord(each):04x}>" if at in places else each for at, each in enumerate(text))
+
+
+def escaped_json(text: str) -> str:
+    """JSON in which everything hidden is escaped: the same value, and nothing that a terminal or a log would obey."""
+    places = hidden_places(text)
+    if not places:
+        return text
+    return "".join(_json_escape(each) if at in places else each for at, each in enumerate(text))
+
+
+def _json_escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\u{0xD800 + ((code - 0x10000) >> 10):04x}\\u{0xDC00 + ((code - 0x10000) & 0x3FF):04x}"
+
+
+@cache
+def _flags() -> re.Pattern[str]:
+    return re.compile(
+        "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
+        "|\U000e0077\U000e006c\U000e0073)\U000e007f"
+    )
+
+
+def _is_ordinary(text: str, at: int) -> bool:
+    """Whether a joiner or a selector does here what it is for."""
+    before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    match text[at]:
+        case "\ufe0e" | "\ufe0f":
+            return bool(before) and (_is_emoji(before) or (before in "0123456789#*" and after == "\u20e3"))
+        case "\u200d" if before and after and _is_emoji(after):
+            return _is_emoji(before) or (before == "\ufe0f" and at > 1 and _is_emoji(text[at - 2]))
+        case "\u200c" | "\u200d":
+            return bool(before and after) and _joins(before) and _joins(after)
+        case _:
+            return False
+
+
+def _joins(character: str) -> bool:
+    """Whether a letter is of a script in which letters join, so that joiners change how a word looks."""
+    return any(first <= ord(character) <= last for first, last in _JOINING_SCRIPTS)
+
+
+def _is_emoji(character: str) -> bool:
+    if character in _EMOJI_TOO or "\U0001f3fb" <= character <= "\U0001f3ff":
+        return True
+    return unicodedata.category(character) == "So" and hidden_kind(character) is None
+
+
+HEAD, TAIL = 2, 1
+"""Of so many parts of what may be shown, these are from the beginning and from the end."""
+
+
+def folded(lines: Sequence[str], most: int, whole: str, how: str = "") -> list[str]:
+    """At most about `most` lines of a long text: its head and its tail, and between them how much is left out.
+
+    `whole` is the text itself, whose size and hash are named, so that two texts that differ only in the middle do not
+    look the same; `how` says how all of it can be seen.
+    """
+    if len(lines) <= most:
+        return list(lines)
+    tail = max(1, most * TAIL // (HEAD + TAIL))
+    head = max(1, most - tail)
+    left = len(lines) - head - tail
+    raw = whole.encode("utf-8", "surrogatepass")
+    facts = [f"{left:,} more {'line' if left == 1 else 'lines'}, {size(len(raw))} in all"]
+    facts.append(f"sha256 {hashlib.sha256(raw).hexdigest()[:16]}")
+    return [*lines[:head], f"… {'; '.join([*facts, *([how] if how else [])])}", *lines[len(lines) - tail :]]
+
+
+def size(count: int) -> str:
+    """A number of bytes as people say it."""
+    if count < 10_000:
+        return f"{count:,} bytes"
+    return f"{count / 1000:,.0f} kB" if count < 10_000_000 else f"{count / 1_000_000:,.0f} MB"

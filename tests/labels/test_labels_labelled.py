@@ -1,0 +1,272 @@
+"""A labelled value is closed, keeps its labels, and does not come back as somebody's own words."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import re
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bicameral.errors import LabelError
+from bicameral.labels import (
+    NOTHING,
+    TRUSTED_USER,
+    Label,
+    Labelled,
+    ListShade,
+    RecordShade,
+    Source,
+    escapes_to,
+    forget_released,
+    from_user,
+    join,
+    labelled,
+    opened,
+    received,
+    release,
+    said,
+    strangers,
+)
+from bicameral.labels._purity import is_plainly_pure
+
+PAGE = "The meeting of the harbour board was moved to the second week of November."
+EVIL = Label({Source("third_party", "a page")})
+_MARKS = re.compile("<[^>]*>")
+_LIST: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Generator[None]:
+    forget_released()
+    yield
+    forget_released()
+
+
+# Closed -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_labelled_value_is_in_no_attribute_of_it() -> None:
+    page = strangers(PAGE, "a page")
+    found = [getattr(page, name, None) for name in (*dir(page), *Labelled.__slots__)]
+    assert PAGE not in found
+    assert not hasattr(page, "__dict__")
+
+
+def test_a_labelled_value_shows_neither_its_content_nor_its_type() -> None:
+    assert repr(strangers(PAGE, "x")) == repr(strangers(7, "x"))
+
+
+def test_a_copy_of_a_labelled_value_is_itself_and_it_cannot_be_pickled() -> None:
+    page = strangers(PAGE, "a page")
+    assert copy.copy(page) is page
+    assert copy.deepcopy([page])[0] is page
+    with pytest.raises(LabelError, match="pickled"):
+        pickle.dumps(page)
+
+
+@pytest.mark.parametrize("name", ["shade", "_shade", "_content", "label"])
+def test_neither_the_label_nor_the_value_can_be_exchanged(name: str) -> None:
+    page = strangers(PAGE, "a page")
+    for write in (setattr, object.__setattr__):
+        with pytest.raises(AttributeError):
+            write(page, name, TRUSTED_USER)
+    assert opened(page) == PAGE
+    assert not page.label.trusted
+
+
+def test_a_labelled_value_is_made_by_the_runtime_alone() -> None:
+    with pytest.raises(LabelError) as refused:
+        cast("Any", Labelled)(PAGE, TRUSTED_USER)
+    assert refused.value.code == "labels.forged"
+
+
+def test_the_parts_of_a_shade_go_with_the_parts_of_the_value() -> None:
+    shade = RecordShade(TRUSTED_USER, {"id": TRUSTED_USER, "text": EVIL})
+    mail = labelled({"id": "7", "text": "x"}, shade)
+    assert mail.field("id").label.trusted
+    assert not mail.field("text").label.trusted
+
+
+def test_a_missing_field_is_told_to_whoever_carries_the_label() -> None:
+    told: list[Label] = []
+    with escapes_to(told.append), pytest.raises(LabelError) as refused:
+        strangers({"a": 1}, "a page").field("b")
+    assert refused.value.code == "labels.no-field"
+    assert [label.trusted for label in told] == [False]
+
+
+# Functions ------------------------------------------------------------------------------------------------------------
+
+
+def _cleaned(words: str) -> str:
+    return " ".join(part for part in _MARKS.sub("", words).split() if part)
+
+
+def _counted(words: str, kept: list[str] = []) -> str:  # noqa: B006 that is the point
+    kept.append(words)
+    return words
+
+
+def _listed(words: str) -> str:
+    _LIST.append(words)
+    return words
+
+
+def _closed_over() -> list[Callable[[Any], Any]]:
+    kept: list[Any] = []
+    last: Any = None
+
+    def writes(value: Any) -> Any:
+        nonlocal last
+        last = value
+        return last
+
+    return [lambda value: kept.append(value) or value, writes]
+
+
+PURE: list[Callable[[Any], Any]] = [
+    _cleaned,
+    str.strip,
+    len,
+    sorted,
+    partial(_cleaned),
+    lambda words: f"[{_cleaned(words)}]",
+    lambda entry: {**entry, "more": 1},
+    lambda words: [each.upper() for each in words.splitlines()],
+]
+KEEPING: list[Any] = [
+    _LIST.append,
+    dict[str, Any]().setdefault,
+    _counted,
+    _listed,
+    print,
+    setattr,
+    partial(isinstance, _LIST),
+    *_closed_over(),
+    cast("Any", lambda value: globals().update(kept=value)),  # pyright: ignore[reportUnknownLambdaType]
+    cast("Any", lambda value: __import__("builtins").setattr(re, "kept", value)),  # pyright: ignore[reportUnknownLambdaType]
+]
+
+
+@pytest.mark.parametrize("function", PURE)
+def test_a_function_that_only_computes_is_plainly_pure(function: Callable[[Any], Any]) -> None:
+    assert is_plainly_pure(function)
+
+
+@pytest.mark.parametrize("function", KEEPING)
+def test_a_function_that_could_keep_its_argument_is_not_plainly_pure(function: Callable[[Any], Any]) -> None:
+    assert not is_plainly_pure(function)
+
+
+def test_a_function_that_could_keep_a_value_is_refused_outside_a_run_and_told_in_one() -> None:
+    page, told = strangers(PAGE, "a page"), list[Label]()
+    with pytest.raises(LabelError) as refused:
+        page.map(_listed)
+    assert refused.value.code == "labels.impure-function"
+    with escapes_to(told.append):
+        page.map(_listed)
+        page.map(_cleaned)
+    assert told == [page.label]
+    with pytest.raises(LabelError):
+        from_user(_LIST.pop())
+
+
+def test_a_run_inside_a_run_tells_both() -> None:
+    outer, inner = list[Label](), list[Label]()
+    with escapes_to(outer.append), escapes_to(inner.append):
+        strangers(PAGE, "a page").map(_listed)
+    assert len(outer) == len(inner) == 1
+
+
+def test_the_error_of_a_function_tells_nothing_of_the_value() -> None:
+    told: list[Label] = []
+    with escapes_to(told.append), pytest.raises(LabelError) as failed:
+        strangers(PAGE, "a page").map(int)
+    assert failed.value.code == "labels.function-failed"
+    assert failed.value.__context__ is None
+    assert failed.value.__cause__ is None
+    assert "harbour" not in str(failed.value)
+    assert len(told) == 1
+
+
+# Released texts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        PAGE,
+        PAGE.upper(),
+        PAGE.replace(" ", "\n "),
+        f"Please mail this: {PAGE} Thank you.",
+        PAGE[10:60],
+        {"text": [PAGE]},
+        {PAGE: 1},
+    ],
+)
+def test_a_released_text_does_not_come_back_as_the_users(words: Any) -> None:
+    release(PAGE, EVIL)
+    with pytest.raises(LabelError) as refused:
+        from_user(words)
+    assert refused.value.code == "labels.laundered"
+    with pytest.raises(LabelError):
+        said(words)
+
+
+@pytest.mark.parametrize("words", ["Read table.csv", "Bruges", "When does the harbour board meet?"])
+def test_a_person_may_name_what_an_answer_named(words: str) -> None:
+    for text in ("table.csv", "Bruges", PAGE):
+        release(text, EVIL)
+    assert from_user(words).label.trusted
+
+
+def test_what_the_user_said_first_stays_his_however_often_a_model_repeats_it() -> None:
+    question = "Which week of November does the harbour board meet in?"
+    from_user(question)
+    release(f"You asked: {question} In the second.", EVIL)
+    release(question, EVIL)
+    assert from_user(question).label.trusted
+
+
+def test_a_trusted_text_is_not_remembered() -> None:
+    release(PAGE, TRUSTED_USER)
+    assert from_user(PAGE).label.trusted
+
+
+def test_only_the_parts_that_strangers_wrote_are_remembered() -> None:
+    own = "The user's own note, which is long enough to be recognised by."
+    shade = RecordShade(NOTHING, {"note": TRUSTED_USER, "pages": ListShade(EVIL, EVIL)})
+    release({"note": own, "pages": [PAGE]}, shade)
+    assert from_user(own).label.trusted
+    with pytest.raises(LabelError):
+        from_user(PAGE)
+
+
+def test_whoever_holds_the_channel_takes_a_person_at_his_word() -> None:
+    release(PAGE, EVIL)
+    assert received(f"{PAGE} Is that so?").label.trusted
+
+
+@given(st.text(min_size=47, max_size=200), st.text(max_size=40), st.text(max_size=40))
+def test_a_text_is_recognised_whatever_stands_around_it(words: str, before: str, after: str) -> None:
+    forget_released()
+    release(words, EVIL)
+    normal = " ".join(words.casefold().split())
+    blocks = [len(set(normal[at : at + 16])) >= 5 for at in range(0, len(normal) - 15, 16)]
+    telling = any(one and other for one, other in itertools.pairwise(blocks))
+    if telling:
+        with pytest.raises(LabelError):
+            from_user(f"{before} {words} {after}")
+
+
+@given(st.lists(st.text(max_size=8), max_size=4))
+def test_labels_are_joined_and_never_lost_by_maps(parts: list[str]) -> None:
+    value = labelled(parts, join(TRUSTED_USER, EVIL))
+    assert value.map(len).map(str).under(TRUSTED_USER).label == value.label

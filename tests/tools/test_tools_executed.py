@@ -1,0 +1,83 @@
+"""Which files other programs execute or obey, by name and by what stands there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bicameral.tools import Folders, Target, tool
+from bicameral.types import FilePath
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("run.py", "run.SH", "a/b.ps1", "x.desktop", "x.service", "mod.pth", "page.html", "pic.svg", "sheet.xlsm"),
+        *("Makefile", "makefile.am", "Dockerfile", "Dockerfile.dev", "package.json", "pyproject.toml", "crontab"),
+        *("requirements.txt", "requirements-dev.txt", "docker-compose.yml", "CMakeLists.txt", "run.py. "),
+        *(".bashrc", ".env", ".git/hooks/pre-commit", ".github/workflows/ci.yml", ".vscode/tasks.json", "a/.npmrc"),
+        *("bin/x", "node_modules/a/b.txt", "autostart/x", "__pycache__/x"),
+    ],
+)
+def test_programs_execute_or_obey_these(tmp_path: Path, path: str) -> None:
+    assert Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]).target(path).executed is True
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["notes.txt", "a.md", "table.csv", "data.json", "invoice.pdf", "run.py.txt", "hooks/list.txt", "README", "x.ics"],
+)
+def test_nothing_executes_these(tmp_path: Path, path: str) -> None:
+    assert Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]).target(path) == Target(executed=False)
+
+
+def test_a_working_folder_inside_a_hidden_one_is_an_ordinary_folder(tmp_path: Path) -> None:
+    work = tmp_path / ".work" / "notes"
+    work.mkdir(parents=True)
+    assert Folders.of(work, read=[work], write=[work]).target("a.txt").executed is False
+
+
+def test_a_working_folder_inside_a_repositorys_own_is_not(tmp_path: Path) -> None:
+    work = tmp_path / ".git"
+    work.mkdir()
+    assert Folders.of(work, read=[work], write=[work]).target("hooks/pre-commit").executed is True
+
+
+def test_the_executable_bit_and_a_script_without_an_ending_count(tmp_path: Path) -> None:
+    folders = Folders.of(tmp_path, read=[tmp_path], write=[tmp_path])
+    for name, text, mode in (("a", "x", 0o755), ("b", "#!/bin/sh\n", 0o644), ("c", "x", 0o644)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
+    assert [folders.target(name).executed for name in "abc"] == [True, True, False]
+
+
+def test_a_link_is_what_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("x")
+    (tmp_path / "notes.txt").symlink_to("run.sh")
+    assert Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]).target("notes.txt").executed is True
+
+
+def test_what_is_not_known_yet_is_not_known(tmp_path: Path) -> None:
+    assert Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]).target(None).executed is None
+
+
+def test_a_tool_with_an_argument_of_the_type_path_is_judged_by_the_name() -> None:
+    @tool(effect="write", purpose={"text": "carries"})
+    def save(path: FilePath, text: str) -> None:
+        """Save."""
+
+    assert save.target_of({"path": "a.txt"}) == Target(executed=False)
+    assert save.target_of({"path": "a.sh"}) == Target(executed=True)
+    assert save.target_of({"text": "x"}) == Target(executed=None)
+
+
+def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
+    def broken(_given: object) -> Target:
+        raise ValueError("no")
+
+    @tool(effect="write", purpose={"text": "carries"}, target=broken)
+    def save(path: str, text: str) -> None:
+        """Save."""
+
+    assert save.target_of({"path": "a.txt"}) == Target(executed=None)
