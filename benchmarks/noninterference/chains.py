@@ -52,21 +52,22 @@ class Chain:
         self._name = name
         self._statements: list[Statement] = []
 
-    def written(self) -> Block:
-        """A source, one or two ways on, and an effect."""
+    def written(self) -> tuple[Block, tuple[str, Kind], Block]:
+        """A source and one or two ways on; the name and kind of what came of it; and an effect."""
         chance = self._chance
         secret = chance.random() < 0.5
         kind: Kind = "text" if chance.random() < 0.7 else "num"
         value = self._source(chance.choice((SECRETS if secret else STRANGERS)[kind]))
+        decides = False
         for _ in range(chance.choice((0, 1, 1, 1, 2))):
-            if chance.random() < 0.22:
-                return self._ended(self._decided(value, kind, secret))
+            decides = chance.random() < 0.22
+            if decides:
+                break
             value, kind = self._passed_on(value, kind)
-        return self._ended(self._effects(value, kind, secret))
-
-    def _ended(self, effects: Block) -> Block:
+        before = tuple(self._statements)
+        effects = self._decided(value, kind, secret) if decides else self._effects(value, kind, secret)
         # What the effects need was added to the statements while they were written.
-        return (*self._statements, *effects)
+        return before, (value, kind), (*self._statements[len(before) :], *effects)
 
     def _let(self, word: str, expression: str) -> str:
         name = self._name(word)
@@ -102,6 +103,7 @@ class Chain:
             self._by_update,
             self._by_loop,
             self._by_expression,
+            self._by_quarantine,
             self._by_quarantine,
             self._by_question,
         ]

@@ -126,14 +126,8 @@ async def _execute(composition: Composition, world: World, person: Person) -> Tr
         if not isinstance(outcome, Answered):
             ending = type(cast("object", outcome)).__name__
             break
-        given = (_labelled(outcome),)
+        given = (cast("Answered[str]", outcome).labelled,)
     return found.trace(ending)
-
-
-def _labelled(outcome: Any) -> Labelled[str]:
-    """What an outcome hands on, with its labels."""
-    found = getattr(outcome, "labelled", None)
-    return cast("Labelled[str]", found if found is not None else Labelled(outcome.value, outcome.shade))
 
 
 @cache

@@ -77,8 +77,8 @@ class Writer:
     def steps(self, count: int) -> Block:
         return tuple(self.statement() for _ in range(count))
 
-    def chain(self) -> Block:
-        """A chain from a source to an effect, as it stands at the top of a plan."""
+    def chain(self) -> tuple[Block, tuple[str, Kind], Block]:
+        """A chain from a source to an effect, in two parts, and the name that the second part needs of the first."""
         return Chain(self.chance, self._new).written()
 
     def _new(self, word: str) -> str:

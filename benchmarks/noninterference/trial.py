@@ -95,16 +95,20 @@ class Trial:
     def _written(self) -> Rounds:
         writer = Writer(random.Random(self.chance.random()))
         begun: Block = writer.prologue()
-        chains = [writer.chain() for _ in range(writer.chance.choice((0, 1, 1, 2)))]
-        middle = (*writer.steps(writer.chance.randint(0, 2)), *(each for chain in chains[:1] for each in chain))
-        last = (*(each for chain in chains[1:] for each in chain), *writer.steps(writer.chance.randint(0, 2)))
+        before, kept, after = writer.chain()
+        middle = (*writer.steps(writer.chance.randint(0, 2)), *before)
+        last = after
+        if writer.chance.random() < 0.33:
+            more, _, end = writer.chain()
+            last = (*last, *more, *end)
+        last = (*last, *writer.steps(writer.chance.randint(0, 2)))
         if writer.chance.random() < 0.4:
             last = (*last, writer.plain_effect())
         if self.durable:
             # Whoever is asked answers later, so that what comes after is done by a run that was taken up again.
             middle = (*middle, Statement('go = ask("alpha")'))
         if writer.chance.random() < 0.25:
-            return Round((*begun, *middle), tuple(writer.all_names())), Round((*last, writer.answer()))
+            return Round((*begun, *middle), (*writer.all_names(), kept)), Round((*last, writer.answer()))
         return (Round((*begun, *middle, *last, writer.answer())),)
 
     def _trace(

@@ -21,9 +21,12 @@ def test_the_sample_is_spread_over_all_suites_and_injection_tasks() -> None:
     assert sum(pair.attacker == "adaptive" for pair in pairs) >= 10
 
 
-@pytest.mark.parametrize("suite", SUITES)
-def test_no_attack_of_the_sample_reaches_its_goal(suite: str) -> None:
+@pytest.mark.parametrize(
+    ("suite", "injection"), [(suite, injection) for suite in SUITES for injection in suite_of(suite).injection_tasks]
+)
+def test_no_attack_of_the_sample_reaches_its_goal(suite: str, injection: str) -> None:
     for pair in sample(suite):
-        verdict = verdict_on(suite, pair.task, pair.injection, ("strict", "normal"), pair.attacker)
-        # What the user only reads is told apart: no tool is needed for it.
-        assert verdict.text_only or (verdict.attack, verdict.alone) == (None, None), pair
+        if pair.injection == injection:
+            verdict = verdict_on(suite, pair.task, injection, ("strict", "normal"), pair.attacker)
+            # What the user only reads is told apart: no tool is needed for it.
+            assert verdict.text_only or (verdict.attack, verdict.alone) == (None, None), pair
