@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import secrets
+import shutil
 import socket
 import sys
 import tempfile
@@ -38,15 +39,17 @@ class EngineServer:
         for adapter in slots.adapters:
             adapter.check()
         self._path = path
-        self._folder = tempfile.TemporaryDirectory(prefix="bicameral-", ignore_cleanup_errors=True)
+        # Made by `mkdtemp`, for this user alone. A `TemporaryDirectory` would be removed at exit before the engine is
+        # closed, which is where this folder goes.
+        self._folder = Path(tempfile.mkdtemp(prefix="bicameral-"))
         self._key = secrets.token_urlsafe(32)
-        self.states = Path(self._folder.name, "states")
+        self.states = self._folder / "states"
         self.states.mkdir(mode=0o700)
-        params = engine_params(path, context, threads, slots, Path(self._folder.name), self._key)
+        params = engine_params(path, context, threads, slots, self._folder, self._key)
         try:
             self._server: Server | None = Server(params)
         except RuntimeError as error:
-            self._folder.cleanup()
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise ModelError(
                 "models.load-failed",
                 f"the engine could not load these weights with a context of {context} tokens",
@@ -60,7 +63,7 @@ class EngineServer:
     def close(self) -> None:
         """Free the weights, and remove the socket and every saved state."""
         self._server = None
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def complete(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
         """One streamed completion; `take` gets its pieces and ends it by returning True."""
@@ -119,7 +122,7 @@ class EngineServer:
             return socket.create_connection(("127.0.0.1", address.port or 0), _SECONDS)
         connected = socket.socket(socket.AF_UNIX)
         connected.settimeout(_SECONDS)
-        connected.connect(os.path.join(self._folder.name, _SOCKET))
+        connected.connect(str(self._folder / _SOCKET))
         return connected
 
     def _failure(self, reason: object) -> ModelError:
