@@ -31,10 +31,9 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     for file in _settings_files(config, start):
         yield ProtectedPath(file, "a file of settings that the configuration names")
     yield from database_files(config.journal_file, "the journal of runs")
-    if config.durable.database and "://" not in config.durable.database:
-        yield from database_files(
-            config.base / os.path.expanduser(config.durable.database), "the database of submitted runs"
-        )
+    database = config.durable.database.removeprefix("sqlite:///")
+    if "://" not in database:
+        yield from database_files(config.base / os.path.expanduser(database), "the database of submitted runs")
     yield ProtectedPath(config.token_file, "the file of the server's tokens")
     yield ProtectedPath(acceptance_file(), "the record of configurations that were accepted")
     yield ProtectedPath(config.cache_folder, "in the cache of plans", whole=True)
