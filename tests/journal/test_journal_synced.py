@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from bicameral import parse, tool
-from bicameral.journal import Journal
+from bicameral.journal import Journal, open_journal_at
 from bicameral.policy import Policy
 from bicameral.runs import run_plan
 from bicameral.tools import Origin, Registry
@@ -127,3 +128,15 @@ def test_a_sync_that_fails_leaves_the_connection_as_it_was(tmp_path: Path) -> No
         with pytest.raises(Exception, match="r1"):
             journal.append("r1", "run-started", "", {}, first=0, sync=True)
         assert statements.db.execute("PRAGMA synchronous").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(("asked", "counts"), [("off", "on"), ("on", "on"), ("remote_apply", "remote_apply")])
+def test_a_commit_in_postgres_waits_for_the_disk_whatever_the_address_says(
+    postgres_url: str, asked: str, counts: str
+) -> None:
+    """What is weaker than the disk is raised to it, and what waits for more stays."""
+    query = quote(f"-c synchronous_commit={asked}")
+    with open_journal_at(f"{postgres_url}{'&' if '?' in postgres_url else '?'}options={query}") as journal:
+        journal.append("r1", "run-started", "", {}, sync=True)
+        store: Any = journal._store  # pyright: ignore[reportPrivateUsage] the connection that is in force
+        assert store.select("SHOW synchronous_commit") == [(counts,)]
