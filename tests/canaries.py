@@ -31,8 +31,8 @@ _SHORTEST_NAME = 3
 _OF_TABLES = re.compile(r": (?:rows with the columns|fields) |^- |^You can use: |^  # ")
 """The lines of a prompt, a repair or a history that speak of tables."""
 _GRAMMAR = re.compile(r"^[vs]\d+_")
-_MATCHES = re.compile(r', matches "[^"]*"(?: and "[^"]*")*|: (?:text|number|record|list|anything|yes or no)\b')
-"""In such a line, words of the request and words for types."""
+_MATCHES = re.compile(r"\b(?:column|field)_\w+|\((?:text|number|record|list|anything|yes or no)\)")
+"""In such a line, names with words of the request in them, and words for types."""
 
 
 def canary(where: str) -> str:
@@ -138,7 +138,7 @@ def _fields(type_: Type) -> Iterator[str]:
             return
 
 
-_NEUTRAL = re.compile(r"(?:column|field)_\d+(?:_right)*")
+_NEUTRAL = re.compile(r"(?:column|field)_\w+")
 _installed = False
 
 

@@ -89,7 +89,7 @@ async def test_the_planner_is_told_how_many_columns_there_are_and_no_name_or_val
     planner, provider = delta('rows = read_csv("sales.csv")\nanswer(len(rows))\n')
     await planner.compile(Intent(request="How many rows has sales.csv?"), registry)
     prompt = "\n".join(message.text for message in provider.requests[0].messages)
-    assert "sales.csv: rows with the columns column_1: text; column_2: number" in prompt
+    assert "sales.csv: rows with the columns column_1 (text), column_2 (number)" in prompt
     assert "amount" not in prompt.rpartition("```")[2]
     assert "7.5" not in prompt
     assert "2026-01-02" not in prompt

@@ -65,7 +65,8 @@ def test_a_name_in_any_other_place_is_a_problem(sales: Registry) -> None:
 def test_a_key_of_a_new_record_is_bound_only_if_the_request_says_all_of_it(
     sales: Registry, request_text: str, ok: bool
 ) -> None:
-    code = 'rows = read_csv("sales.csv")\nanswer([{"column_2": row["column_2"]} for row in rows])\n'
+    name = "column_total_amounts" if ok else "column_2"
+    code = f'rows = read_csv("sales.csv")\nanswer([{{"{name}": row["{name}"]}} for row in rows])\n'
     source, problems = bound(NeutralNames(request_text), sales, code)
     assert bool(problems) != ok
     assert ('"total amount": ' in source) == ok
@@ -95,8 +96,21 @@ def test_a_trusted_table_shows_its_names_and_another_shares_only_those(tmp_path:
     assert own == "rows with the columns id, column_1"
     assert not names.influenced
     other = names.describe(registry["read_csv"].result_for({}, {"path": "debts.csv"}))
-    assert other == "rows with the columns id: number; column_2: number"
+    assert other == "rows with the columns id, column_2 (number)"
     assert names.influenced
+
+
+def test_a_name_that_the_request_has_words_for_has_them_in_its_neutral_name(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("Day,Unit Price,old_price,Amount-Due,Größe\n1,2,3,4,5\n")
+    names = NeutralNames("Show the price, the amount due and the größe of each day in x.csv")
+    found = names.registry(registry_of(tmp_path))["read_csv"].result_for({}, {"path": "x.csv"})
+    told = names.describe(found)
+    assert (
+        told == "rows with the columns column_day, column_price_2, column_price_3, column_amount_due, column_5 (number)"
+    )
+    assert names.real("column_amount_due") == "Amount-Due"
+    assert names.real("column_price_3_right") == "old_price_right"
+    assert names.real("price") is None
 
 
 def test_a_file_with_too_many_names_has_none(tmp_path: Path) -> None:
@@ -175,4 +189,4 @@ def test_json_fields_are_neutral_at_every_depth(tmp_path: Path) -> None:
     names = NeutralNames("x")
     found = names.registry(registry_of(tmp_path))["read_json"].result_for({}, {"path": "x.json"})
     assert not {"aa", "bb", "cc", "dd"} & set(json.dumps(str(found)).replace("'", " ").split())
-    assert names.describe(found) == "fields field_1: list; field_4: yes or no"
+    assert names.describe(found) == "fields field_1 (list), field_4 (yes or no)"

@@ -121,7 +121,7 @@ def test_neither_names_of_columns_nor_cells_reach_a_planner(config: Config, priv
     """Of a file only the number, the order and the types of its columns are in a prompt."""
     plan = 'rows = read_csv("table.csv")\nanswer(rows)\n'
     agent_of(config, plan).sync.run("Read table.csv", deterministic=True)
-    assert "rows with the columns column_1: text; column_2: number" in seen_of(privileged_prompts)
+    assert "rows with the columns column_1 (text), column_2 (number)" in seen_of(privileged_prompts)
     agent_of(config, plan.replace("table", "named")).sync.run("Read named.csv", deterministic=True)
     assert SENTENCE not in seen_of(privileged_prompts)
 

@@ -63,10 +63,10 @@ async def letter(world: World) -> str | None:
 @letter.twin()
 async def total(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
-    plan = 'rows = read_csv("sales.csv")\nanswer(sum([row["column_2"] for row in rows]))\n'
+    plan = 'rows = read_csv("sales.csv")\nanswer(sum([row["column_amounts"] for row in rows]))\n'
     planning = desk(world.folder, plan)
-    told_match = await answer(planning, "Sum up the amounts in sales.csv") == 12
-    return told_match and 'column_2: number, matches "amounts"' in planning.read
+    found = await answer(planning, "Sum up the amounts in sales.csv")
+    return found == 12 and "rows with the columns column_1 (text), column_amounts, column_3 (text)" in planning.read
 
 
 @attacks.case("the fields of a JSON file, however deep, are a letter to the planner")
@@ -80,7 +80,7 @@ async def fields(world: World) -> str | None:
 @fields.twin()
 async def one_field(world: World) -> bool:
     (world.folder / "order.json").write_text(json.dumps({"customer": {"first name": "Kim"}, "total": 12}))
-    plan = 'order = read_json("order.json")\nanswer(order["field_1"]["field_2"])\n'
+    plan = 'order = read_json("order.json")\nanswer(order["field_customer"]["field_first_name"])\n'
     planning = desk(world.folder, plan)
     return await answer(planning, "Which first name has the customer in order.json?") == "Kim"
 
@@ -96,16 +96,16 @@ async def matched(world: World) -> str | None:
 @matched.twin()
 async def matched_whole(world: World) -> bool:
     table(world.folder, "bills.csv", [["Due Date", "Amount_Due"], ["2026-01-01", "2"]])
-    planning = desk(world.folder, 'rows = read_csv("bills.csv")\nanswer(rows[0]["column_2"])\n')
+    planning = desk(world.folder, 'rows = read_csv("bills.csv")\nanswer(rows[0]["column_amount_due"])\n')
     found = await answer(planning, "What is the amount due in bills.csv?")
-    return found == 2 and 'matches "amount due"' in planning.read
+    return found == 2 and "Amount_Due" not in planning.read
 
 
 @attacks.case("a column that calls itself column_2 takes the place of another")
 async def impostor(world: World) -> str | None:
     table(world.folder, "bills.csv", [["column_2", "amount"], ["1000000", "5"]])
     planning = desk(world.folder, 'rows = read_csv("bills.csv")\nanswer(rows[0]["column_2"])\n')
-    found = await answer(planning, "What is the amount in bills.csv?")
+    found = await answer(planning, "What is in the second column of bills.csv?")
     return None if found == 5 else f"the plan read {found!r}"
 
 
@@ -137,7 +137,7 @@ async def recipient(world: World) -> str | None:
 async def new_records(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
     plan = (
-        'rows = read_csv("sales.csv")\nshort = [{"column_3": row["column_3"]} for row in rows]\n'
+        'rows = read_csv("sales.csv")\nshort = [{"column_city": row["column_city"]} for row in rows]\n'
         'write_csv("cities.csv", short)\nanswer("done")\n'
     )
     await answer(desk(world.folder, plan), "Write the city of each row of sales.csv to cities.csv")
@@ -159,10 +159,10 @@ async def wrong_column(world: World) -> str | None:
 @wrong_column.twin()
 async def mended_column(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
-    wrong = 'rows = read_csv("sales.csv")\nfound = sort_rows(rows, by="price")\nanswer(found[0]["column_2"])\n'
-    planning = desk(world.folder, wrong, wrong.replace("price", "column_2"))
+    wrong = 'rows = read_csv("sales.csv")\nfound = sort_rows(rows, by="price")\nanswer(found[0]["column_amount"])\n'
+    planning = desk(world.folder, wrong, wrong.replace("price", "column_amount"))
     found = await answer(planning, "Sort sales.csv by amount and say the first")
-    return found == 5 and "'column_1' or 'column_2'" in planning.read
+    return found == 5 and "'column_1' or 'column_amount'" in planning.read
 
 
 @attacks.case("a plan with a wrong field is mended with the nearest name")
@@ -178,7 +178,7 @@ async def wrong_field(world: World) -> str | None:
 async def mended_field(world: World) -> bool:
     (world.folder / "order.json").write_text(json.dumps({"total": 12, "name": "Kim"}))
     wrong = 'order = read_json("order.json")\nanswer(order.sum)\n'
-    planning = desk(world.folder, wrong, wrong.replace("sum", "field_1"))
+    planning = desk(world.folder, wrong, wrong.replace("sum", "field_total"))
     return await answer(planning, "What is the total in order.json?") == 12
 
 
@@ -194,7 +194,7 @@ async def wrong_group(world: World) -> str | None:
 @wrong_group.twin()
 async def grouped(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
-    planning = desk(world.folder, 'rows = read_csv("sales.csv")\nanswer(count_by(rows, "column_3"))\n')
+    planning = desk(world.folder, 'rows = read_csv("sales.csv")\nanswer(count_by(rows, "column_city"))\n')
     return await answer(planning, "Count the rows of sales.csv by city") == {"Rome": 1, "Oslo": 1}
 
 
@@ -209,9 +209,9 @@ async def grammar(world: World) -> str | None:
 @grammar.twin()
 async def decoded(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
-    statements = ['rows = read_csv("sales.csv")\n', 'answer(sum([row["column_2"] for row in rows]))\n']
+    statements = ['rows = read_csv("sales.csv")\n', 'answer(sum([row["column_amounts"] for row in rows]))\n']
     planning = desk(world.folder, *statements, grammars=True)
-    return await answer(planning, "Sum up the amounts in sales.csv") == 12 and "column_2" in planning.read
+    return await answer(planning, "Sum up the amounts in sales.csv") == 12 and "column_amounts" in planning.read
 
 
 # Rounds and cascades ------------------------------------------------------------------------------------------------
@@ -228,10 +228,10 @@ async def looked(world: World) -> str | None:
 @looked.twin()
 async def looked_on(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
-    second = 'answer(rows[0]["column_2"])\n'
+    second = 'answer(rows[0]["column_amount"])\n'
     planning = desk(world.folder, 'rows = read_csv("sales.csv")\nlook(rows)\n', second)
     reasoned = await planning.agent.reason("What is the first amount in sales.csv?", deterministic=True)
-    return getattr(reasoned, "answer", None) == 5 and "column_2: 5" in planning.read
+    return getattr(reasoned, "answer", None) == 5 and "column_amount: 5" in planning.read
 
 
 @attacks.case("the plan of an earlier round is told with the real names in it")
@@ -246,8 +246,8 @@ async def history(world: World) -> str | None:
 @history.twin()
 async def history_read(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
-    first = 'rows = read_csv("sales.csv")\nbest = sort_rows(rows, by="column_2", descending=True)\nlook(best)\n'
-    planning = desk(world.folder, first, 'answer(best[0]["column_3"])\n')
+    first = 'rows = read_csv("sales.csv")\nbest = sort_rows(rows, by="column_amount", descending=True)\nlook(best)\n'
+    planning = desk(world.folder, first, 'answer(best[0]["column_city"])\n')
     reasoned = await planning.agent.reason("Which city has the largest amount in sales.csv?", deterministic=True)
     return getattr(reasoned, "answer", None) == "Oslo"
 
@@ -265,7 +265,8 @@ async def failed(world: World) -> str | None:
 async def failed_and_mended(world: World) -> bool:
     table(world.folder, "sales.csv", SALES)
     first = 'name = "pri" + "ce"\nrows = read_csv("sales.csv")\nfound = sort_rows(rows, by=name)\nlook(found)\n'
-    second = 'rows = read_csv("sales.csv")\nfound = sort_rows(rows, by="column_2")\nanswer(found[0]["column_2"])\n'
+    second = 'rows = read_csv("sales.csv")\nfound = sort_rows(rows, by="column_amount")\nanswer(found[0]["column_2"])\n'
+    second = second.replace("column_2", "column_amount")
     planning = desk(world.folder, first, second)
     reasoned = await planning.agent.reason("Sort sales.csv by amount and say the first", deterministic=True)
     return getattr(reasoned, "answer", None) == 5 and "failed at step" in planning.read

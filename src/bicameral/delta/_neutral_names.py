@@ -1,10 +1,11 @@
 """Names of columns and fields that somebody else chose, under neutral names while a model plans.
 
 No byte that somebody else can choose reaches a privileged prompt. What a table's columns are called is decided by
-whoever wrote the file, so a planner is shown `column_1`, `column_2` and so on in their place, with a word for the type
-of each and the words of the request that fit it. It writes the plan with these names, and outside every model they are
-bound to the real ones before the plan is checked. Only the number, the order and the types of the columns are known to
-the planner. Files in the folders that the user trusts show their names.
+whoever wrote the file, so a planner is shown other names in their place: `column_amounts`, if the request says
+"amounts" and that fits the column, else `column_1`, `column_2` with a word for the type. It writes the plan with these
+names, and outside every model they are bound to the real ones before the plan is checked. Only the number, the order
+and the types of the columns, and which words of the request fit them, are known to the planner. Files in the folders
+that the user trusts show their names.
 
 A planner may also name a column in words of its own, and is right if the table has one of exactly that name.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,13 +50,15 @@ from bicameral.types import (
     Type,
 )
 
-from ._matching import Matches, match_names, said_in
+from ._matching import match_names, said_in
 
 MOST_NAMES = 60
 """A file with more names than this is one of which no name is known."""
 
-_NEUTRAL = re.compile(r"((?:column|field)_[0-9]+)((?:_right)*)")
-_WRITTEN = re.compile(r"\b(?:column|field|tool)_[0-9]+\b")
+_RIGHT = "_right"
+"""What a join puts after a name that both tables have."""
+_WRITTEN = re.compile(r"\b(?:column|field|tool)_\w+")
+_LONGEST_WORDS = 40
 _LONGEST_DOC = 500
 _BY_FIELD = ("get", "count_by", "group_by")
 """Functions of the library whose second argument may name a field."""
@@ -77,7 +81,7 @@ class NeutralNames:
     Example:
         >>> names = NeutralNames("Total the amounts in sales.csv")
         >>> names.registry(registry)["read_csv"].result_for({}, {"path": "sales.csv"})
-        ListType(item=RecordType(fields=(Field(name='column_1', …), Field(name='column_2', …))))
+        ListType(item=RecordType(fields=(Field(name='column_1', …), Field(name='column_amounts', …))))
     """
 
     def __init__(self, request: str = "") -> None:
@@ -86,6 +90,8 @@ class NeutralNames:
         self._real: dict[str, str] = {}
         self._shown: set[str] = set()
         self._whole: set[str] = set()
+        self._said: dict[str, tuple[str, bool]] = {}
+        """By a real name, the request's own words for it, and whether they fit others as well."""
         self._tools: dict[str, str] = {}
         self._calls: dict[str, tuple[str, dict[str, str]]] = {}
         self.influenced = False
@@ -146,8 +152,11 @@ class NeutralNames:
     def _of_stranger(self, type_: Type) -> Type:
         if _count(type_) > MOST_NAMES:
             return _nameless(type_)
-        names = _names(type_)
-        self._whole |= match_names(self._request, names).whole
+        matches = match_names(self._request, _names(type_))
+        self._whole |= matches.whole
+        said = {name: _words(phrases[0]) for name, phrases in matches.phrases.items()}
+        times = Counter(said.values())
+        self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
         return self._type(type_, trusted=False)
 
     def _type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
@@ -185,9 +194,11 @@ class NeutralNames:
             self._shown.add(real)
             return real
         number = len(self._neutral) + 1
-        while f"{kind}_{number}" in self._shown or f"{kind}_{number}" in self._real:
+        words, shared = self._said.get(real, ("", False))
+        neutral = f"{kind}_{words}_{number}" if shared else f"{kind}_{words}" if words else f"{kind}_{number}"
+        while neutral in self._shown or neutral in self._real:
             number += 1
-        neutral = f"{kind}_{number}"
+            neutral = f"{kind}_{words}_{number}" if words else f"{kind}_{number}"
         self._neutral[real], self._real[neutral] = neutral, real
         return neutral
 
@@ -204,18 +215,14 @@ class NeutralNames:
                 return _type_word(type_)
 
     def _described(self, fields: Sequence[Field]) -> str:
-        if all(each.name in self._shown for each in fields):
-            return ", ".join(_trusted_field(each) for each in fields)
-        real = [self._real[each.name] for each in fields if each.name in self._real]
-        matches = match_names(self._request, real)
-        return "; ".join(self._one(each, matches) for each in fields)
+        return ", ".join(self._one(each) for each in fields)
 
-    def _one(self, field: Field, matches: Matches) -> str:
-        said = matches.phrases.get(self._real.get(field.name, ""), ())
-        quoted = " and ".join(f'"{phrase}"' for phrase in said)
-        fits = f", matches {quoted}" if quoted else ""
-        inside = f" {{{self._described(field.type.fields)}}}" if isinstance(field.type, RecordType) else ""
-        return f"{field.name}: {_type_word(field.type)}{inside}{fits}"
+    def _one(self, field: Field) -> str:
+        if isinstance(field.type, RecordType):
+            return f"{field.name} {{{self._described(field.type.fields)}}}"
+        # A name that has words needs no more; of one that has none its type is all there is to go by.
+        known = self._real.get(field.name)
+        return field.name if known is None or known in self._said else f"{field.name} ({_type_word(field.type)})"
 
     @property
     def hides(self) -> bool:
@@ -238,9 +245,12 @@ class NeutralNames:
 
     def real(self, name: object) -> str | None:
         """The real name of a neutral one; None if it is none."""
-        found = _NEUTRAL.fullmatch(name) if isinstance(name, str) else None
-        real = self._real.get(found[1]) if found else None
-        return None if found is None or real is None else real + found[2]
+        if not isinstance(name, str):
+            return None
+        if name in self._real:
+            return self._real[name]
+        before = self.real(name.removesuffix(_RIGHT)) if name.endswith(_RIGHT) else None
+        return None if before is None else before + _RIGHT
 
     def call(self, step: Call) -> Call:
         """A call with the real names of its tool and its arguments."""
@@ -333,8 +343,10 @@ class _Done(Const):
     """A literal that is bound already."""
 
 
-def _trusted_field(field: Field) -> str:
-    return f"{field.name} {{{', '.join(field.type.names)}}}" if isinstance(field.type, RecordType) else field.name
+def _words(phrase: str) -> str:
+    """Words of the request as a part of a name; none if they cannot be one."""
+    words = re.sub(r"[ -]+", "_", phrase)[:_LONGEST_WORDS].strip("_")
+    return words if _IDENTIFIER.fullmatch(words) else ""
 
 
 def _type_word(type_: Type) -> str:
