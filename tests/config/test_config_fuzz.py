@@ -105,7 +105,7 @@ def tried(profile: str, *, as_toml: bool = False) -> BicameralError | None:
         try:
             if as_toml:
                 (base / "bicameral.toml").write_bytes(profile.encode("utf-8", "surrogatepass"))
-                config = load_config(base=base, environment={})
+                config = load_config(base=base, environment={"BICAMERAL_ACCEPT": folder})
             else:
                 (base / "profile.yaml").write_bytes(profile.encode("utf-8", "surrogatepass"))
                 config = load_config(base=base, profile=base / "profile.yaml", environment={})
