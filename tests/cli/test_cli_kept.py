@@ -20,12 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.cli._periods import seconds_of
+from bicameral.config import Config
 
 SECRET = "the whale sings at midnight"
 
 
 def database(office: Office) -> Path:
-    return office.world.folder / ".bicameral" / "durable.db"
+    return Path(Config.load(base=office.world.folder).durable_database)
 
 
 def test_who_only_looks_makes_no_database(office: Office) -> None:
@@ -33,6 +34,18 @@ def test_who_only_looks_makes_no_database(office: Office) -> None:
         office.world.call(*words)
     assert office.world.json("approvals", "show", "x", code=2)["error"]["code"] == "durable.no-runs"
     assert not database(office).exists()
+
+
+def test_a_database_that_a_folder_brings_along_is_named_and_not_used(office: Office) -> None:
+    brought = office.world.folder / ".bicameral" / "durable.db"
+    brought.parent.mkdir(exist_ok=True)
+    brought.write_bytes(b"brought along")
+    error = office.world.json("approvals", "show", "x", code=2)["error"]
+    assert error["code"] == "durable.no-runs"
+    assert 'database = ".bicameral/durable.db"' in error["fix"]
+    office.world.json("submit", "Count the lines of mail.txt")
+    assert brought.read_bytes() == b"brought along"
+    assert database(office).exists()
 
 
 def test_a_run_that_nobody_works_on_is_queued_in_every_listing(office: Office) -> None:

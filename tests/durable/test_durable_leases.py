@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 import sqlalchemy as sa
-from durable_world import agent, config, named, plan, tools
+from durable_world import agent, named, plan, tools
 
 from bicameral.agent import Agent
 from bicameral.config import Config, QuotaTable, rate_of
@@ -299,7 +299,21 @@ def test_the_database_is_named_by_the_environment_or_says_what_is_missing(
     monkeypatch.delenv("DB_WORD")
     with pytest.raises(ConfigError, match="DB_WORD"):
         _ = found.durable_database
-    assert config({}).durable_database == str(Path.cwd() / ".bicameral" / "durable.db")
+
+
+def test_without_a_name_each_folder_has_a_database_outside_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    first, second = tmp_path / "a" / "w? ä%", tmp_path / "b" / "w? ä%"
+    for folder in (first, second):
+        (folder / ".bicameral").mkdir(parents=True)
+        (folder / ".bicameral" / "durable.db").write_bytes(b"brought along")
+    (tmp_path / "link").symlink_to(first)
+    places = [Path(Config.model_validate({"base": each}).durable_database) for each in (first, second)]
+    assert places[0] != places[1]
+    assert {each.parent for each in places} == {tmp_path / "state" / "bicameral" / "durable"}
+    assert Config.model_validate({"base": tmp_path / "link"}).durable_database == str(places[0])
 
 
 CALLS = {"calls": [{"hash": "a" * 64, "step": "1", "steps": ["1"], "tool": "post"}]}

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from bicameral.durable import Runs, RunView
 
 
+_IN_FOLDER = ".bicameral/durable.db"
+"""Where submitted runs were kept in earlier states of this version."""
+
+
 def is_there(config: Config) -> bool:
     """Whether anything can have been submitted: a PostgreSQL is named, or the SQLite file exists."""
     return in_postgres(config) or Path(config.durable_database.removeprefix("sqlite:///")).exists()
@@ -36,6 +40,13 @@ def shown_address(config: Config) -> str:
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:…@", config.durable_database)
 
 
+def _unused(config: Config) -> str:
+    """What to do about a database that lies in the folder and is not named."""
+    if config.durable.database is not None or not (config.base / _IN_FOLDER).exists():
+        return ""
+    return f' If {_IN_FOLDER} here is yours, name it: database = "{_IN_FOLDER}" under [durable] in bicameral.toml.'
+
+
 @asynccontextmanager
 async def submitted_runs(config: Config, *, make: bool = False) -> AsyncGenerator[Runs]:
     """The runs of the configured database. Whoever only looks does not make one."""
@@ -45,7 +56,7 @@ async def submitted_runs(config: Config, *, make: bool = False) -> AsyncGenerato
         raise DurableError(
             "durable.no-runs",
             f"no run was submitted yet: there is no {shown_address(config)}",
-            fix="`bicameral submit` submits one; --folder and --config say where to look.",
+            fix="`bicameral submit` submits one; --folder and --config say where to look." + _unused(config),
         )
     async with await Runs.open(config) as runs:
         yield runs

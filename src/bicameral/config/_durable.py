@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from bicameral.errors import ConfigError
+from bicameral.user_folders import user_folder
 
 Count = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -65,8 +67,9 @@ class QuotaTable(_Table):
 class DurableSettings(_Table):
     """Where submitted runs are kept, and how workers share them."""
 
-    database: str = ".bicameral/durable.db"
-    """A SQLite file, or `postgresql://…` where one machine is not enough; `${NAME}` is an environment variable."""
+    database: str | None = None
+    """A SQLite file, or `postgresql://…` where one machine is not enough; `${NAME}` is an environment variable. Without
+    it, a file of this folder's own in the user's state folder."""
     concurrency: Count = 8
     """How many runs a worker has under way at the same time."""
     lease: Annotated[float, Field(ge=1, le=3600)] = 3.0
@@ -82,6 +85,12 @@ class DurableSettings(_Table):
 
 def durable_address(settings: DurableSettings, base: Path, environment: Mapping[str, str] | None = None) -> str:
     """The database that counts: an address of PostgreSQL, or the path of a SQLite file."""
+    if settings.database is None:
+        # Not in the folder: whoever gives one away could put submitted runs with their approvals into it.
+        real = os.path.realpath(base)
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40]
+        own = f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
+        return str(user_folder("state") / "durable" / own)
     variables = os.environ if environment is None else environment
 
     def value(found: re.Match[str]) -> str:

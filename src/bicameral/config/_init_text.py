@@ -59,8 +59,9 @@ cascade = false
 
 [durable]
 # Where submitted runs are kept: a SQLite file, or "postgresql://…" where one machine is not enough. `${NAME}` is an
-# environment variable. Needs `pip install "bicameral[durable]"`.
-database = ".bicameral/durable.db"
+# environment variable. Not set: a file of this folder's own in the user's state folder. Needs
+# `pip install "bicameral[durable]"`.
+#:database = ".bicameral/durable.db"
 # How many runs a worker has under way at the same time.
 concurrency = 8
 # Seconds after which a worker that is not heard of has lost its runs to others.

@@ -31,7 +31,7 @@ def protected_paths(config: Config) -> Iterator[ProtectedPath]:
     for file in _settings_files(config, start):
         yield ProtectedPath(file, "a file of settings that the configuration names")
     yield from database_files(config.journal_file, "the journal of runs")
-    database = config.durable.database.removeprefix("sqlite:///")
+    database = (config.durable.database or config.durable_database).removeprefix("sqlite:///")
     if "://" not in database:
         yield from database_files(config.base / os.path.expanduser(database), "the database of submitted runs")
     yield ProtectedPath(config.token_file, "the file of the server's tokens")
