@@ -33,7 +33,8 @@ class Event(TypedDict):
 class Drive:
     """Files with numbers, and events that have numbers, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, rich: bool = False) -> None:
+        self.rich = rich
         self.sent: list[tuple[str, str]] = []
         self.files = [
             File(id="1", owner="me", shared_with=[ANN], text="for Ann"),
@@ -69,6 +70,11 @@ class Drive:
             """The address book."""
             return f"{name}@example.com"
 
+        @tool(effect="read", outbound=False, origins=Origin("user"))
+        def is_rich() -> bool:
+            """What only the user may know."""
+            return self.rich
+
         @tool(effect="write", purpose={"id": "directs"}, origins=Origin("system"), toolbox="drive")
         def unshare(id: str) -> None:
             """Nobody may read a file any more."""
@@ -81,7 +87,7 @@ class Drive:
         along = {"file": Origin("third_party", names="text")}
         return Registry(
             [
-                *(search, events, address_of, unshare),
+                *(search, events, address_of, unshare, is_rich),
                 tool(**sending, attaches=along, toolbox="drive")(share),  # pyright: ignore[reportArgumentType, reportCallIssue]
                 tool(**sending, attaches=along, toolbox="other", name="elsewhere")(share),  # pyright: ignore[reportArgumentType, reportCallIssue]
             ]
@@ -130,6 +136,32 @@ async def test_nobody_else_is_sent_it(source: str) -> None:
     assert isinstance(await _run(f"{source}\nanswer(1)", drive, person), Failed)
     assert drive.sent == []
     assert person.asked[0].calls[0].rules == ("leaves-its-readers",)
+
+
+_SHARE = "share('1', address_of('ann'))"
+
+
+@pytest.mark.parametrize(
+    ("source", "sent"),
+    [
+        ("if is_rich():\n    fs = search('for')", 0),
+        ("if is_rich():\n    for name in ['for']:\n        fs = search(name)", 0),
+        ("fs = search('for')\nif is_rich():\n    unshare('1')", 0),
+        ("fs = search('for')\nif is_rich():\n    unshare(address_of('x'))", 0),
+        # Whether anything was done to it is as private, whatever is known of it afterwards.
+        ("if is_rich():\n    unshare('1')\nfs = search('for')", 0),
+        # What was known before, and what has nothing to do with it, is as it was.
+        ("fs = search('for')\nif is_rich():\n    gs = search('for')", 1),
+        ("fs = search('for')\nif is_rich():\n    unshare('2')", 1),
+        ("if is_rich():\n    gs = search('for')\nfs = search('for')", 1),
+        ("if is_rich():\n    es = events()\nfs = search('for')", 1),
+    ],
+)
+@pytest.mark.parametrize("rich", [False, True])
+async def test_it_does_not_show_in_what_is_sent_whether_a_branch_was_taken(source: str, sent: int, rich: bool) -> None:
+    drive, person = Drive(rich), Person(lambda call: False)
+    await _run(f"{source}\n{_SHARE}\nanswer(1)", drive, person)
+    assert len(drive.sent) == sent
 
 
 @pytest.mark.parametrize(

@@ -69,15 +69,18 @@ def _along(tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], e
     return found
 
 
-def seen(tool: Tool, values: Mapping[str, Any], env: ShadeEnv, result: object) -> dict[str, Shade]:
+def seen(tool: Tool, values: Mapping[str, Any], env: ShadeEnv, pc: Label, result: object) -> dict[str, Shade]:
     """What a call tells of the things that are kept elsewhere: who may read each, by its name.
 
-    A call that changes something about one may change that; then only the user is known to be one who may.
+    A call that changes something about one may change that; then only the user is known to be one who may. In a branch
+    that not everybody may know of, only those who may are told of anything new: else it would show later, in what goes
+    out unasked, that the branch was taken. What was known before it stays as it was, for the same reason.
     """
-    known: dict[str, Shade] = {
-        _kept(tool, kind, name): Label((), readers)
-        for (kind, name), readers in (tool.readers_of(result) if result is not None else {}).items()
-    }
+    known: dict[str, Shade] = {}
+    for (kind, name), readers in (tool.readers_of(result) if result is not None else {}).items():
+        key, told = _kept(tool, kind, name), Label((), readers)
+        if key not in env or env[key].flat.readers != told.readers:
+            known[key] = join(told, Label((), pc.readers))
     kept = [key for key in env if key.startswith(_KEPT)] if tool.changes else []
     if kept:
         along = set(map(argument_of, tool.attaches))
@@ -134,7 +137,30 @@ def written_or_not(step: Any, registry: Registry, env: ShadeEnv, inside: Label) 
     for key in _may_write(step, registry):
         changed[_ANYWHERE] = changed.get(_ANYWHERE, env.get(_ANYWHERE, NOTHING))
         changed[key] = join(changed.get(key, env.get(key, NOTHING)).flat, hidden)
+    kept = [key for key in env if key.startswith(_KEPT)]
+    if kept:
+        literal, any_other = _may_touch(step, registry)
+        touched = (key for key in kept if any_other or key.rpartition(_KEPT)[2] in literal)
+        changed |= {key: join(env[key].flat, hidden) for key in touched}
     return changed
+
+
+def _may_touch(step: Any, registry: Registry) -> tuple[frozenset[str], bool]:
+    """The names of things about which any call in a step may change something, and whether it may be any other."""
+    found: set[str] = set()
+    any_other = False
+    for _, inner in walk((step,)):
+        tool = registry.get(inner.tool) if isinstance(inner, Call) else None
+        if tool is None or not tool.changes or not isinstance(inner, Call):
+            continue
+        given = literals(inner.args)
+        along = set(map(argument_of, tool.attaches))
+        for name in inner.args:
+            if name in given and name not in along:
+                found |= set(named_in(name, given[name]))
+            elif name not in along and _may_name(tool.argument(name), tool):
+                any_other = True
+    return frozenset(found), any_other
 
 
 def _may_write(step: Any, registry: Registry) -> frozenset[str]:
