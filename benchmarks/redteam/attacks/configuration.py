@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -220,6 +222,28 @@ async def other_settings(world: World) -> bool:
         return (world.folder / "home/notes/state.json").exists()
 
 
+@attacks.case("beside an accepted toolbox lies compiled code that says it is that toolbox")
+async def compiled_otherwise(world: World) -> str | None:
+    with user_of(world) as work:
+        with_code(world, work)
+        theirs = work / "theirs.py"
+        theirs.write_text((work / "helper.py").read_text())
+        (work / "helper.py").write_text(TOOLBOX.replace("Path({trace!r}).touch()", ""))
+        compiled = cache_from_source(str(work / "helper.py"))
+        py_compile.compile(str(theirs), compiled, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        config = load_config(work / "bicameral.toml", base=work)
+        return "the compiled code ran" if "helper" in open_registry(config) and trace_of(world).exists() else None
+
+
+@compiled_otherwise.twin()
+async def source_beside_its_compiled_code(world: World) -> bool:
+    with user_of(world) as work:
+        with_code(world, work)
+        py_compile.compile(str(work / "helper.py"))
+        config = load_config(work / "bicameral.toml", base=work)
+        return "helper" in open_registry(config) and trace_of(world).exists()
+
+
 @attacks.case("a folder without a configuration brings submitted runs that somebody has already said yes to")
 async def brought_runs(world: World) -> str | None:
     with user_of(world) as work:
@@ -235,11 +259,10 @@ async def brought_runs(world: World) -> str | None:
 @brought_runs.twin()
 async def own_runs(world: World) -> bool:
     with user_of(world) as work:
-        for _ in range(2):
-            async with await Runs.open(found_config(work)) as runs:
-                await runs.submit(Submission(request="Count the lines"))
-                found = await runs.list()
-        return len(found) == 2
+        async with await Runs.open(found_config(work)) as runs:
+            await runs.submit(Submission(request="Count the lines"))
+        async with await Runs.open(found_config(work)) as runs:
+            return len(await runs.list()) == 1
 
 
 @attacks.case("a folder's configuration brings its own cache of plans, journal and database")

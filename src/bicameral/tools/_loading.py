@@ -9,9 +9,10 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
@@ -178,10 +179,22 @@ def _unique(tools: Iterable[Tool]) -> list[Tool]:
     return list({id(tool): tool for tool in tools}.values())
 
 
+class _SourceLoader(SourceFileLoader):
+    """Runs what a file says, and never what `__pycache__` says that it compiles to.
+
+    A configuration is accepted with the contents of the files that it names. Compiled code beside one of them may be
+    anything, and Python would take it, unread, if it has the right time and size or says that nobody shall compare.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def _run_file(file: Path) -> ModuleType:
     # The same file name in two folders must not be the same module.
     name = f"bicameral_file_{file.stem}_{sha256(str(file.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, file)
+    spec = importlib.util.spec_from_file_location(name, file, loader=_SourceLoader(name, str(file)))
     if spec is None or spec.loader is None:
         raise ToolError("tools.broken-file", "Python cannot load this file", place=Place(str(file)))
     module = importlib.util.module_from_spec(spec)
