@@ -148,11 +148,15 @@ _SHARE = "share('1', address_of('ann'))"
         ("if is_rich():\n    for name in ['for']:\n        fs = search(name)", 0),
         ("fs = search('for')\nif is_rich():\n    unshare('1')", 0),
         ("fs = search('for')\nif is_rich():\n    unshare(address_of('x'))", 0),
+        ("fs = search('for' if is_rich() else 'zzz')", 0),
+        ("word = 'for' if is_rich() else 'zzz'\nfs = search(word)", 0),
+        ("fs = search('for')\nunshare('1' if is_rich() else '2')", 0),
         # Whether anything was done to it is as private, whatever is known of it afterwards.
         ("if is_rich():\n    unshare('1')\nfs = search('for')", 0),
         # What was known before, and what has nothing to do with it, is as it was.
         ("fs = search('for')\nif is_rich():\n    gs = search('for')", 1),
         ("fs = search('for')\nif is_rich():\n    unshare('2')", 1),
+        ("fs = search('for')\ngs = search('for' if is_rich() else 'zzz')", 1),
         ("if is_rich():\n    gs = search('for')\nfs = search('for')", 1),
         ("if is_rich():\n    es = events()\nfs = search('for')", 1),
     ],

@@ -69,23 +69,41 @@ def _along(tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], e
     return found
 
 
-def seen(tool: Tool, values: Mapping[str, Any], env: ShadeEnv, pc: Label, result: object) -> dict[str, Shade]:
+def seen(
+    tool: Tool,
+    shades: Mapping[str, Shade],
+    values: Mapping[str, Any],
+    found: Label,
+    pc: Label,
+    env: ShadeEnv,
+    result: object,
+) -> dict[str, Shade]:
     """What a call tells of the things that are kept elsewhere: who may read each, by its name.
 
-    A call that changes something about one may change that; then only the user is known to be one who may. In a branch
-    that not everybody may know of, only those who may are told of anything new: else it would show later, in what goes
-    out unasked, that the branch was taken. What was known before it stays as it was, for the same reason.
+    A call that changes something about one may change that; then only the user is known to be one who may. Which things
+    a call tells of hangs on what decided that it is made, and how. So those who may not know that are told nothing new:
+    else it would show later, in what goes out unasked. What was known before stays as it was, for the same reason.
     """
     known: dict[str, Shade] = {}
-    for (kind, name), readers in (tool.readers_of(result) if result is not None else {}).items():
-        key, told = _kept(tool, kind, name), Label((), readers)
-        if key not in env or env[key].flat.readers != told.readers:
-            known[key] = join(told, Label((), pc.readers))
+    told = tool.readers_of(result) if result is not None else {}
+    if told:
+        deciding = Label((), join_all((pc, found, *(shade.flat for shade in shades.values()))).readers)
+        for (kind, name), readers in told.items():
+            key, label = _kept(tool, kind, name), Label((), readers)
+            if key not in env or env[key].flat.readers != label.readers:
+                known[key] = join(label, deciding)
     kept = [key for key in env if key.startswith(_KEPT)] if tool.changes else []
     if kept:
         along = set(map(argument_of, tool.attaches))
         touched = {each for name, value in values.items() if name not in along for each in named_in(name, value)}
-        known |= {key: _ALONE for key in kept if key.rpartition(_KEPT)[2] in touched}
+        naming = (name for name in shades if name not in along and _may_name(tool.argument(name), tool))
+        deciding = Label((), join_all(shades[name].flat for name in naming).readers)
+        for key in kept:
+            if key.rpartition(_KEPT)[2] in touched:
+                known[key] = _ALONE
+            elif deciding.readers is not PUBLIC:
+                # It might have been this one.
+                known[key] = join(known.get(key, env[key]).flat, deciding)
     return known
 
 

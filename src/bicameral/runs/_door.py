@@ -167,7 +167,7 @@ class Door:
         note(written(tool, shades, arguments, found, pc, places))
         given = await self.call(step, tool, arguments, judged, pc, needed=needed)
         changed = written(tool, shades, arguments, found, pc, places, None if given is None else given[0])
-        places |= changed | seen(tool, arguments, places, pc, None if given is None else given[0])
+        places |= changed | seen(tool, shades, arguments, found, pc, places, None if given is None else given[0])
         note(changed)
         return given if given is None or found is NOTHING else (given[0], tainted(given[1], found))
 
