@@ -330,6 +330,7 @@ WRITTEN_OR_NOT = {
     "a place that is not known before": (
         "at = '{where}'.lower()\nif balance('main') > {least}:\n    write_board(at, 'rich')\n"
     ),
+    "a name that hangs on it": "write_board('{where}' if balance('main') > {least} else 'elsewhere', 'rich')\n",
 }
 
 
@@ -360,7 +361,7 @@ async def test_whether_something_was_written_is_told_to_nobody_unasked(way: str,
     outcome = await run_plan(parse(source, registry).plan, registry, policy=Policy((), registry))
     assert isinstance(outcome, Failed)
     assert (outcome.error.code, told) == ("run.needs-approval", [])
-    if "not known" not in way:
+    if way in ("a branch", "a loop"):
         other = source.replace("read_board('news')", "read_board('other')")
         assert isinstance(await run_plan(parse(other, registry).plan, registry, policy=Policy((), registry)), Finished)
         assert told == ["hi"]

@@ -128,11 +128,14 @@ def written(
         return {}
     label = join_all((pc, found, _brought(tool, values), *(shade.flat for shade in shades.values())))
     changed: dict[str, Shade] = {_ANYWHERE: env.get(_ANYWHERE, NOTHING)}
-    for name in shades:
+    for name, shade in shades.items():
         if _may_name(tool.argument(name), tool) and not _carries(tool.argument(name)):
             for key in _keys(values, name):
                 known = changed.get(key, env.get(key, NOTHING))
                 changed[key] = join(known.flat, label)
+            if (hidden := shade.flat.readers) is not PUBLIC:
+                # That another place was not written to is as private as the name is.
+                changed[_ANYWHERE] = join(changed[_ANYWHERE].flat, Label((), hidden))
     if tool.names_anew:
         named = [_ANYWHERE + _plain(text) for text in tool.new_names(result)] if result is not None else [_ANYWHERE]
         for key in named:
