@@ -127,7 +127,11 @@ class Chain:
         if roll < 0.3:
             kept = Statement(f'write_note("{path}", "{self._word()}")')
             self._statements.append(Statement(f"if {self.condition(value, kind)}:", (kept,)))
-        elif roll < 0.45:
+        elif roll < 0.4:
+            # Which of two places is written to, and the other one is read.
+            place = f'"{path}" if {self.condition(value, kind)} else "board/e.txt"'
+            self._statements.append(Statement(f'write_note({place}, "{self._word()}")'))
+        elif roll < 0.5:
             self._statements.append(Statement(f'write_note("own/a.txt", {self._text(value, kind)})'))
             self._statements.append(Statement(f'copy_note("own/a.txt", "{path}")'))
         else:
@@ -222,12 +226,28 @@ class Chain:
         """Effects that tell somebody something whom the user has not named."""
         text = self._text(value, kind)
         who = self._let("many", 'contacts("")') + "[0].email"
-        if self._chance.random() < 0.15:
+        roll = self._chance.random()
+        if roll < 0.15:
             return (Statement(f'send([{who}], "alpha", files=["own/a.txt"])'),)
+        if roll < 0.3:
+            return self._sharing(value, kind, who)
         told = self._chance.choice(
             (f"tell({who}, {text})", f"send([{who}], {text})", f"post({text})", f"search({text})")
         )
         return (Statement(told),)
+
+    def _sharing(self, value: str, kind: Kind, who: str) -> Block:
+        """A document is shared by its number, and what is known of it by then hangs on the value."""
+        condition = self.condition(value, kind)
+        share = Statement(f'share("d0", {who})')
+        listed = Statement(f"{self._name('many')} = documents()")
+        if self._chance.random() < 0.5:
+            return (Statement(f"if {condition}:", (listed,)), share)
+        which = f'"d0" if {condition} else "d1"'
+        if self._chance.random() < 0.5:
+            return (listed, Statement(f'extend_document({which}, "alpha")'), share)
+        changed = Statement('extend_document("d0", "alpha")')
+        return (listed, Statement(f"if {condition}:", (changed,)), share)
 
     def _text(self, value: str, kind: Kind) -> str:
         return value if kind == "text" else f"str({value})"

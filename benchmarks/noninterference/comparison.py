@@ -85,7 +85,7 @@ def confidentiality(one: Trace, other: Trace, observer: str) -> Compared:
     directed = 0
     for left, right in ((one, other), (other, one)):
         there = {act.step: act for act in right.acts}
-        for act in _reaching(left, observer, _before_redirected(left, right)):
+        for act in _reaching(left, observer):
             found, asked = there.get(act.step), right.asked.get(act.step)
             if asked is not None:
                 if act.declared and any(asked.get(name) != value for name, value in act.directs):
@@ -104,18 +104,9 @@ def confidentiality(one: Trace, other: Trace, observer: str) -> Compared:
     return Compared(None, directed)
 
 
-def _before_redirected(trace: Trace, other: Trace) -> int:
-    """How many acts come before the first that was written to another place, because a secret named the place."""
-    there = {act.step: act.directs for act in other.acts}
-    for number, act in enumerate(trace.acts):
-        if act.effect == "write" and there.get(act.step, act.directs) != act.directs:
-            return number
-    return len(trace.acts)
-
-
-def _reaching(trace: Trace, observer: str, end: int | None = None) -> Iterator[Act]:
+def _reaching(trace: Trace, observer: str) -> Iterator[Act]:
     """What an observer gets unasked, and not because the user himself said that he should."""
-    for act in trace.acts[:end]:
+    for act in trace.acts:
         reaches = act.outbound and (act.receivers is None or observer in act.receivers)
         if reaches and act.step not in trace.asked and not trace.to_own.get(plan_step(act.step), False):
             yield act

@@ -112,6 +112,28 @@ def _proof_forgets_conditions() -> list[Change]:
     return [(original, prove)]
 
 
+def _name_of_place_forgotten() -> list[Change]:
+    """That something else was not written to is known to everybody, whoever may know what was."""
+
+    def written(tool: Any, shades: Any, values: Any, found: Any, pc: Any, env: Any, result: object = None) -> Any:
+        changed = original(tool, shades, values, found, pc, env, result)
+        known = all(name in values for name in shades) and not tool.names_anew
+        return changed | {places._ANYWHERE: env.get(places._ANYWHERE, NOTHING)} if changed and known else changed
+
+    original = places.written
+    return [(original, written)]
+
+
+def _told_in_a_branch() -> list[Change]:
+    """Who may read a thing is known to everybody as soon as any call tells of it, whatever decided that."""
+
+    def seen(tool: Any, shades: Any, values: Any, found: Any, pc: Any, env: Any, result: object) -> Any:
+        return original(tool, dict.fromkeys(shades, NOTHING), values, NOTHING, NOTHING, env, result)
+
+    original = places.seen
+    return [(original, seen)]
+
+
 _TRUSTED = Label({Source("user", "request")})
 
 MUTANTS: Mapping[str, Callable[[], list[Change]]] = {
@@ -124,6 +146,8 @@ MUTANTS: Mapping[str, Callable[[], list[Change]]] = {
         _extract_trusted,
         _extract_public,
         _places_forgotten,
+        _name_of_place_forgotten,
+        _told_in_a_branch,
         _loop_names_forgotten,
         _update_forgotten,
         _attached_public,

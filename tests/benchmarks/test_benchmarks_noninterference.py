@@ -22,16 +22,18 @@ from benchmarks.noninterference.world import EVERYONE, PEOPLE, Seeds
 SAMPLE = 60
 EXPOSING = {
     "arguments-forgotten": 13,
-    "attached-public": 79,
+    "attached-public": 17,
     "branch-not-taken-forgotten": 71,
-    "condition-forgotten": 6,
-    "early-answer-forgotten": 10,
+    "condition-forgotten": 2,
+    "early-answer-forgotten": 122,
     "extract-public": 73,
-    "extract-trusted": 3,
+    "extract-trusted": 2,
     "loop-names-forgotten": 84,
-    "places-forgotten": 16,
-    "proof-forgets-conditions": 1,
+    "name-of-place-forgotten": 248,
+    "places-forgotten": 48,
+    "proof-forgets-conditions": 2,
     "serialised-trusted": 12,
+    "told-in-a-branch": 1065,
     "update-forgotten": 44,
 }
 """The first plan that shows each mistake, so that it need not be looked for."""
