@@ -31,7 +31,11 @@ _SHORTEST_NAME = 3
 _OF_TABLES = re.compile(r": (?:rows with the columns|fields) |^- |^You can use: |^  # ")
 """The lines of a prompt, a repair or a history that speak of tables."""
 _GRAMMAR = re.compile(r"^[vs]\d+_")
-_MATCHES = re.compile(r"\b(?:column|field)_\w+|\((?:text|number|record|list|anything|yes or no)\)")
+_MATCHES = re.compile(
+    r"\b(?:column|field)_\w+|"
+    r"\((?:text|number|record|list|anything|yes or no|date|link|mail address)?(?:, )?"
+    r"(?:has \"[^\"]*\"(?: and \"[^\"]*\")*)?\)"
+)
 """In such a line, names with words of the request in them, and words for types."""
 
 

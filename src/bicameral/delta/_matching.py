@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bicameral.intent import is_stop_word, stem
@@ -28,6 +28,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
 _GAP = re.compile(r"[ _-]?")
 # `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_KINDS = {"mail address": ADDRESS, "link": LINK, "date": re.compile(r"\d{4}-\d\d-\d\d")}
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 Stems = tuple[str, ...]
@@ -70,6 +71,34 @@ def match_names(request: str, names: Sequence[str]) -> Matches:
     phrases = {name: tuple(each[:MOST_PHRASES]) for name, each in (part | whole).items()}
     # Only plain letters: a name with characters that nobody sees is not what the user said.
     return Matches(phrases, frozenset(name for name in whole if _PLAIN.fullmatch(name)))
+
+
+def match_cells(request: str, cells: Mapping[str, Iterable[str]], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The phrases of a request that are all of a text in these columns, a few for each.
+
+    A phrase that is the name of a column says nothing about cells, nor does one that stands in too many columns.
+
+    Example:
+        >>> match_cells("What did I spend on travel?", {"category": ["Travel", "Food"]}, ["category"])
+        {'category': ('travel',)}
+    """
+    stems = {column: {stems_of(text) for text in texts} for column, texts in cells.items()}
+    taken = set(map(stems_of, names))
+    found: dict[str, list[str]] = {}
+    for words, phrase in dict(_phrases(request)).items():
+        fits = [column for column, known in stems.items() if words in known] if words not in taken else []
+        if len(fits) <= MOST_TIES:
+            for column in fits:
+                found.setdefault(column, []).append(phrase)
+    return {column: tuple(phrases[:MOST_PHRASES]) for column, phrases in found.items()}
+
+
+def kind_of(texts: Collection[str]) -> str | None:
+    """What all texts of a column are, in one of a few words of our own; None if they are just texts."""
+    for kind, pattern in _KINDS.items():
+        if texts and all(map(pattern.fullmatch, texts)):
+            return kind
+    return None
 
 
 def said_in(request: str, text: str) -> tuple[str, ...]:

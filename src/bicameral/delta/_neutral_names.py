@@ -4,8 +4,8 @@ No byte that somebody else can choose reaches a privileged prompt. What a table'
 whoever wrote the file, so a planner is shown other names in their place: `column_amounts`, if the request says
 "amounts" and that fits the column, else `column_1`, `column_2` with a word for the type. It writes the plan with these
 names, and outside every model they are bound to the real ones before the plan is checked. Only the number, the order
-and the types of the columns, and which words of the request fit them, are known to the planner. Files in the folders
-that the user trusts show their names.
+and the types of the columns, and which words of the request fit them or stand in them, are known to the planner. Files
+in the folders that the user trusts show their names.
 
 A planner may also name a column in words of its own, and is right if the table has one of exactly that name.
 """
@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from bicameral.plans import (
@@ -50,7 +51,7 @@ from bicameral.types import (
     Type,
 )
 
-from ._matching import match_names, said_in
+from ._matching import kind_of, match_cells, match_names, said_in
 
 MOST_NAMES = 60
 """A file with more names than this is one of which no name is known."""
@@ -92,6 +93,10 @@ class NeutralNames:
         self._whole: set[str] = set()
         self._said: dict[str, tuple[str, bool]] = {}
         """By a real name, the request's own words for it, and whether they fit others as well."""
+        self._cells: dict[str, tuple[str, ...]] = {}
+        """By a real name, words of the request that are all of a text in that column."""
+        self._kinds: dict[str, str] = {}
+        """By a real name, what all texts of that column are."""
         self._tools: dict[str, str] = {}
         self._calls: dict[str, tuple[str, dict[str, str]]] = {}
         self.influenced = False
@@ -121,7 +126,7 @@ class NeutralNames:
             if tool.result_shade(None, "", arguments=literals).flat.trusted:
                 return self._type(found, trusted=True)
             self.influenced = True
-            return self._of_stranger(found)
+            return self._of_stranger(found, tool.cells_for(literals))
 
         return replace(tool, refine=refine)
 
@@ -149,9 +154,11 @@ class NeutralNames:
             origins={},
         )
 
-    def _of_stranger(self, type_: Type) -> Type:
+    def _of_stranger(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
         if _count(type_) > MOST_NAMES:
             return _nameless(type_)
+        self._cells |= match_cells(self._request, cells, _names(type_))
+        self._kinds |= {name: kind for name, texts in cells.items() if (kind := kind_of(texts)) is not None}
         matches = match_names(self._request, _names(type_))
         self._whole |= matches.whole
         said = {name: _words(phrases[0]) for name, phrases in matches.phrases.items()}
@@ -222,7 +229,12 @@ class NeutralNames:
             return f"{field.name} {{{self._described(field.type.fields)}}}"
         # A name that has words needs no more; of one that has none its type is all there is to go by.
         known = self._real.get(field.name)
-        return field.name if known is None or known in self._said else f"{field.name} ({_type_word(field.type)})"
+        if known is None:
+            return field.name
+        told = [] if known in self._said else [self._kinds.get(known) or _type_word(field.type)]
+        if known in self._cells:
+            told.append("has " + " and ".join(f'"{phrase}"' for phrase in self._cells[known]))
+        return f"{field.name} ({', '.join(told)})" if told else field.name
 
     @property
     def hides(self) -> bool:

@@ -14,7 +14,7 @@ from ._named import FILE
 from ._neutral_names import NeutralNames
 from ._statement_grammar import FENCE
 
-VERSION = 3
+VERSION = 4
 """Counts up whenever the prompt changes, since cached plans depend on it."""
 
 PREFILL = f"{FENCE}python\n"

@@ -29,9 +29,14 @@ MAX_FIELDS = 60
 MAX_DEPTH = 5
 MAX_SAMPLE = 5_000
 LONGEST_NAME = 200
+LONGEST_TEXT = 60
+"""A longer text is prose, and no word of a request is all of it."""
+MAX_TEXTS = 5_000
+"""Different short texts of a file that are looked at."""
 
 Types = Mapping[str, Type]
 Literals = Mapping[str, Any]
+Cells = Mapping[str, frozenset[str]]
 
 
 def shape(value: object, *, trusted: bool = False) -> Type:
@@ -114,25 +119,61 @@ def _both(left: Type, right: Type) -> Type:
     return (join(left, right) or ANY) if {left, right} <= {INT, FLOAT} else ANY
 
 
-def of_file(
-    read: Callable[[str], object],
-    stamp: Callable[[str], object],
-    endings: tuple[str, ...],
-    trusts: Callable[[str], bool],
-) -> Callable[[Types, Literals], Type | None]:
-    """A refinement that looks at the file a plan names, once for as long as the file's stamp stays the same."""
-    known: dict[str, tuple[object, Type]] = {}
+class FileShape:
+    """A refinement that looks at the file a plan names, once for as long as the file's stamp stays the same.
 
-    def refine(types: Types, literals: Literals) -> Type | None:
+    It also knows the short texts in each column, in which a planner may have the words of a request looked for.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], object],
+        stamp: Callable[[str], object],
+        endings: tuple[str, ...],
+        trusts: Callable[[str], bool],
+    ) -> None:
+        self._read = read
+        self._stamp = stamp
+        self._endings = endings
+        self._trusts = trusts
+        self._known: dict[str, tuple[object, Type, Cells]] = {}
+
+    def __call__(self, types: Types, literals: Literals) -> Type | None:
+        found = self._look(literals)
+        return None if found is None else found[0]
+
+    def cells(self, literals: Literals) -> Cells:
+        """The short texts in the columns of the file that a plan names."""
+        found = self._look(literals)
+        return {} if found is None else found[1]
+
+    def _look(self, literals: Literals) -> tuple[Type, Cells] | None:
         path = literals.get("path")
-        if not isinstance(path, str) or not path.lower().endswith(endings):
+        if not isinstance(path, str) or not path.lower().endswith(self._endings):
             return None
-        now = (stamp(path), trusts(path))
-        if path not in known or known[path][0] != now:
-            known[path] = (now, shape(read(path), trusted=now[1]))
-        return known[path][1]
+        now = (self._stamp(path), self._trusts(path))
+        known = self._known.get(path)
+        if known is None or known[0] != now:
+            content = self._read(path)
+            known = self._known[path] = (now, shape(content, trusted=now[1]), short_texts(content))
+        return known[1:]
 
-    return refine
+
+def short_texts(content: object) -> dict[str, frozenset[str]]:
+    """The texts of a few words that stand in each column of a table, as many as are looked at."""
+    if not isinstance(content, list):
+        return {}
+    rows = [cast("dict[str, object]", row) for row in cast("list[object]", content)[:MAX_SAMPLE] if type(row) is dict]
+    found: dict[str, set[str]] = {}
+    left = MAX_TEXTS
+    for row in rows:
+        for column, cell in row.items():
+            if isinstance(cell, str) and 0 < len(cell) <= LONGEST_TEXT and cell not in found.setdefault(column, set()):
+                found[column].add(cell)
+                left -= 1
+                if left == 0:
+                    return {name: frozenset(texts) for name, texts in found.items()}
+    return {name: frozenset(texts) for name, texts in found.items()}
 
 
 def same_rows(types: Types, literals: Literals) -> Type | None:

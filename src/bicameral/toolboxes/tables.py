@@ -16,7 +16,7 @@ from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolb
 from bicameral.types import FilePath
 
 from ._tables_csv import Row, read_rows, render
-from ._tables_shape import grouped, joined, of_file, same_rows, selected
+from ._tables_shape import FileShape, grouped, joined, same_rows, selected
 from ._tables_values import How, Op, as_text, holds, is_empty, key, meant, rank, total
 
 Rows = list[dict[str, Any]]
@@ -179,8 +179,8 @@ _SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make", "t
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = TableFiles(folders, settings)
-    csv_shape = of_file(files.read_csv, files.stamp, (".csv", ".tsv"), folders.trusts)
-    json_shape = of_file(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.trusts)
+    csv_shape = FileShape(files.read_csv, files.stamp, (".csv", ".tsv"), folders.trusts)
+    json_shape = FileShape(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.trusts)
     # Anybody may have written a table that lies around.
     reading = partial(
         tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.trusts(given["path"])

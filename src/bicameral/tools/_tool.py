@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from bicameral.errors import BicameralError, Place, ToolError, nearest, words_of
 from bicameral.labels import NOTHING, Label, Readers, Shade
@@ -68,6 +68,13 @@ Refine = Callable[[Mapping[str, Type], Mapping[str, Any]], Type | None]
 It is asked before a plan runs, so it may look at what a plan would read (the columns of a table) and must change
 nothing. None means that nothing more is known.
 """
+
+
+@runtime_checkable
+class KnowsCells(Protocol):
+    """A refinement that also knows the short texts in each column of what a plan would read."""
+
+    def cells(self, literals: Mapping[str, Any], /) -> Mapping[str, frozenset[str]]: ...
 
 
 Owned = Callable[[Mapping[str, Any]], bool]
@@ -271,6 +278,18 @@ class Tool:
         except (BicameralError, OSError, ValueError):
             # What cannot be looked at now will fail, with its reason, when the plan runs.
             return self.result
+
+    def cells_for(self, literals: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
+        """The short texts in each column of what a call with these literals reads, as far as they are known now.
+
+        Somebody else may have written them: words of the user's own may be looked for in them, and no model reads them.
+        """
+        if not isinstance(self.refine, KnowsCells):
+            return {}
+        try:
+            return self.refine.cells(literals)
+        except (BicameralError, OSError, ValueError):
+            return {}
 
     def result_shade(self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None) -> Shade:
         """The labels of a result by the tool's origins alone; `call_shade` adds those of the arguments.
