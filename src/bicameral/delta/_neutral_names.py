@@ -95,6 +95,7 @@ class NeutralNames:
         """By a real name, the request's own words for it, and whether they fit others as well."""
         self._cells: dict[str, tuple[str, ...]] = {}
         """By a real name, words of the request that are all of a text in that column."""
+        self._looked_into: list[Mapping[str, frozenset[str]]] = []
         self._kinds: dict[str, str] = {}
         """By a real name, what all texts of that column are."""
         self._tools: dict[str, str] = {}
@@ -157,14 +158,21 @@ class NeutralNames:
     def _of_stranger(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
         if _count(type_) > MOST_NAMES:
             return _nameless(type_)
-        self._cells |= match_cells(self._request, cells, _names(type_))
-        self._kinds |= {name: kind for name, texts in cells.items() if (kind := kind_of(texts)) is not None}
+        self._look_into(cells, type_)
         matches = match_names(self._request, _names(type_))
         self._whole |= matches.whole
         said = {name: _words(phrases[0]) for name, phrases in matches.phrases.items()}
         times = Counter(said.values())
         self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
         return self._type(type_, trusted=False)
+
+    def _look_into(self, cells: Mapping[str, frozenset[str]], type_: Type) -> None:
+        """Look for words of the request in a table, once: a plan is checked many times while it is written."""
+        if any(each is cells for each in self._looked_into):
+            return
+        self._looked_into.append(cells)
+        self._cells |= match_cells(self._request, cells, _names(type_))
+        self._kinds |= {name: kind for name, texts in cells.items() if (kind := kind_of(texts)) is not None}
 
     def _type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
         match type_:
