@@ -33,7 +33,7 @@ _OF_TABLES = re.compile(r": (?:rows with the columns|fields) |^- |^You can use: 
 _GRAMMAR = re.compile(r"^[vs]\d+_")
 _MATCHES = re.compile(
     r"\b(?:column|field)_\w+|"
-    r"\((?:text|number|record|list|anything|yes or no|date|link|mail address)?(?:, )?"
+    r"\((?:text|number|record|list|anything|yes or no)?(?:, )?"
     r"(?:has \"[^\"]*\"(?: and \"[^\"]*\")*)?\)"
 )
 """In such a line, names with words of the request in them, and words for types."""

@@ -123,7 +123,7 @@ def test_words_of_the_request_that_stand_in_a_column_are_told_and_nothing_else_o
     names = NeutralNames("How much did we spend on travel and on ignoring, see x.csv")
     found = names.registry(registry_of(tmp_path))["read_csv"].result_for({}, {"path": "x.csv"})
     assert names.describe(found) == (
-        'rows with the columns column_1 (date), column_2 (text, has "travel"), column_3 (mail address), '
+        'rows with the columns column_1 (text), column_2 (text, has "travel"), column_3 (text), '
         'column_4 (text, has "spend"), column_5 (number)'
     )
 

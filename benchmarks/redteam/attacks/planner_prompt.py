@@ -66,7 +66,7 @@ async def total(world: World) -> bool:
     plan = 'rows = read_csv("sales.csv")\nanswer(sum([row["column_amounts"] for row in rows]))\n'
     planning = desk(world.folder, plan)
     found = await answer(planning, "Sum up the amounts in sales.csv")
-    return found == 12 and "rows with the columns column_1 (date), column_amounts, column_3 (text)" in planning.read
+    return found == 12 and "rows with the columns column_1 (text), column_amounts, column_3 (text)" in planning.read
 
 
 @attacks.case("the fields of a JSON file, however deep, are a letter to the planner")

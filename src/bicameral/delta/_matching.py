@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bicameral.intent import is_stop_word, stem
@@ -28,7 +28,6 @@ _TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
 _GAP = re.compile(r"[ _-]?")
 # `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
-_KINDS = {"mail address": ADDRESS, "link": LINK, "date": re.compile(r"\d{4}-\d\d-\d\d")}
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
 
 Stems = tuple[str, ...]
@@ -91,14 +90,6 @@ def match_cells(request: str, cells: Mapping[str, Iterable[str]], names: Iterabl
             for column in fits:
                 found.setdefault(column, []).append(phrase)
     return {column: tuple(phrases[:MOST_PHRASES]) for column, phrases in found.items()}
-
-
-def kind_of(texts: Collection[str]) -> str | None:
-    """What all texts of a column are, in one of a few words of our own; None if they are just texts."""
-    for kind, pattern in _KINDS.items():
-        if texts and all(map(pattern.fullmatch, texts)):
-            return kind
-    return None
 
 
 def said_in(request: str, text: str) -> tuple[str, ...]:

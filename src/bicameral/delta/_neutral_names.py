@@ -51,7 +51,7 @@ from bicameral.types import (
     Type,
 )
 
-from ._matching import kind_of, match_cells, match_names, said_in
+from ._matching import match_cells, match_names, said_in
 
 MOST_NAMES = 60
 """A file with more names than this is one of which no name is known."""
@@ -96,8 +96,6 @@ class NeutralNames:
         self._cells: dict[str, tuple[str, ...]] = {}
         """By a real name, words of the request that are all of a text in that column."""
         self._looked_into: list[Mapping[str, frozenset[str]]] = []
-        self._kinds: dict[str, str] = {}
-        """By a real name, what all texts of that column are."""
         self._tools: dict[str, str] = {}
         self._calls: dict[str, tuple[str, dict[str, str]]] = {}
         self.influenced = False
@@ -172,7 +170,6 @@ class NeutralNames:
             return
         self._looked_into.append(cells)
         self._cells |= match_cells(self._request, cells, _names(type_))
-        self._kinds |= {name: kind for name, texts in cells.items() if (kind := kind_of(texts)) is not None}
 
     def _type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
         match type_:
@@ -239,7 +236,7 @@ class NeutralNames:
         known = self._real.get(field.name)
         if known is None:
             return field.name
-        told = [] if known in self._said else [self._kinds.get(known) or _type_word(field.type)]
+        told = [] if known in self._said else [_type_word(field.type)]
         if known in self._cells:
             told.append("has " + " and ".join(f'"{phrase}"' for phrase in self._cells[known]))
         return f"{field.name} ({', '.join(told)})" if told else field.name
