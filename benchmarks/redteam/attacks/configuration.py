@@ -273,9 +273,9 @@ async def brought_memory(world: World) -> str | None:
             '[durable]\ndatabase = "d.db"\n[server]\ntokens = "t.json"\n'
         )
         config = found_config(work)
-        kept = (config.cache_folder, config.journal_file, config.token_file)
+        kept = (config.cache_folder, config.journal_file, config.token_file, Path(config.durable_database))
         brought = [each for each in kept if each.is_relative_to(work)]
-        return f"used: {brought}" if brought or config.durable_database.endswith("d.db") else None
+        return f"used: {brought}" if brought else None
 
 
 @brought_memory.twin()
