@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bicameral.labels import forget_released
 from bicameral.models import LocalProvider
 from bicameral.secrets import knowing_none
 from canaries import Watch, watching
@@ -41,6 +42,12 @@ def no_secrets_of_others() -> Iterator[None]:
     """The keys of one test are ordinary words in the next."""
     with knowing_none():
         yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_handed_out() -> None:
+    """What an outcome of one test handed out is a stranger's for the whole process, and the next test's own word."""
+    forget_released()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import copy
 import itertools
 import pickle
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -40,13 +40,6 @@ PAGE = "The meeting of the harbour board was moved to the second week of Novembe
 EVIL = Label({Source("third_party", "a page")})
 _MARKS = re.compile("<[^>]*>")
 _LIST: list[Any] = []
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Generator[None]:
-    forget_released()
-    yield
-    forget_released()
 
 
 # Closed -------------------------------------------------------------------------------------------------------------
