@@ -127,11 +127,11 @@ def _name_of_place_forgotten() -> list[Change]:
 def _told_in_a_branch() -> list[Change]:
     """Who may read a thing is known to everybody as soon as any call tells of it, whatever decided that."""
 
-    def seen(tool: Any, shades: Any, values: Any, found: Any, pc: Any, env: Any, result: object) -> Any:
+    def readers(tool: Any, shades: Any, values: Any, found: Any, pc: Any, env: Any, result: object) -> Any:
         return original(tool, dict.fromkeys(shades, NOTHING), values, NOTHING, NOTHING, env, result)
 
-    original = places.seen
-    return [(original, seen)]
+    original = places.readers_after_call
+    return [(original, readers)]
 
 
 _TRUSTED = Label({Source("user", "request")})

@@ -63,7 +63,7 @@ def _work_of_the_tasks(text: str) -> dict[str, Any]:
     return work
 
 
-_TODO = [
+_LISTED_TASKS = [
     Answer("the links to get for the tasks", _article_for_the_tasks),
     Answer("for all the tasks on the list", _work_of_the_tasks),
 ]
@@ -103,7 +103,7 @@ ANSWERS: Mapping[str, Sequence[Answer]] = {
     "user_task_15": [_SUMMARY],
     "user_task_16": [_EMAIL, _FEEDBACK],
     "user_task_17": [_EMAIL],
-    "user_task_18": _TODO,
-    "user_task_19": _TODO,
+    "user_task_18": _LISTED_TASKS,
+    "user_task_19": _LISTED_TASKS,
     "user_task_20": [_SUMMARY, _EMAIL, _FEEDBACK],
 }

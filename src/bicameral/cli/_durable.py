@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _IN_FOLDER = ".bicameral/durable.db"
-"""Where submitted runs were kept in earlier states of this version."""
+"""The file that a folder may bring along, and that is used only if the configuration names it."""
 
 
 def is_there(config: Config) -> bool:
@@ -40,7 +40,7 @@ def shown_address(config: Config) -> str:
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:…@", config.durable_database)
 
 
-def _unused(config: Config) -> str:
+def _unused_database_hint(config: Config) -> str:
     """What to do about a database that lies in the folder and is not named."""
     if config.durable.database is not None or not (config.base / _IN_FOLDER).exists():
         return ""
@@ -53,10 +53,11 @@ async def submitted_runs(config: Config, *, make: bool = False) -> AsyncGenerato
     from bicameral.durable import Runs
 
     if not make and not is_there(config):
+        hint = _unused_database_hint(config)
         raise DurableError(
             "durable.no-runs",
             f"no run was submitted yet: there is no {shown_address(config)}",
-            fix="`bicameral submit` submits one; --folder and --config say where to look." + _unused(config),
+            fix="`bicameral submit` submits one; --folder and --config say where to look." + hint,
         )
     async with await Runs.open(config) as runs:
         yield runs

@@ -68,8 +68,7 @@ class DurableSettings(_Table):
     """Where submitted runs are kept, and how workers share them."""
 
     database: str | None = None
-    """A SQLite file, or `postgresql://…` where one machine is not enough; `${NAME}` is an environment variable. Without
-    it, a file of this folder's own in the user's state folder."""
+    """A SQLite file, or `postgresql://…`; `${NAME}` is a variable. Without it, a file in the user's state folder."""
     concurrency: Count = 8
     """How many runs a worker has under way at the same time."""
     lease: Annotated[float, Field(ge=1, le=3600)] = 3.0

@@ -56,7 +56,7 @@ from ._flow_steps import (
     unknown_call,
 )
 from ._flow_walk import PureAfter, after_pure, is_pure
-from ._flow_written import found_again, seen, written, written_or_not
+from ._flow_written import found_again, readers_after_call, written, written_or_not
 from ._function import Function
 from ._library import FUNCTIONS, METHODS
 from ._load import load_plan
@@ -162,9 +162,9 @@ __all__ = [
     "plan_schema",
     "print_plan",
     "prove",
+    "readers_after_call",
     "rewrite_expr",
     "rewrite_steps",
-    "seen",
     "shade_of",
     "static_path",
     "turn_names",

@@ -69,7 +69,7 @@ def _along(tool: Tool, shades: Mapping[str, Shade], values: Mapping[str, Any], e
     return found
 
 
-def seen(
+def readers_after_call(
     tool: Tool,
     shades: Mapping[str, Shade],
     values: Mapping[str, Any],

@@ -11,7 +11,7 @@ from typing import Any
 from bicameral.decisions import Allowed, Ask, CallFacts, Denied, Mode
 from bicameral.errors import BicameralError, Place, RunError, ToolError
 from bicameral.labels import NOTHING, Label, Shade, tainted
-from bicameral.plans import after_call, call_facts, found_again, seen, static_path, written
+from bicameral.plans import after_call, call_facts, found_again, readers_after_call, static_path, written
 from bicameral.tools import Tool, bound_to, changes
 from bicameral.types import plain
 
@@ -166,8 +166,9 @@ class Door:
         judged, found = found_again(tool, shades, arguments, places)
         note(written(tool, shades, arguments, found, pc, places))
         given = await self.call(step, tool, arguments, judged, pc, needed=needed)
-        changed = written(tool, shades, arguments, found, pc, places, None if given is None else given[0])
-        places |= changed | seen(tool, shades, arguments, found, pc, places, None if given is None else given[0])
+        result = None if given is None else given[0]
+        changed = written(tool, shades, arguments, found, pc, places, result)
+        places |= changed | readers_after_call(tool, shades, arguments, found, pc, places, result)
         note(changed)
         return given if given is None or found is NOTHING else (given[0], tainted(given[1], found))
 

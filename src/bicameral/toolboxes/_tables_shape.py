@@ -2,11 +2,13 @@
 
 The check of a plan holds it to this shape. A planner never reads the names of a file outside the trusted folders: it is
 shown neutral ones in their place (`bicameral.delta`). Here the size of a shape is bounded, and never a value is in it.
+The short texts of a table are kept beside its shape: words of a request are looked for in them, without a model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, cast
 
 from bicameral.types import (
@@ -163,16 +165,17 @@ def short_texts(content: object) -> dict[str, frozenset[str]]:
     """The texts of a few words that stand in each column of a table, as many as are looked at."""
     if not isinstance(content, list):
         return {}
-    rows = [cast("dict[str, object]", row) for row in cast("list[object]", content)[:MAX_SAMPLE] if type(row) is dict]
+    rows = (cast("dict[str, object]", row) for row in cast("list[object]", content)[:MAX_SAMPLE] if type(row) is dict)
+    short = (
+        (column, cell)
+        for row in rows
+        for column, cell in row.items()
+        if isinstance(cell, str) and 0 < len(cell) <= LONGEST_TEXT
+    )
     found: dict[str, set[str]] = {}
-    left = MAX_TEXTS
-    for row in rows:
-        for column, cell in row.items():
-            if isinstance(cell, str) and 0 < len(cell) <= LONGEST_TEXT and cell not in found.setdefault(column, set()):
-                found[column].add(cell)
-                left -= 1
-                if left == 0:
-                    return {name: frozenset(texts) for name, texts in found.items()}
+    # Distinct texts count, in the order of the file: a column of one word in every row takes up one of them.
+    for column, cell in islice(dict.fromkeys(short), MAX_TEXTS):
+        found.setdefault(column, set()).add(cell)
     return {name: frozenset(texts) for name, texts in found.items()}
 
 
