@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 
-from bicameral.labels import Label, ListShade, RecordShade, Shade, Source
-from bicameral.plans import Compute, Plan, call_facts, check, compile_shade, parse
+from bicameral.labels import Label, LabelTree, ListLabels, RecordLabels, Source
+from bicameral.plans import Compute, Plan, call_facts, check, compile_labels, parse
 from bicameral.policy import Policy
 from bicameral.runs import Finished, Journal, run_plan
 from bicameral.tools import Origin, Registry, tool
@@ -80,7 +80,7 @@ def _op_us(*, new: bool) -> float:
     """The labels of one operation of an expression, for mails of which each has labels of its own, or one of a few."""
     step = parse("m = ask('?')\nit = m.subject.upper() + ' ' + m.body[:10]\nanswer(it)", REGISTRY).plan.steps[1]
     assert isinstance(step, Compute)
-    code, operations, mails = compile_shade(step.value), 5, 100
+    code, operations, mails = compile_labels(step.value), 5, 100
     taken: list[float] = []
     for repeat in range(REPEATS):
         envs = [{"m": _mail(repeat * mails + number if new else number % 16)} for number in range(mails)]
@@ -91,11 +91,11 @@ def _op_us(*, new: bool) -> float:
     return median(taken) * 1e6
 
 
-def _mail(number: int) -> Shade:
+def _mail(number: int) -> LabelTree:
     body = Label({Source("third_party", "mail", "[].body", str(number))}, {"ada"})
     subject = Label({Source("third_party", "mail", "[].subject", str(number))}, {"ada", "bob"})
-    record = RecordShade(Label({Source("system", "mail")}), {"body": body, "subject": subject})
-    return ListShade(record.own, record).item
+    record = RecordLabels(Label({Source("system", "mail")}), {"body": body, "subject": subject})
+    return ListLabels(record.own, record).item
 
 
 def _decisions_us(*, new: bool) -> float:

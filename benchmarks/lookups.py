@@ -21,9 +21,9 @@ from typing import Any
 
 from bicameral.models import LocalProvider, ModelStore, find_weights
 from bicameral.patterns import Answered, Outcome, ReAct, from_user
+from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Bounds, Desk, Voices
 from bicameral.tools import Origin, Registry, Tool, tool
 
 
@@ -161,7 +161,7 @@ QUESTIONS = (
 
 async def asked(chambers: Chambers, question: Question) -> Outcome[str]:
     registry = Registry(question.tools)
-    desk = Desk(Voices(chambers), registry, Policy((), registry), Bounds())
+    desk = Runtime(ModelPair(chambers), registry, Policy((), registry), StrategyLimits())
     return await ReAct(max_steps=6).run(desk, from_user(question.text))
 
 

@@ -13,7 +13,7 @@ import json
 import statistics
 import time
 
-from bicameral.delta import relevant_tools
+from bicameral.planning import relevant_tools
 from bicameral.plans import Call, parse, walk
 from bicameral.tools import Registry, Tool
 from training.delta.blocks import CORPUS, read_blocks

@@ -35,14 +35,12 @@ from bicameral.models import (
     engine_threads,
     find_weights,
 )
-from bicameral.models import _canonical as canonical
-from bicameral.models import _server as servers
-from bicameral.models._canonical import Evaluator, Placement, Prompt
-from bicameral.models._chatml import PromptTokenizer
+from bicameral.models import _engine as servers
+from bicameral.models import _evaluator as canonical
 from bicameral.models._completion import Completion, completion_body
-from bicameral.models._gguf import read_vocabulary
-from bicameral.models._prefix_states import PrefixStates
-from bicameral.models._slots import Slots
+from bicameral.models._engine import Slots
+from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, TokenizedPrompt
+from bicameral.models._prompts import PromptTokenizer, read_vocabulary
 
 Kv = Literal["bf16", "f16", "f32"]
 Evaluation = Literal["canonical", "engine"]
@@ -136,9 +134,9 @@ class EngineReuse:
 
     def run(
         self,
-        prompt: Prompt,
+        prompt: TokenizedPrompt,
         body: dict[str, Any],
-        placement: Placement,
+        placement: SlotPlacement,
         take: Callable[[dict[str, Any]], bool],
         stopped: Callable[[], bool],
     ) -> int:
@@ -187,7 +185,7 @@ class Asker:
     def forget(self, case: Case) -> None:
         self.evaluator.forget(self._placement(case).slot)
 
-    def _placement(self, case: Case) -> Placement:
+    def _placement(self, case: Case) -> SlotPlacement:
         # Always the same two slots, so that conversations overwrite each other.
         return self._slots.place(ModelRequest((Message("system", ""),)), self._adapter if case.adapted else None)
 

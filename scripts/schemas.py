@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bicameral.config import config_schema, llm_config_schema, profile_schema
-from bicameral.intent import intent_schema
+from bicameral.planning import intent_schema
 from bicameral.plans import plan_schema
 from bicameral.tools import manifest_schema
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from bicameral.labels import forget_released
 from bicameral.models import LocalProvider
-from bicameral.secrets import knowing_none
+from bicameral.secrets import isolate_secrets
 from canaries import Watch, watching
 from postgres import new_database, running_server
 
@@ -40,7 +40,7 @@ def privileged_prompts() -> Iterator[Watch]:
 @pytest.fixture(autouse=True)
 def no_secrets_of_others() -> Iterator[None]:
     """The keys of one test are ordinary words in the next."""
-    with knowing_none():
+    with isolate_secrets():
         yield
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.display import escaped_json, folded, has_hidden, hidden_kind, hidden_places, visible
+from bicameral.display import escape_json, fold_lines, has_hidden, hidden_kind, hidden_places, make_visible
 
 HIDDEN = {
     "control": "\x00\x07\x1b\x7f\x85\x9b\r\x0b\x0c",
@@ -28,7 +28,7 @@ def test_every_kind_of_hidden_character_is_found_and_written_out(kind: str, char
     for each in characters:
         assert hidden_kind(each) == kind, f"U+{ord(each):04X}"
         assert hidden_places(f"a{each}b") == {1: kind}
-        assert visible(f"a{each}b") == f"a<{ord(each):04x}>b"
+        assert make_visible(f"a{each}b") == f"a<{ord(each):04x}>b"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_every_kind_of_hidden_character_is_found_and_written_out(kind: str, char
 )
 def test_what_languages_and_emoji_are_written_with_is_ordinary(text: str) -> None:
     assert not has_hidden(text)
-    assert visible(text) == text
+    assert make_visible(text) == text
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_the_same_characters_elsewhere_are_hidden(text: str) -> None:
 
 
 def test_in_a_name_nothing_but_plain_characters_is_ordinary() -> None:
-    assert visible("ann\u00a0@example.com", strict=True) == "ann<00a0>@example.com"
-    assert visible("می\u200cخواهم", strict=True) == "می<200c>خواهم"
+    assert make_visible("ann\u00a0@example.com", strict=True) == "ann<00a0>@example.com"
+    assert make_visible("می\u200cخواهم", strict=True) == "می<200c>خواهم"
 
 
 @given(st.text())
 def test_what_is_visible_has_nothing_hidden_and_stays_as_it_is(text: str) -> None:
-    shown = visible(text)
+    shown = make_visible(text)
     assert not has_hidden(shown)
-    assert visible(shown) == shown
+    assert make_visible(shown) == shown
     assert all(
         unicodedata.category(each) not in ("Cc", "Cs", "Co", "Cn", "Zl", "Zp")
         for each in shown.replace("\n", "").replace("\t", "")
@@ -91,22 +91,22 @@ def test_what_is_visible_has_nothing_hidden_and_stays_as_it_is(text: str) -> Non
     )
 )
 def test_escaped_json_is_the_same_value_and_inert(value: object) -> None:
-    text = escaped_json(json.dumps(value, ensure_ascii=False))
+    text = escape_json(json.dumps(value, ensure_ascii=False))
     assert json.loads(text) == value
     assert not any(hidden_kind(each) in ("control", "direction") for each in text)
 
 
 def test_a_long_text_is_folded_in_the_middle_with_its_size() -> None:
     lines = [f"line {number}" for number in range(4000)]
-    shown = folded(lines, 9, "\n".join(lines), "v shows all")
+    shown = fold_lines(lines, 9, "\n".join(lines), "v shows all")
     assert shown[:6] == lines[:6]
     assert shown[-3:] == lines[-3:]
     assert shown[6].startswith("… 3,991 more lines, 39 kB in all; sha256 ")
     assert shown[6].endswith("; v shows all")
-    assert folded(lines, 4000, "") == lines
+    assert fold_lines(lines, 4000, "") == lines
 
 
 def test_texts_that_differ_only_in_what_is_folded_do_not_look_the_same() -> None:
     one = [f"line {number}" for number in range(100)]
     other = [*one[:50], "pay Eve", *one[51:]]
-    assert folded(one, 6, "\n".join(one)) != folded(other, 6, "\n".join(other))
+    assert fold_lines(one, 6, "\n".join(one)) != fold_lines(other, 6, "\n".join(other))

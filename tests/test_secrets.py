@@ -12,9 +12,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bicameral.errors import MAX_WORDS, Place, ToolError, words_of
-from bicameral.secrets import SHORTEST, Secret, know, knowing_none, masked, masked_json, masked_value
-from bicameral.telemetry import safe
+from bicameral.errors import MAX_DESCRIPTION, Place, ToolError, describe_error
+from bicameral.secrets import MIN_SECRET_LENGTH, Secret, isolate_secrets, mask, mask_json, mask_value, register_secret
+from bicameral.telemetry import safe_text
 
 PLANTED = 'pa"ss\\wörd & 100%/+\n7'
 
@@ -46,15 +46,15 @@ def _shapes(value: str) -> list[str]:
 
 @pytest.mark.parametrize("before", ["", "a", "\\", "=", "key="])
 def test_every_shape_of_it_is_masked(before: str) -> None:
-    know("PLANTED", PLANTED)
+    register_secret("PLANTED", PLANTED)
     for shape in _shapes(PLANTED):
-        text = masked(f"{before}{shape} after")
+        text = mask(f"{before}{shape} after")
         assert "[secret PLANTED]" in text
         assert text.endswith("after")
 
 
-values = st.text(st.characters(exclude_categories=["Cs"]), min_size=SHORTEST, max_size=30).filter(
-    lambda text: len(text.strip()) >= SHORTEST
+values = st.text(st.characters(exclude_categories=["Cs"]), min_size=MIN_SECRET_LENGTH, max_size=30).filter(
+    lambda text: len(text.strip()) >= MIN_SECRET_LENGTH
 )
 trees = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=10),
@@ -67,10 +67,10 @@ trees = st.recursive(
 def test_no_json_text_holds_a_known_secret(value: str, before: str, after: str, tree: Any, ascii_only: bool) -> None:
     value = value.strip()
     assume(value not in "[secret PLANTED]" and "\0" not in value)
-    with knowing_none():
-        know("PLANTED", value)
+    with isolate_secrets():
+        register_secret("PLANTED", value)
         given_ = {"tree": tree, f"{before}{value}": [f"{before}{value}{after}", {"deep": value}]}
-        found = json.loads(masked_json(json.dumps(given_, ensure_ascii=ascii_only)))
+        found = json.loads(mask_json(json.dumps(given_, ensure_ascii=ascii_only)))
     shown = [text.replace("[secret PLANTED]", "\0") for text in _texts(found)]
     assert not any(value in text for text in shown)
     assert any("\0" in text for text in shown)
@@ -89,38 +89,38 @@ def _texts(value: Any) -> list[str]:
 
 
 def test_a_json_text_stays_json_where_a_secret_begins_like_an_escape() -> None:
-    know("PLANTED", "n0123456789")
+    register_secret("PLANTED", "n0123456789")
     text = json.dumps({"a": "line\n0123456789", "b": "n0123456789", "c": 5})
-    assert json.loads(masked_json(text)) == {"a": "line\n0123456789", "b": "[secret PLANTED]", "c": 5}
+    assert json.loads(mask_json(text)) == {"a": "line\n0123456789", "b": "[secret PLANTED]", "c": 5}
 
 
 def test_a_secret_that_is_a_number_is_masked_as_a_number() -> None:
-    know("PIN", "4929123456781234")
-    assert masked_value({"n": 4929123456781234, "m": 7}) == {"n": "[secret PIN]", "m": 7}
-    assert "4929123456781234" not in masked_json('{"n":4929123456781234}')
+    register_secret("PIN", "4929123456781234")
+    assert mask_value({"n": 4929123456781234, "m": 7}) == {"n": "[secret PIN]", "m": 7}
+    assert "4929123456781234" not in mask_json('{"n":4929123456781234}')
 
 
 def test_of_two_secrets_the_longer_is_masked_whole() -> None:
-    know("SHORT", "hunter2222")
-    know("LONG", "hunter2222-and-more")
-    assert masked("hunter2222-and-more hunter2222") == "[secret LONG] [secret SHORT]"
+    register_secret("SHORT", "hunter2222")
+    register_secret("LONG", "hunter2222-and-more")
+    assert mask("hunter2222-and-more hunter2222") == "[secret LONG] [secret SHORT]"
 
 
 def test_what_is_too_short_to_be_told_from_a_word_is_left() -> None:
-    know("SHORT", "x" * (SHORTEST - 1))
-    know("EMPTY", "")
-    assert masked("xxxxxxx") == "xxxxxxx"
+    register_secret("SHORT", "x" * (MIN_SECRET_LENGTH - 1))
+    register_secret("EMPTY", "")
+    assert mask("xxxxxxx") == "xxxxxxx"
 
 
 def test_a_name_cannot_smuggle_anything_in() -> None:
-    know('a "name"\n\x1b[31m' + "x" * 200, "12345678")
-    assert masked("12345678").isprintable()
-    assert json.loads(masked_json('["12345678"]')) == [masked("12345678")]
-    assert len(masked("12345678")) < 100
+    register_secret('a "name"\n\x1b[31m' + "x" * 200, "12345678")
+    assert mask("12345678").isprintable()
+    assert json.loads(mask_json('["12345678"]')) == [mask("12345678")]
+    assert len(mask("12345678")) < 100
 
 
 def test_errors_do_not_quote_secrets() -> None:
-    know("PLANTED", PLANTED)
+    register_secret("PLANTED", PLANTED)
     error = ToolError(
         "tools.failed",
         f"login with {PLANTED} failed",
@@ -132,19 +132,19 @@ def test_errors_do_not_quote_secrets() -> None:
     for text in (str(error), repr(error), json.dumps(error.to_json()), str(error.args)):
         assert PLANTED not in text
         assert json.dumps(PLANTED)[1:-1] not in text
-    assert words_of(ValueError(f"bad {PLANTED}")) == "ValueError: bad [secret PLANTED]"
-    half = words_of(ValueError("x" * (MAX_WORDS - 5) + PLANTED))
+    assert describe_error(ValueError(f"bad {PLANTED}")) == "ValueError: bad [secret PLANTED]"
+    half = describe_error(ValueError("x" * (MAX_DESCRIPTION - 5) + PLANTED))
     assert PLANTED[:5] not in half
 
 
 def test_a_secret_is_not_cut_in_half_before_it_is_masked() -> None:
-    know("PLANTED", "correct-horse-battery")
-    assert "correct" not in safe("x" * 110 + "correct-horse-battery")
-    assert safe("correct-horse-battery") == "[secret PLANTED]"
+    register_secret("PLANTED", "correct-horse-battery")
+    assert "correct" not in safe_text("x" * 110 + "correct-horse-battery")
+    assert safe_text("correct-horse-battery") == "[secret PLANTED]"
 
 
 def test_the_secrets_of_a_stretch_of_work_end_with_it() -> None:
-    with knowing_none():
-        know("PLANTED", "correct-horse-battery")
-        assert masked("correct-horse-battery") == "[secret PLANTED]"
-    assert masked("correct-horse-battery") == "correct-horse-battery"
+    with isolate_secrets():
+        register_secret("PLANTED", "correct-horse-battery")
+        assert mask("correct-horse-battery") == "[secret PLANTED]"
+    assert mask("correct-horse-battery") == "correct-horse-battery"

@@ -24,7 +24,7 @@ from functools import partial
 from itertools import chain, zip_longest
 from typing import Any, TypeVar
 
-from bicameral.decisions import Mode
+from bicameral.policy import Mode
 
 from .adapter import PLANS, policy_of
 from .answers import answers

@@ -18,10 +18,9 @@ from typing import Any, cast, get_args, get_origin, get_type_hints, is_typeddict
 from pydantic import BaseModel, EmailStr
 
 from bicameral.boundary import Executor
-from bicameral.decisions import Mode
 from bicameral.errors import ToolError
 from bicameral.plans import Plan, check, parse
-from bicameral.policy import Policy
+from bicameral.policy import Mode, Policy
 from bicameral.runs import Approver, Finished, RunOutcome, run_plan
 from bicameral.tools import REQUIRED, Argument, Registry, Tool
 from bicameral.types import (
@@ -33,10 +32,10 @@ from bicameral.types import (
     RecordType,
     StrType,
     Type,
-    from_annotation,
-    join,
-    optional,
-    plain,
+    join_types,
+    optional_type,
+    to_plain,
+    type_from_annotation,
 )
 
 from .declarations import OWN, declarations
@@ -136,15 +135,15 @@ def _type_of(annotation: Any) -> Type:
     if isinstance(annotation, type) and not arguments:
         return _from_class(cast("type[Any]", annotation))
     if not arguments:
-        return from_annotation(annotation)
+        return type_from_annotation(annotation)
     if get_origin(annotation) is list:
         return ListType(_type_of(arguments[0]))
     if get_origin(annotation) is dict:
         return DictType(_type_of(arguments[1]))
     joined: Type | None = None
     for member in (each for each in arguments if each is not NoneType):
-        joined = _type_of(member) if joined is None else (join(joined, _type_of(member)) or ANY)
-    return optional(joined or ANY) if NoneType in arguments else joined or ANY
+        joined = _type_of(member) if joined is None else (join_types(joined, _type_of(member)) or ANY)
+    return optional_type(joined or ANY) if NoneType in arguments else joined or ANY
 
 
 def _from_class(cls: type[Any]) -> Type:
@@ -154,7 +153,7 @@ def _from_class(cls: type[Any]) -> Type:
         infos = cls.model_fields.items()
         fields = (Field(name, _type_of(info.annotation), info.description or info.title or "") for name, info in infos)
         return RecordType(tuple(fields), cls.__name__)
-    return from_annotation(cls)
+    return type_from_annotation(cls)
 
 
 def _plain(value: Any) -> Any:
@@ -167,7 +166,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in cast("list[Any]", value)]
-    return plain(value)
+    return to_plain(value)
 
 
 @cache

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any, Literal
 
 from bicameral.boundary import Executor
-from bicameral.decisions import Mode
 from bicameral.plans import Extract, walk
-from bicameral.runs import Question
+from bicameral.policy import Mode
+from bicameral.runs import ApprovalQuestion
 
 from .adapter import PlanPipeline, Tamper, plan_of, policy_of
 from .adaptive import Attempt, Heard, Learner, Script, liar, nearness
@@ -103,7 +103,7 @@ def benign(
     return Benign(suite, task, mode, solved, questions, refused or type(pipeline.outcome).__name__)
 
 
-def _about(question: Question) -> str:
+def _about(question: ApprovalQuestion) -> str:
     """What a question is about, in short."""
     found = (f"{call.tool} ({', '.join(call.rules)})" for call in question.calls)
     return "; ".join(dict.fromkeys(found))

@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from bicameral.boundary import Extractor
-from bicameral.decisions import Mode
 from bicameral.models import LocalProvider, ModelStore, find_weights
+from bicameral.policy import Mode
 from bicameral.sessions import Ledger
 
 from .adapter import PlanPipeline, plan_of, policy_of

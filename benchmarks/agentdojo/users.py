@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, cast
 
-from bicameral.runs import Answers, PendingCall, Question
+from bicameral.runs import Answers, ApprovalQuestion, PendingCall
 
 from .adapter import tools_of
 from .dojo import Made, suite_of
@@ -44,9 +44,9 @@ _CONTACT = re.compile(
 class Careless:
     """Says yes to everything."""
 
-    questions: list[Question] = field(default_factory=list[Question])
+    questions: list[ApprovalQuestion] = field(default_factory=list[ApprovalQuestion])
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.questions.append(question)
         return Answers.yes(question.calls)
 
@@ -58,10 +58,10 @@ class Careful:
     suite: str
     task: str
     world: Any
-    questions: list[Question] = field(default_factory=list[Question])
+    questions: list[ApprovalQuestion] = field(default_factory=list[ApprovalQuestion])
     refused: list[PendingCall] = field(default_factory=list[PendingCall])
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.questions.append(question)
         wanted = [call for call in question.calls if self._is_wanted(call)]
         self.refused += [call for call in question.calls if call not in wanted]

@@ -21,7 +21,7 @@ from typing import Any
 
 from benchmarks.planning import REQUESTS, Request
 from benchmarks.planning.__main__ import append, chosen, core, solve
-from bicameral.config import Config, Models, open_models
+from bicameral.config import Config, ConfiguredModels, open_models
 from bicameral.models import Provider
 
 from .attempts import Attempt, attempt
@@ -58,13 +58,13 @@ def show(pair: Pair, arguments: argparse.Namespace) -> None:
         print("".join(f"    ? {reason}\n" for _, reason in pair.small.doubts), end="", flush=True)
 
 
-async def both(request: Request, small: Provider, models: Models) -> Pair:
+async def both(request: Request, small: Provider, models: ConfiguredModels) -> Pair:
     first = await attempt(request, small, models.quarantined)
     second = await attempt(request, models.privileged, models.quarantined)
     return Pair(request.id, request.unseen, request.id in CORE, first, second)
 
 
-async def really(request: Request, small: Provider, models: Models) -> str:
+async def really(request: Request, small: Provider, models: ConfiguredModels) -> str:
     """The request with the cascade itself: solved or not, and the plan that it took."""
     stages = {"fast": small, "main": models.privileged}
     result = await solve(request, models.privileged, models.quarantined, deterministic=False, cascade=stages)

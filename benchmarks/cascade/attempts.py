@@ -11,16 +11,15 @@ from benchmarks.planning import Outcome, Request, World
 from benchmarks.planning.__main__ import Requester, registry_for
 from bicameral.agent import Agent
 from bicameral.config import Config
-from bicameral.delta import Compiled, Delta, Doubts
 from bicameral.errors import BicameralError
-from bicameral.intent import Intent
 from bicameral.models import Provider
+from bicameral.planning import CompiledPlan, Delta, DoubtCriteria, Intent
 from bicameral.plans import print_plan
-from bicameral.runs import Failed, Finished, Progress, RunOutcome
-from bicameral.sessions import Ledger, counted
+from bicameral.runs import Failed, Finished, RunOutcome, StepProgress
+from bicameral.sessions import Ledger, open_ledger
 from bicameral.tools import CHANGING, Registry
 
-NO_THRESHOLD = Doubts(sure=0.0)
+NO_THRESHOLD = DoubtCriteria(sure=0.0)
 """Every doubt but the one that depends on a threshold, which is applied when records are summed up."""
 
 
@@ -59,7 +58,7 @@ async def attempt(request: Request, model: Provider, quarantined: Provider) -> A
     started = time.perf_counter()
     compiled, outcome, error, doubts = None, None, None, ()
     begun = _Begun()
-    with World() as world, counted() as ledger:
+    with World() as world, open_ledger() as ledger:
         agent = Agent(registry_for(world), privileged=model, quarantined=quarantined, cache={}, now=lambda: world.now)
         try:
             intent = await agent.intent(request.text.replace("{site}", world.site))
@@ -84,7 +83,7 @@ async def attempt(request: Request, model: Provider, quarantined: Provider) -> A
         )
 
 
-async def planned(model: Provider, intent: Intent, registry: Registry) -> Compiled:
+async def planned(model: Provider, intent: Intent, registry: Registry) -> CompiledPlan:
     """A plan as the agent's own Delta would write it, with how sure the model was."""
     config = Config.defaults()
     delta = Delta(
@@ -97,11 +96,11 @@ async def planned(model: Provider, intent: Intent, registry: Registry) -> Compil
     return await delta.compile(intent, registry)
 
 
-def doubts_about(compiled: Compiled, intent: Intent, registry: Registry) -> tuple[tuple[str, str], ...]:
+def doubts_about(compiled: CompiledPlan, intent: Intent, registry: Registry) -> tuple[tuple[str, str], ...]:
     return tuple((doubt.kind, doubt.reason) for doubt in NO_THRESHOLD.about(compiled, intent, registry))
 
 
-def choices_of(compiled: Compiled | None) -> tuple[tuple[str, float, float], ...]:
+def choices_of(compiled: CompiledPlan | None) -> tuple[tuple[str, float, float], ...]:
     tokens = () if compiled is None else compiled.confidence
     return tuple((token.text, round(token.probability, 5), round(token.overruled, 5)) for token in tokens)
 
@@ -121,7 +120,7 @@ class _Begun:
     def __init__(self) -> None:
         self.changing = False
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: StepProgress) -> None:
         self.changing = self.changing or progress.facts.get("effect") in CHANGING
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bicameral.agent._again import WORTH
-from bicameral.delta import SURE, choices
-from bicameral.models import Token
+from bicameral.agent._escalation import ESCALATION_CODES
+from bicameral.models import ReplyToken
+from bicameral.planning import MIN_CONFIDENCE, deciding_tokens
 
 from .attempts import Attempt
 
@@ -34,11 +34,11 @@ class Pair:
     @property
     def least(self) -> float:
         """How likely the small model's weakest choice was to it; 1 if it had none."""
-        return min((token.probability for token in choices(tokens_of(self.small))), default=1.0)
+        return min((token.probability for token in deciding_tokens(tokens_of(self.small))), default=1.0)
 
 
-def tokens_of(attempt: Attempt) -> list[Token]:
-    return [Token(*choice) for choice in attempt.choices]
+def tokens_of(attempt: Attempt) -> list[ReplyToken]:
+    return [ReplyToken(*choice) for choice in attempt.choices]
 
 
 def reasons(pair: Pair, sure: float) -> list[str]:
@@ -51,7 +51,7 @@ def reasons(pair: Pair, sure: float) -> list[str]:
         found.append("no-plan")
     if small.error == "intent.not-understood":
         found.append("not-understood")
-    if small.error in WORTH and not small.changed:
+    if small.error in ESCALATION_CODES and not small.changed:
         found.append("run-failed")
     return found
 
@@ -86,7 +86,7 @@ def point(pairs: Sequence[Pair], sure: float) -> dict[str, float]:
     }
 
 
-def summary(pairs: Sequence[Pair], sure: float = SURE) -> dict[str, Any]:
+def summary(pairs: Sequence[Pair], sure: float = MIN_CONFIDENCE) -> dict[str, Any]:
     """The figures of the benchmark, with the threshold that the code has; seen and unseen requests apart as well."""
     why = [reasons(pair, sure) for pair in pairs]
     fresh = sum(large_tokens(pair, each, fresh=True) for pair, each in zip(pairs, why, strict=True))
@@ -155,7 +155,7 @@ def _separates(pairs: Sequence[Pair], measure: Callable[[Pair], float]) -> float
 
 
 def _logs(pair: Pair) -> Iterator[float]:
-    return (math.log(max(token.probability, 1e-9)) for token in choices(tokens_of(pair.small)))
+    return (math.log(max(token.probability, 1e-9)) for token in deciding_tokens(tokens_of(pair.small)))
 
 
 def _mean(pair: Pair) -> float:
@@ -168,7 +168,9 @@ MEASURES: dict[str, Callable[[Pair], float]] = {
     "all choices together": lambda pair: sum(_logs(pair)),
     "mean choice": _mean,
     "weakest token": lambda pair: min((token.probability for token in tokens_of(pair.small)), default=1.0),
-    "least overruled": lambda pair: -max((token.overruled for token in choices(tokens_of(pair.small))), default=0.0),
+    "least overruled": lambda pair: (
+        -max((token.overruled for token in deciding_tokens(tokens_of(pair.small))), default=0.0)
+    ),
     "fewest tokens": lambda pair: -float(len(pair.small.choices)),
 }
 """Ways to say how sure a model was. The first one is what the cascade uses."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from bicameral.errors import BicameralError
 from bicameral.models import Provider
 from bicameral.plans import parse, print_plan
-from bicameral.sessions import counted
+from bicameral.sessions import open_ledger
 from training.delta.blocks import Block
 from training.delta.build import HELD_BACK, all_blocks
 from training.delta.sample import sampled
@@ -31,7 +31,7 @@ def held_back() -> Iterator[tuple[str, Block, str]]:
 
 async def plan_held_back(block: Block, phrasing: str, model: Provider) -> Attempt:
     """The plan that a model writes for a phrasing, held against the corpus's."""
-    with sampled(block, phrasing, 0) as made, counted() as ledger:
+    with sampled(block, phrasing, 0) as made, open_ledger() as ledger:
         wanted = print_plan(parse(made.plan, made.registry).plan, made.registry)
         try:
             compiled = await planned(model, made.intent, made.registry)

@@ -13,7 +13,7 @@ from benchmarks.chaos.plans import REPLY, Errand
 from benchmarks.chaos.tools import registry_over
 from benchmarks.chaos.world import PaperWorld
 from bicameral.policy import Policy
-from bicameral.runs import Answers, Event, Finished, Journal, Question, run_plan
+from bicameral.runs import Answers, ApprovalQuestion, Event, Finished, Journal, run_plan
 from bicameral.tools import Registry
 from bicameral.types import Type, value_to_json
 
@@ -31,7 +31,7 @@ class Expected:
 
 
 class _Yes:
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         return Answers.yes(question.calls)
 
 

@@ -14,7 +14,7 @@ from typing import IO
 
 from benchmarks.chaos.database import Database
 from benchmarks.chaos.plans import Errand
-from bicameral.durable import ENDED, Runs, RunView, Submission
+from bicameral.durable import ENDED_STATES, Runs, RunView, Submission
 
 CONCURRENCY = 6
 """How many runs a worker has in hand at once."""
@@ -145,7 +145,7 @@ class Storm:
 
     async def _ended(self) -> int:
         counts = await self.runs.counts()
-        return sum(counts[state] for state in ENDED)
+        return sum(counts[state] for state in ENDED_STATES)
 
     async def _running(self) -> list[RunView]:
         return await self.runs.list(state="running", limit=1000)

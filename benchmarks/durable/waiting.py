@@ -13,7 +13,7 @@ import psutil
 from benchmarks.chaos.database import Database
 from benchmarks.chaos.storm import Process, started
 from benchmarks.durable.tools import waiting_plan
-from bicameral.durable import Runs, State, Submission
+from bicameral.durable import Runs, RunState, Submission
 
 CONCURRENCY = 8
 LIMIT = 600.0
@@ -73,7 +73,7 @@ async def _all_answered(store: Runs, runs: int, user: str) -> int:
     return await _until(store, user, "finished", runs)
 
 
-async def _until(store: Runs, user: str, state: State, wanted: int) -> int:
+async def _until(store: Runs, user: str, state: RunState, wanted: int) -> int:
     """Wait until it is so many, and say so as it goes; what it is at last, if they never come."""
     until = time.monotonic() + LIMIT
     told = time.monotonic()

@@ -16,10 +16,10 @@ from benchmarks.faulty._http import Answer
 from benchmarks.faulty._openai import Wanted, breaking, chunk, completion, deltas, error_json, finish_of, usage_json
 from bicameral.models import (
     CallChunk,
-    ChunkedProvider,
     EndChunk,
     ModelReply,
     Provider,
+    StreamingProvider,
     TextChunk,
     ToolCall,
     Usage,
@@ -145,7 +145,7 @@ class Answering:
         """The pieces as the model writes them; from the whole reply where it is known, or where only that has calls."""
         if kind == "wrong-schema":
             self.reply = self._wrong(await self._replied())
-        if self.reply is None and isinstance(self.provider, ChunkedProvider):
+        if self.reply is None and isinstance(self.provider, StreamingProvider):
             async for delta in self._written(self.provider):
                 yield delta
             return
@@ -161,7 +161,7 @@ class Answering:
                     yield {"content": text[at : at + _PIECE]}
         self.reply = ModelReply("".join(said), usage=self._estimate("".join(said)))
 
-    async def _written(self, provider: ChunkedProvider) -> AsyncIterator[dict[str, Any]]:
+    async def _written(self, provider: StreamingProvider) -> AsyncIterator[dict[str, Any]]:
         calls: list[ToolCall] = []
         async with _closing(provider.chunks(self.wanted.request)) as chunks:
             async for chunk in chunks:

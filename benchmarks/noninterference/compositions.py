@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any, ClassVar, Literal, cast
 
 from bicameral import ScriptedProvider
-from bicameral.patterns import Answered, Labelled, Pattern, Stage
+from bicameral.patterns import Answered, Context, Labelled, Pattern
+from bicameral.patterns.strategies import ModelPair, Runtime
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Desk, Voices
 
 from .execution import FINISHED, Collector, Person, Trace, policy
 from .world import PAGES, PATHS, PEOPLE, REGISTRY, WORDS, Seeds, World, inside, watch
@@ -31,7 +31,7 @@ class Gather(Pattern[[], str]):
     tool: str
     given: str
 
-    async def on(self, stage: Stage, /) -> Labelled[str]:
+    async def on(self, stage: Context, /) -> Labelled[str]:
         argument = REGISTRY[self.tool].arguments[0].name
         return await stage.call(self.tool, {argument: self.given})
 
@@ -42,7 +42,7 @@ class Pass(Pattern[[Labelled[str]], str]):
 
     id: ClassVar[str] = "S6"
 
-    async def on(self, stage: Stage, /, value: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, value: Labelled[str]) -> Labelled[str]:
         return await stage.call("stamp", {"text": value, "number": 1})
 
 
@@ -55,7 +55,7 @@ class Deliver(Pattern[[Labelled[str]], str]):
     word: str
     person: str
 
-    async def on(self, stage: Stage, /, value: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, value: Labelled[str]) -> Labelled[str]:
         match self.use:
             case "addressed":
                 await stage.call("tell", {"to": value, "text": self.word})
@@ -115,7 +115,7 @@ def execute_composition(composition: Composition, seeds: Seeds, person: int) -> 
 
 async def _execute(composition: Composition, world: World, person: Person) -> Trace:
     found = Collector(world, person)
-    desk = Desk(_voices(), REGISTRY, policy("strict"), approver=person, observer=watch)
+    desk = Runtime(_voices(), REGISTRY, policy("strict"), approver=person, observer=watch)
     works = [composition.gather, *(Pass() for _ in range(composition.passes)), composition.deliver]
     given: tuple[Labelled[str], ...] = ()
     ending = FINISHED
@@ -131,6 +131,6 @@ async def _execute(composition: Composition, world: World, person: Person) -> Tr
 
 
 @cache
-def _voices() -> Voices:
+def _voices() -> ModelPair:
     """Two models that nobody asks."""
-    return Voices(Chambers(ScriptedProvider([]), Quarantined(ScriptedProvider([], chamber="quarantined"))))
+    return ModelPair(Chambers(ScriptedProvider([]), Quarantined(ScriptedProvider([], chamber="quarantined"))))

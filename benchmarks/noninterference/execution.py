@@ -12,21 +12,20 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from bicameral.boundary import Held
-from bicameral.decisions import ArgumentFacts, CallFacts, Decision, Mode
+from bicameral.boundary import HandleContent
 from bicameral.errors import BicameralError
 from bicameral.plans import Plan, Proved, parse
 from bicameral.plans import static_path as plan_step
-from bicameral.policy import Policy
+from bicameral.policy import ArgumentFacts, CallFacts, Decision, Mode, Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
     Failed,
     Finished,
     Journal,
     PendingCall,
-    Question,
     RunOutcome,
-    Start,
+    StartState,
     Suspend,
     Waiting,
     check_plan,
@@ -100,7 +99,7 @@ class Person:
     questions: list[PendingCall] = field(default_factory=list[PendingCall])
     _seen: set[str] = field(default_factory=set[str])
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self._put_off(" ".join(call.hash for call in question.calls))
         self.questions += question.calls
         return Answers.yes([call for call in question.calls if self._says_yes(call)])
@@ -208,7 +207,7 @@ class Collector:
 
 async def _execute(rounds: Rounds, world: World, mode: Mode, person: Person) -> Trace:
     found = Collector(world, person)
-    start: Start | None = None
+    start: StartState | None = None
     ending = ""
     for number, each in enumerate(rounds):
         plan, proved = _checked(each.source, mode, start)
@@ -225,7 +224,7 @@ async def _execute(rounds: Rounds, world: World, mode: Mode, person: Person) -> 
     return found.trace(ending)
 
 
-def _checked(source: str, mode: Mode, start: Start | None) -> tuple[Plan, frozenset[str]]:
+def _checked(source: str, mode: Mode, start: StartState | None) -> tuple[Plan, frozenset[str]]:
     return _known(source, mode) if start is None else _check(source, mode, start)
 
 
@@ -234,7 +233,7 @@ def _known(source: str, mode: Mode) -> tuple[Plan, frozenset[str]]:
     return _check(source, mode, None)
 
 
-def _check(source: str, mode: Mode, start: Start | None) -> tuple[Plan, frozenset[str]]:
+def _check(source: str, mode: Mode, start: StartState | None) -> tuple[Plan, frozenset[str]]:
     """The plan, and the steps whose calls are proved."""
     try:
         plan = parse(source, REGISTRY).plan
@@ -246,7 +245,7 @@ def _check(source: str, mode: Mode, start: Start | None) -> tuple[Plan, frozense
     return plan, frozenset(call.step for call in checked.proof.calls if isinstance(call.verdict, Proved))
 
 
-async def _run(plan: Plan, world: World, mode: Mode, person: Person, start: Start | None) -> RunOutcome:
+async def _run(plan: Plan, world: World, mode: Mode, person: Person, start: StartState | None) -> RunOutcome:
     parts: dict[str, Any] = {
         "policy": policy(mode),
         "extractor": Compromised(world),
@@ -263,11 +262,13 @@ async def _run(plan: Plan, world: World, mode: Mode, person: Person, start: Star
         return outcome
 
 
-def go_on_from(each: Round, outcome: Finished, before: Start | None) -> Start:
+def go_on_from(each: Round, outcome: Finished, before: StartState | None) -> StartState:
     """What the next round goes on from, written down and read again."""
     shade = outcome.shade
     assert shade is not None
-    variables = {name: Held(outcome.answer[name], type_of(kind), shade.field(name)) for name, kind in each.names}
+    variables = {
+        name: HandleContent(outcome.answer[name], type_of(kind), shade.field(name)) for name, kind in each.names
+    }
     written_before = dict(before.written) if before else {}
-    start = Start(variables, written_before | dict(outcome.written))
-    return Start.from_json(json.loads(json.dumps(start.to_json())))
+    start = StartState(variables, written_before | dict(outcome.written))
+    return StartState.from_json(json.loads(json.dumps(start.to_json())))

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from bicameral.labels import NOTHING, PUBLIC, Label, Shade, Source, join
-from bicameral.plans import _flow_steps as steps
-from bicameral.plans import _flow_written as places
-from bicameral.plans import _prove as proofs
-from bicameral.tools import _attached as attached
-from bicameral.tools import _shades as results
+from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, Source, join
+from bicameral.plans.labels import _proof as proofs
+from bicameral.plans.labels import _storage as places
+from bicameral.plans.labels import _transfer as steps
+from bicameral.tools import _call_labels as attached
+from bicameral.tools import _call_labels as results
 
 from . import execution
 
@@ -31,7 +31,7 @@ Change = tuple[Any, Any]
 
 def _condition_forgotten() -> list[Change]:
     """A branch or loop does not add what decided it to the control flow."""
-    return [(steps.under, lambda pc, decided_by, mode: pc)]
+    return [(steps.pc_inside, lambda pc, decided_by, mode: pc)]
 
 
 def _branch_not_taken_forgotten() -> list[Change]:
@@ -46,38 +46,38 @@ def _early_answer_forgotten() -> list[Change]:
 
 def _arguments_forgotten() -> list[Change]:
     """What a call gave has none of the labels of what it was given."""
-    return [(results.answered, lambda own, arguments, keeps, top: own if own is not NOTHING else _TRUSTED)]
+    return [(results.join_arguments, lambda own, arguments, keeps, top: own if own is not NOTHING else _TRUSTED)]
 
 
 def _extract_trusted() -> list[Change]:
     """What the quarantined model writes counts as a service's, with the labels of what it read left out."""
-    return [(steps.after_extract, lambda source, instruction, path, pc: join(_TRUSTED, pc))]
+    return [(steps.labels_after_extract, lambda source, instruction, path, pc: join(_TRUSTED, pc))]
 
 
 def _extract_public() -> list[Change]:
     """What the quarantined model writes may be read by everyone."""
 
-    def after(source: Shade, instruction: Shade, path: str, pc: Label) -> Label:
+    def after(source: LabelTree, instruction: LabelTree, path: str, pc: Label) -> Label:
         found = original(source, instruction, path, pc)
         return Label(found.sources, PUBLIC)
 
-    original = steps.after_extract
+    original = steps.labels_after_extract
     return [(original, after)]
 
 
 def _places_forgotten() -> list[Change]:
     """What is written somewhere and read again has lost its labels."""
-    return [(places.found_again, lambda tool, shades, values, env: (shades, NOTHING))]
+    return [(places.recall_stored_labels, lambda tool, shades, values, env: (shades, NOTHING))]
 
 
 def _loop_names_forgotten() -> list[Change]:
     """The items of a loop are the user's own."""
-    return [(steps.turn_names, lambda step, over, inside, mode: dict.fromkeys(step.names, _TRUSTED))]
+    return [(steps.turn_labels, lambda step, over, inside, mode: dict.fromkeys(step.names, _TRUSTED))]
 
 
 def _update_forgotten() -> list[Change]:
     """What is added to a list, a number or a text does not add its labels."""
-    return [(steps.after_update, lambda step, env, pc, mode: env.get(step.name, NOTHING))]
+    return [(steps.labels_after_update, lambda step, env, pc, mode: env.get(step.name, NOTHING))]
 
 
 def _attached_public() -> list[Change]:
@@ -118,9 +118,11 @@ def _name_of_place_forgotten() -> list[Change]:
     def written(tool: Any, shades: Any, values: Any, found: Any, pc: Any, env: Any, result: object = None) -> Any:
         changed = original(tool, shades, values, found, pc, env, result)
         known = all(name in values for name in shades) and not tool.names_anew
-        return changed | {places._ANYWHERE: env.get(places._ANYWHERE, NOTHING)} if changed and known else changed
+        return (
+            changed | {places._PLACE_PREFIX: env.get(places._PLACE_PREFIX, NOTHING)} if changed and known else changed
+        )
 
-    original = places.written
+    original = places.places_after_call
     return [(original, written)]
 
 

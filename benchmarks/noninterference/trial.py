@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bicameral.decisions import Mode
+from bicameral.policy import Mode
 
 from .comparison import Compared, confidentiality, data_flow, integrity
 from .compositions import Composition, execute_composition

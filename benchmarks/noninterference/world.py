@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from bicameral.boundary import Filled
-from bicameral.runs import Progress
+from bicameral.runs import StepProgress
 from bicameral.tools import Origin, Participants, Registry, Tool, tool
 from bicameral.types import BoolType, IntType, Type
 
@@ -243,7 +243,7 @@ def inside(world: World) -> Generator[None]:
         _WORLD.reset(token)
 
 
-def watch(progress: Progress) -> None:
+def watch(progress: StepProgress) -> None:
     """An observer of runs: it runs in the task that makes the call, so that a tool finds its step in `STEP`."""
     if progress.kind == "started":
         STEP.set(progress.step)

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bicameral.catalog.costs import estimate, tokens_of
+from bicameral.catalog.costs import estimate, estimate_tokens
 from bicameral.models import LocalProvider, ModelStore, find_weights
 from bicameral.patterns import IMPLEMENTED, Answered, Exhausted, GaveUp, Outcome, example_of
+from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Bounds, Desk, Voices
 from bicameral.tools import Registry
 
 
@@ -82,7 +82,7 @@ async def measured(id: str, chambers: Chambers) -> Row:
         registry = Registry(example.tools(folder))
         pattern, given = example.make(folder), example.give(folder)
         expected = estimate(pattern.architecture()["patterns"], _counted(example.sizes(folder))).expected
-        desk = Desk(Voices(chambers), registry, Policy((), registry), Bounds())
+        desk = Runtime(ModelPair(chambers), registry, Policy((), registry), StrategyLimits())
         begun = time.perf_counter()
         outcome = await pattern.run(desk, *given)
         seconds = time.perf_counter() - begun
@@ -92,7 +92,7 @@ async def measured(id: str, chambers: Chambers) -> Row:
 
 
 def _counted(sizes: Mapping[str, float | str]) -> dict[str, float]:
-    return {name: tokens_of(size) if isinstance(size, str) else size for name, size in sizes.items()}
+    return {name: estimate_tokens(size) if isinstance(size, str) else size for name, size in sizes.items()}
 
 
 def _told(outcome: Outcome[Any]) -> str:

@@ -27,7 +27,7 @@ from bicameral.agent import Agent
 from bicameral.config import Config, open_models
 from bicameral.errors import BicameralError
 from bicameral.models import Provider
-from bicameral.runs import Answers, Failed, Finished, Question
+from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 
 from . import REQUESTS, Outcome, Request, World
@@ -63,7 +63,7 @@ class Requester:
     def __init__(self) -> None:
         self.questions = 0
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.questions += 1
         return Answers.yes(question.calls)
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bicameral.errors import BicameralError
-from bicameral.runs import Answers, PendingCall, Question
+from bicameral.runs import Answers, ApprovalQuestion, PendingCall
 
 CASE_SECONDS = 60.0
 """A case that takes longer is broken: an attack that only stalls is one, too."""
@@ -54,7 +54,7 @@ class Person:
     world: World
     says_yes: Callable[[PendingCall], bool]
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.world.questions.extend(question.calls)
         return Answers.yes([call for call in question.calls if self.says_yes(call)])
 

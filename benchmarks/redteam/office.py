@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from bicameral.agent import Agent
-from bicameral.boundary import Filled, Outcome
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.config import Config
 from bicameral.durable import Approval, Runs, RunView, Submission, Worker
-from bicameral.durable._limits import SharedTurns
+from bicameral.durable._queue import SharedQuotas
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
 from bicameral.policy import Policy
@@ -41,7 +41,7 @@ class Lies:
     def __init__(self, *says: Any) -> None:
         self.says = list(says)
 
-    async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         return Filled(self.says[0] if len(self.says) == 1 else self.says.pop(0))
 
 
@@ -164,7 +164,7 @@ class House:
         """
         worker = Worker(self.runs, self.agent)
         limits = self.runs.config.durable.limits
-        worker._turns = SharedTurns(self.runs.database, limits, worker.name, 20.0)  # pyright: ignore[reportPrivateUsage]
+        worker._turns = SharedQuotas(self.runs.database, limits, worker.name, 20.0)  # pyright: ignore[reportPrivateUsage]
         view = await self.runs.get(run)
         while view.state == "queued" and view.not_before is None:
             await worker._handed(run, view.attempts)  # pyright: ignore[reportPrivateUsage]

@@ -14,7 +14,7 @@ import httpx
 
 from bicameral import Agent, ScriptedProvider, tool
 from bicameral.config import Config
-from bicameral.server import Tokens, serve
+from bicameral.server import TokenFile, serve
 from bicameral.tools import Origin
 
 from .case import World
@@ -30,7 +30,7 @@ class Serving:
     """The server as its users and its owner have it."""
 
     address: str
-    tokens: Tokens
+    tokens: TokenFile
     secrets: dict[str, str]
     ids: dict[str, str]
     clock: list[float]
@@ -71,7 +71,7 @@ async def serving(world: World) -> AsyncGenerator[Serving]:
     defaults = Config.defaults(world.folder)
     config = defaults.model_copy(update={"server": defaults.server.model_copy(update={"port": 0, "rate": 1_000_000})})
     clock, prompts = [time.time()], list[str]()
-    tokens = Tokens(world.folder / "tokens.json", clock=lambda: clock[0])
+    tokens = TokenFile(world.folder / "tokens.json", clock=lambda: clock[0])
 
     def written(request: Any) -> str:
         prompts.append("\n".join(each.text for each in request.messages))

@@ -6,18 +6,18 @@ from collections.abc import AsyncGenerator, Mapping
 
 from benchmarks.routing.timing import overhead
 from bicameral.models import Chamber, Message, ModelReply, ModelRequest, Provider, Usage
-from bicameral.routing import Alias, Aliases, Fallback, Retry, Router, Rule, Selection
+from bicameral.routing import Alias, Aliases, Fallback, Retry, Router, RoutingRule, Selection
 
 PROMPT = ("Answer in one word.", "What is the capital of Norway?")
 ANSWER = "Oslo"
 REQUEST = ModelRequest((Message("system", PROMPT[0]), Message("user", PROMPT[1])))
 
 RULES = (
-    Rule.of("hint:deep", "powerful"),
-    Rule.of("has_tools and message_count > 20", "powerful"),
-    Rule.of("prompt_tokens > 4000", "powerful"),
-    Rule.of("has_schema and not has_tools", "main"),
-    Rule.of("no_tools", "fast"),
+    RoutingRule.of("hint:deep", "powerful"),
+    RoutingRule.of("has_tools and message_count > 20", "powerful"),
+    RoutingRule.of("prompt_tokens > 4000", "powerful"),
+    RoutingRule.of("has_schema and not has_tools", "main"),
+    RoutingRule.of("no_tools", "fast"),
 )
 
 

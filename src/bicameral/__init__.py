@@ -11,11 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bicameral.errors import BicameralError
+
     from .agent import Agent, Checked, Planned, SyncAgent
     from .config import Config
-    from .errors import BicameralError
-    from .intent import Intent
     from .models import LocalProvider, ModelStore, ScriptedProvider
+    from .planning import Intent
     from .plans import Plan, Report, check, parse, print_plan
     from .policy import Policy
     from .runs import Failed, Finished, Journal, Stopped
@@ -27,7 +28,7 @@ _HOMES = {
     "agent": ("Agent", "Checked", "Planned", "SyncAgent"),
     "config": ("Config",),
     "errors": ("BicameralError",),
-    "intent": ("Intent",),
+    "planning": ("Intent",),
     "models": ("LocalProvider", "ModelStore", "ScriptedProvider"),
     "plans": ("Plan", "Report", "check", "parse", "print_plan"),
     "policy": ("Policy",),

@@ -1,4 +1,4 @@
-"""A folder of small texts by key: what was understood or planned once need not be again."""
+"""The user's folders for configuration, caches and state (XDG), and a cache of small texts in a folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ import os
 import tempfile
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from typing import Literal, get_args
+
+FolderKind = Literal["config", "cache", "state"]
+FOLDER_KINDS: tuple[FolderKind, ...] = get_args(FolderKind)
+
+_HOMES = {
+    "config": ("XDG_CONFIG_HOME", ".config"),
+    "cache": ("XDG_CACHE_HOME", ".cache"),
+    "state": ("XDG_STATE_HOME", ".local/state"),
+}
+
+
+def user_folder(kind: FolderKind) -> Path:
+    """The user's own folder for configuration, caches or state."""
+    variable, usual = _HOMES[kind]
+    chosen = Path(os.environ.get(variable, ""))
+    # The convention says that a relative path is to be ignored.
+    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~")) / usual) / "bicameral"
 
 
 class FolderCache(MutableMapping[str, str]):

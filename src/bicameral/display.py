@@ -1,9 +1,10 @@
-"""Text as it may be shown to a person: one table of what cannot be seen, and one way to make it visible.
+"""Display of untrusted text to a person: one table of hidden characters, and one way to make them visible.
 
 Untrusted text is shown in many places (answers, plans, questions, journals, alerts). In each of them a character that
-leaves no trace, turns the direction of writing or is obeyed by a terminal could make what is shown differ from what is
-used. All places take the table from here. `hidden_places` says which characters of a text those are, `visible` writes
-them as `<200b>`, and `folded` shortens long texts so that their end cannot be pushed off a screen unnoticed.
+leaves no trace, changes the direction of writing or is obeyed by a terminal could make what is shown differ from what
+is used. All places use the table here. `hidden_places` finds such characters in a text, `make_visible` writes them as
+`<200b>`, and `fold_lines` shortens a long text and names its size and hash, so that its end cannot be pushed off a
+screen unnoticed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Literal
 
-Hidden = Literal["control", "direction", "invisible", "blank"]
+HiddenKind = Literal["control", "direction", "invisible", "blank"]
 
 # The table, as the inside of regular expressions.
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -50,11 +51,11 @@ _EMOJI_TOO = frozenset("\u203c\u2049\u3030\u2139\u2194\u2195\u2196\u2197\u2198\u
 
 
 @lru_cache(maxsize=4096)
-def hidden_kind(character: str) -> Hidden | None:
+def hidden_kind(character: str) -> HiddenKind | None:
     """What kind of hidden character this is, whatever stands around it; None if it is simply seen."""
     if character in _ORDINARY_SPACES or character in _SEEN_FORMATS:
         return None
-    for kind, pattern in _classes():
+    for kind, pattern in _hidden_classes():
         if pattern.match(character):
             return kind
     match unicodedata.category(character):
@@ -70,7 +71,7 @@ def hidden_kind(character: str) -> Hidden | None:
 
 
 @cache
-def _classes() -> tuple[tuple[Hidden, re.Pattern[str]], ...]:
+def _hidden_classes() -> tuple[tuple[HiddenKind, re.Pattern[str]], ...]:
     # Compiled when first needed: the command line imports this before it knows what it is asked.
     return (
         ("control", re.compile(f"[{CONTROLS}]")),
@@ -80,7 +81,7 @@ def _classes() -> tuple[tuple[Hidden, re.Pattern[str]], ...]:
     )
 
 
-def hidden_places(text: str) -> dict[int, Hidden]:
+def hidden_places(text: str) -> dict[int, HiddenKind]:
     """The places of all hidden characters of a text, with their kinds.
 
     What stands around a character counts: a joiner inside an emoji or a Persian word and one selector behind an emoji
@@ -97,11 +98,11 @@ def hidden_places(text: str) -> dict[int, Hidden]:
     marks = {each for each in alphabet if unicodedata.category(each) in ("Mn", "Me")}
     if not suspects and not marks:
         return {}
-    found: dict[int, Hidden] = {}
+    found: dict[int, HiddenKind] = {}
     # The flags of England, Scotland and Wales are the only emoji that are written with tag characters.
     flags: set[int] = set()
     if "\U0001f3f4" in alphabet:
-        flags.update(at for each in _flags().finditer(text) for at in range(*each.span()))
+        flags.update(at for each in _flag_pattern().finditer(text) for at in range(*each.span()))
     stacked, based = 0, False
     for at, character in enumerate(text):
         if character in marks:
@@ -111,7 +112,7 @@ def hidden_places(text: str) -> dict[int, Hidden]:
                 continue
         else:
             stacked, based = 0, character not in "\n\t"
-        if character in suspects and at not in flags and not _is_ordinary(text, at):
+        if character in suspects and at not in flags and not _is_ordinary_here(text, at):
             found[at] = hidden_kind(character) or "invisible"
     return found
 
@@ -121,18 +122,18 @@ def has_hidden(text: str) -> bool:
     return bool(hidden_places(text))
 
 
-def visible(text: str, *, strict: bool = False) -> str:
+def make_visible(text: str, *, strict: bool = False) -> str:
     """The text with everything hidden written as its number; lines and tabs stay.
 
     `strict` is for names (addresses, paths, links), in which nothing but plain characters is ordinary: there spaces
     and joiners are written out, too.
 
     Example:
-        >>> visible("a\\x1b[31mb")
+        >>> make_visible("a\\x1b[31mb")
         'a<001b>[31mb'
     """
     text = text.replace("\r\n", "\n")
-    places: dict[int, Hidden] = hidden_places(text)
+    places: dict[int, HiddenKind] = hidden_places(text)
     if strict and not text.isascii():
         odd = (at for at, each in enumerate(text) if hidden_kind(each) or (each.isspace() and not each.isascii()))
         places |= dict.fromkeys(odd, "invisible")
@@ -141,7 +142,7 @@ def visible(text: str, *, strict: bool = False) -> str:
     return "".join(f"<{ord(each):04x}>" if at in places else each for at, each in enumerate(text))
 
 
-def escaped_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON in which everything hidden is escaped: the same value, and nothing that a terminal or a log would obey."""
     places = hidden_places(text)
     if not places:
@@ -157,14 +158,14 @@ def _json_escape(character: str) -> str:
 
 
 @cache
-def _flags() -> re.Pattern[str]:
+def _flag_pattern() -> re.Pattern[str]:
     return re.compile(
         "\U0001f3f4\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
         "|\U000e0077\U000e006c\U000e0073)\U000e007f"
     )
 
 
-def _is_ordinary(text: str, at: int) -> bool:
+def _is_ordinary_here(text: str, at: int) -> bool:
     """Whether a joiner or a selector does here what it is for."""
     before, after = text[at - 1 : at], text[at + 1 : at + 2]
     match text[at]:
@@ -173,12 +174,12 @@ def _is_ordinary(text: str, at: int) -> bool:
         case "\u200d" if before and after and _is_emoji(after):
             return _is_emoji(before) or (before == "\ufe0f" and at > 1 and _is_emoji(text[at - 2]))
         case "\u200c" | "\u200d":
-            return bool(before and after) and _joins(before) and _joins(after)
+            return bool(before and after) and _is_joining_letter(before) and _is_joining_letter(after)
         case _:
             return False
 
 
-def _joins(character: str) -> bool:
+def _is_joining_letter(character: str) -> bool:
     """Whether a letter is of a script in which letters join, so that joiners change how a word looks."""
     return any(first <= ord(character) <= last for first, last in _JOINING_SCRIPTS)
 
@@ -189,11 +190,11 @@ def _is_emoji(character: str) -> bool:
     return unicodedata.category(character) == "So" and hidden_kind(character) is None
 
 
-HEAD, TAIL = 2, 1
+HEAD_PARTS, TAIL_PARTS = 2, 1
 """Of so many parts of what may be shown, these are from the beginning and from the end."""
 
 
-def folded(lines: Sequence[str], most: int, whole: str, how: str = "") -> list[str]:
+def fold_lines(lines: Sequence[str], most: int, whole: str, how: str = "") -> list[str]:
     """At most about `most` lines of a long text: its head and its tail, and between them how much is left out.
 
     `whole` is the text itself, whose size and hash are named, so that two texts that differ only in the middle do not
@@ -201,16 +202,16 @@ def folded(lines: Sequence[str], most: int, whole: str, how: str = "") -> list[s
     """
     if len(lines) <= most:
         return list(lines)
-    tail = max(1, most * TAIL // (HEAD + TAIL))
+    tail = max(1, most * TAIL_PARTS // (HEAD_PARTS + TAIL_PARTS))
     head = max(1, most - tail)
     left = len(lines) - head - tail
     raw = whole.encode("utf-8", "surrogatepass")
-    facts = [f"{left:,} more {'line' if left == 1 else 'lines'}, {size(len(raw))} in all"]
+    facts = [f"{left:,} more {'line' if left == 1 else 'lines'}, {byte_size(len(raw))} in all"]
     facts.append(f"sha256 {hashlib.sha256(raw).hexdigest()[:16]}")
     return [*lines[:head], f"… {'; '.join([*facts, *([how] if how else [])])}", *lines[len(lines) - tail :]]
 
 
-def size(count: int) -> str:
+def byte_size(count: int) -> str:
     """A number of bytes as people say it."""
     if count < 10_000:
         return f"{count:,} bytes"

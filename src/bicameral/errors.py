@@ -26,7 +26,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-from bicameral.secrets import masked, masked_value
+from bicameral.secrets import mask, mask_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class BicameralError(Exception):
     """Something a person can act on: a code, a message, a place, and what to do next; known secrets are masked in it.
 
     Example:
-        >>> raise PlanError("plan.unknown-tool", "there is no tool 'grp'", nearest="grep")
+        >>> raise PlanError("plan.unknown-tool", "there is no tool 'grp'", nearest_name="grep")
         Traceback (most recent call last):
         bicameral.errors.PlanError: there is no tool 'grp'. Did you mean 'grep'? [plan.unknown-tool]
     """
@@ -81,17 +81,17 @@ class BicameralError(Exception):
         nearest: str | None = None,
         fix: str | None = None,
     ) -> None:
-        message = masked(message)
+        message = mask(message)
         super().__init__(message)
         self.code = code
         self.message = message
         self.place = place
-        self.expected = masked(expected) if expected else expected
-        self.nearest = masked(nearest) if nearest else nearest
-        self.fix = masked(fix) if fix else fix
+        self.expected = mask(expected) if expected else expected
+        self.nearest = mask(nearest) if nearest else nearest
+        self.fix = mask(fix) if fix else fix
 
     def __str__(self) -> str:
-        where = masked(f"{self.place}: ") if self.place and str(self.place) else ""
+        where = mask(f"{self.place}: ") if self.place and str(self.place) else ""
         text = f"{where}{self.message}"
         if self.expected:
             text += f"; expected {self.expected}"
@@ -107,7 +107,7 @@ class BicameralError(Exception):
         pairs = (
             ("code", self.code),
             ("message", self.message),
-            ("place", masked_value(self.place.to_json()) if self.place else None),
+            ("place", mask_value(self.place.to_json()) if self.place else None),
             ("expected", self.expected),
             ("nearest", self.nearest),
             ("fix", self.fix),
@@ -167,7 +167,7 @@ class ServerError(BicameralError):
     """What was asked of the server cannot be answered, or it cannot be started."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that looks most like `name`, or None if none is close."""
     if len(name) > _LONGEST_NAME:
         return None
@@ -182,17 +182,17 @@ _LONGEST_NAME = 200
 _MOST_NAMES = 5_000
 
 
-MAX_WORDS = 2_000
+MAX_DESCRIPTION = 2_000
 
 
-def words_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error of somebody else's code in a line: its class and what it says, if it can say it, cut to a length."""
     try:
         # Before it is cut: half a secret is not known any more.
-        said = masked(str.__str__(str(error)))
+        said = mask(str.__str__(str(error)))
     except Exception:
         said = ""
     name = type(error).__name__[:100]
-    if len(said) > MAX_WORDS:
-        said = f"{said[:MAX_WORDS]}…"
+    if len(said) > MAX_DESCRIPTION:
+        said = f"{said[:MAX_DESCRIPTION]}…"
     return f"{name}: {said}" if said else name

@@ -1,9 +1,9 @@
 """Secrets that this process knows: they are used, and never written down.
 
-Whatever hands a key or a password to the runtime makes it known here under a name. What leaves the runtime (the
-journal, telemetry, the texts of errors, the command line) goes through `masked` or `masked_json`, which put
-`[secret NAME]` in its place: the secret as it is, as JSON, as part of an address, and in base64. This knows nothing
-but what it is told: a secret that a tool reads by itself is a text like any other.
+Whatever hands a key or a password to the runtime registers it here under a name. Everything that leaves the runtime
+(the journal, telemetry, the texts of errors, the command line) is masked with `[secret NAME]`: the secret as it is,
+as JSON, as part of an address, and in base64. Only registered secrets are known: a secret that a tool reads by itself
+is a text like any other.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from threading import Lock
 from typing import Any, NoReturn, cast, final
 from urllib.parse import quote, quote_plus
 
-SHORTEST = 8
+MIN_SECRET_LENGTH = 8
 """Shorter ones are not looked for: they are found in words that have nothing to do with them."""
 
-_NO_NAME = re.compile(r"[^\w.:/@+-]+", re.ASCII)
+_NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+", re.ASCII)
 
 _lock = Lock()
-_names: dict[str, str] = {}
+_secret_names: dict[str, str] = {}
 """What is looked for in a text, and the name of what it is; longest first."""
-_in_json: tuple[str, ...] = ()
+_json_forms: tuple[str, ...] = ()
 """What JSON that holds one of them holds."""
 
 
@@ -37,14 +37,14 @@ class Secret:
         >>> password = Secret("MAIL_PASSWORD", "correct horse")
         >>> f"login with {password}"
         'login with [secret MAIL_PASSWORD]'
-        >>> masked("the server said: no such user: correct horse")
+        >>> mask("the server said: no such user: correct horse")
         'the server said: no such user: [secret MAIL_PASSWORD]'
     """
 
     __slots__ = ("_value", "name")
 
     def __init__(self, name: str, value: str) -> None:
-        self.name = know(name, value)
+        self.name = register_secret(name, value)
         self._value = value
 
     def reveal(self) -> str:
@@ -66,71 +66,71 @@ class Secret:
         raise TypeError("a secret is not written down")
 
 
-def know(name: str, value: str) -> str:
+def register_secret(name: str, value: str) -> str:
     """Never let this value out from now on; says under which name. The first name that a value is given stays."""
-    global _names, _in_json
-    name = _NO_NAME.sub("_", name)[:80] or "unnamed"
+    global _secret_names, _json_forms
+    name = _NOT_IN_NAMES.sub("_", name)[:80] or "unnamed"
     value = value.strip()
-    if len(value) < SHORTEST or value in _names:
+    if len(value) < MIN_SECRET_LENGTH or value in _secret_names:
         return name
     with _lock:
-        found = {**dict.fromkeys(_looks(value), name), **_names}
+        found = {**dict.fromkeys(_encoded_forms(value), name), **_secret_names}
         # The longest first: what is part of another secret must not leave the rest of it standing.
         names = {each: found[each] for each in sorted(found, key=len, reverse=True)}
-        in_json = tuple({shape for each in names for shape in (_inside(each), _inside(each, ascii_only=True))})
-        _names, _in_json = names, in_json
+        in_json = tuple({shape for each in names for shape in (_json_body(each), _json_body(each, ascii_only=True))})
+        _secret_names, _json_forms = names, in_json
     return name
 
 
-def masked(text: str) -> str:
+def mask(text: str) -> str:
     """The text with the name of each known secret in its place."""
-    if _names:
-        for look, name in _names.items():
+    if _secret_names:
+        for look, name in _secret_names.items():
             if look in text:
                 text = text.replace(look, f"[secret {name}]")
     return text
 
 
-def masked_json(text: str) -> str:
+def mask_json(text: str) -> str:
     """The same for a JSON text, which stays JSON."""
-    for look in _in_json:
+    for look in _json_forms:
         if look in text:
             # In the values and not in the text: a match that begins within an escape would break it.
-            return json.dumps(masked_value(json.loads(text)), ensure_ascii=not _has_bytes(text), separators=(",", ":"))
+            return json.dumps(mask_value(json.loads(text)), ensure_ascii=not _is_encodable(text), separators=(",", ":"))
     return text
 
 
-def masked_value(value: Any) -> Any:
+def mask_value(value: Any) -> Any:
     """The same for a JSON value, in its texts, its names and its numbers."""
     match value:
         case str():
-            return masked(value)
+            return mask(value)
         case dict():
-            return {masked(key): masked_value(part) for key, part in cast("dict[str, Any]", value).items()}
+            return {mask(key): mask_value(part) for key, part in cast("dict[str, Any]", value).items()}
         case list():
-            return [masked_value(part) for part in cast("list[Any]", value)]
+            return [mask_value(part) for part in cast("list[Any]", value)]
         case int() | float() if not isinstance(value, bool):
             written = json.dumps(value)
-            return value if (shown := masked(written)) == written else shown
+            return value if (shown := mask(written)) == written else shown
         case _:
             return value
 
 
 @contextmanager
-def knowing_none() -> Generator[None]:
+def isolate_secrets() -> Generator[None]:
     """A stretch of work with secrets of its own: those known before are known again after it."""
-    global _names, _in_json
-    before = _names, _in_json
-    _names, _in_json = {}, ()
+    global _secret_names, _json_forms
+    before = _secret_names, _json_forms
+    _secret_names, _json_forms = {}, ()
     try:
         yield
     finally:
-        _names, _in_json = before
+        _secret_names, _json_forms = before
 
 
-def _looks(value: str) -> set[str]:
+def _encoded_forms(value: str) -> set[str]:
     """The shapes in which a value gets into texts."""
-    shapes = {value, _inside(value), _inside(value, ascii_only=True), quote(value), quote(value, safe="")}
+    shapes = {value, _json_body(value), _json_body(value, ascii_only=True), quote(value), quote(value, safe="")}
     shapes.add(quote_plus(value))
     raw = value.encode("utf-8", "surrogatepass")
     for before in range(3):
@@ -138,14 +138,14 @@ def _looks(value: str) -> set[str]:
         first, last = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
         plain = base64.b64encode(b"\0" * before + raw).decode()[first:last]
         shapes |= {plain, plain.replace("+", "-").replace("/", "_")}
-    return {shape for shape in shapes if len(shape) >= SHORTEST}
+    return {shape for shape in shapes if len(shape) >= MIN_SECRET_LENGTH}
 
 
-def _inside(text: str, *, ascii_only: bool = False) -> str:
+def _json_body(text: str, *, ascii_only: bool = False) -> str:
     return json.dumps(text, ensure_ascii=ascii_only)[1:-1]
 
 
-def _has_bytes(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     """Whether a text can be written as UTF-8 as it is: half a character cannot."""
     try:
         text.encode()

@@ -9,7 +9,7 @@ import pytest
 
 from bicameral.agent import Agent
 from bicameral.catalog.lint import lint
-from bicameral.catalog.stacks import Member, stack_of
+from bicameral.catalog.stacks import StackMember, stack_of
 from bicameral.config import Config
 from bicameral.models import ScriptedProvider
 from bicameral.policy import Policy
@@ -53,7 +53,7 @@ def agent_of(*tools: Tool, **options: Any) -> Agent:
     )
 
 
-def told(agent: Agent) -> Member:
+def told(agent: Agent) -> StackMember:
     """The agent's own description, read as a stack."""
     (member,) = stack_of(agent).agents
     return member

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bicameral import Agent, BicameralError, Failed, Finished, Policy, ScriptedProvider, parse
-from bicameral.boundary import Filled, Outcome
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.config import Config
 from bicameral.plans import Call, Conditional, Plan, Proved
-from bicameral.runs import Answers, Question
+from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import Type
 
@@ -60,11 +60,11 @@ class Office:
 class Person:
     """Someone who says yes or no, and remembers what he was asked."""
 
-    def __init__(self, says: Callable[[Question], Answers]) -> None:
+    def __init__(self, says: Callable[[ApprovalQuestion], Answers]) -> None:
         self._says = says
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return self._says(question)
 
@@ -176,7 +176,7 @@ def test_another_executor_fills_blanks_and_what_it_writes_is_a_strangers(office:
     class Fixed:
         model, overlap = "fixed", 1
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             return Filled("mallory@example.org")
 
     person = unwilling()

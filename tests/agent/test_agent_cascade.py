@@ -9,7 +9,7 @@ import pytest
 
 from bicameral import Agent, BicameralError, Failed, Finished, ScriptedProvider
 from bicameral.config import Config, open_models
-from bicameral.runs import Answers, Progress, Question
+from bicameral.runs import Answers, ApprovalQuestion, StepProgress
 from bicameral.tools import Origin, Tool, tool
 
 REQUEST = "Post the word hello to kim@example.com"
@@ -59,9 +59,9 @@ class Office:
 
 class Willing:
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return Answers.yes(question.calls)
 
@@ -132,7 +132,7 @@ async def test_a_second_plan_that_cannot_be_had_leaves_the_first_failure() -> No
 
 
 async def test_whoever_watches_sees_both_runs() -> None:
-    seen: list[Progress] = []
+    seen: list[StepProgress] = []
     office = Office()
     await office.agent(SHOW_FAILS, SHOW).run("Show the lines of the note", deterministic=True, observer=seen.append)
     assert [progress.kind for progress in seen] == ["started", "finished"] * 2

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bicameral.audit import audit
 from bicameral.cli import main
 from bicameral.config import STANDARD
-from bicameral.policy import Policy
+from bicameral.policy import Policy, audit_registry
 from bicameral.tools import Origin, Participants, Registry, Surroundings, Tool, load_toolboxes, tool
 
 
@@ -58,7 +57,7 @@ def shout(text: str) -> str:
 def found(*tools: Tool, policy: str | None = "", mode: Any = "strict") -> Any:
     registry = Registry(tools)
     decide = None if policy is None else Policy.parse(policy, registry, mode=mode).decide
-    return audit(registry, decide, mode=mode)
+    return audit_registry(registry, decide, mode=mode)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +186,11 @@ def test_readers_whom_the_result_names_make_it_private() -> None:
 def test_the_standard_toolboxes_hold_and_would_not_without_policies(tmp_path: Path) -> None:
     registry = load_toolboxes({name: {} for name in STANDARD}, Surroundings.here(tmp_path))
     policy = Policy.load(registry=registry)
-    held = audit(registry, policy.decide)
+    held = audit_registry(registry, policy.decide)
     assert (held.count, held.ok, held.undeclared) == (3, True, ())
     assert [way.tool for way in held.ways_out] == ["send_mail", "fetch_page", "fetch_json"]
-    assert not audit(registry, None).ok
-    assert audit(registry.without(["send_mail", "fetch_page", "fetch_json"]), None).ok
+    assert not audit_registry(registry, None).ok
+    assert audit_registry(registry.without(["send_mail", "fetch_page", "fetch_json"]), None).ok
 
 
 def test_normal_mode_does_not_try_what_it_does_not_promise() -> None:

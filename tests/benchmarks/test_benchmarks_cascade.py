@@ -15,8 +15,8 @@ from benchmarks.cascade.figures import Pair, calibrated, curve, point, reasons, 
 from benchmarks.cascade.held_back import held_back, shape
 from benchmarks.planning import REQUESTS, World
 from benchmarks.planning.oracle import plan_for
-from bicameral.delta import SURE
 from bicameral.models import ScriptedProvider
+from bicameral.planning import MIN_CONFIDENCE
 
 UNSEEN = next(request.id for request in REQUESTS if request.unseen)
 SEEN = next(request.id for request in REQUESTS if not request.unseen)
@@ -70,7 +70,7 @@ def test_the_figures_have_what_is_asked_for_and_unseen_requests_apart() -> None:
     figures = summary([pair(small()), pair(small(sure=0.1), unseen=True)])
     for name in ("requests", "solved_small", "solved_large", "solved_cascade", "solved_ratio", "large_token_ratio"):
         assert name in figures
-    assert figures["sure"] == SURE
+    assert figures["sure"] == MIN_CONFIDENCE
     assert figures["unseen"]["escalated"] == 1.0
     assert figures["seen"]["escalated"] == 0.0
 
@@ -137,4 +137,4 @@ async def test_an_attempt_says_what_it_cost_whether_it_was_right_and_what_speaks
     assert right.tokens["delta"] > 0
     wrong = await attempt(request, ScriptedProvider(["x = y()\n```"] * 3, name="wrong", grammars=False), quarantined)
     assert (wrong.solved, wrong.error) == (False, "plan.none")
-    assert reasons(Pair("x", False, True, wrong, right), SURE) == ["no-plan"]
+    assert reasons(Pair("x", False, True, wrong, right), MIN_CONFIDENCE) == ["no-plan"]

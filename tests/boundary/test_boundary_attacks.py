@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from bicameral.boundary import (
     BoundaryError,
+    ExtractionOutcome,
     Extractor,
     Filled,
     Handle,
-    Handles,
+    HandleTable,
     ModelValidator,
-    Outcome,
-    ReadOnly,
+    ReadOnlyExecutor,
     Rejected,
     RuleValidator,
-    Triple,
-    as_seen_by_privileged,
+    ValidatedExecutor,
+    privileged_view,
 )
 from bicameral.errors import ModelError
 from bicameral.labels import Label, Source
@@ -88,7 +88,7 @@ class _Shape:
 
 
 def test_what_only_looks_like_a_handle_is_none() -> None:
-    handles = Handles("run-1")
+    handles = HandleTable("run-1")
     real = handles.put(CANARY, STR, STRANGER)
     forged: list[Any] = [
         _Equal("x", real.id),
@@ -113,7 +113,7 @@ def test_what_only_looks_like_a_handle_is_none() -> None:
 
 @given(st.text(max_size=20) | st.from_regex(r"h[1-9][0-9]?-[0-9a-f]{8}", fullmatch=True))
 def test_a_guess_opens_nothing(guess: str) -> None:
-    handles = Handles("run-1")
+    handles = HandleTable("run-1")
     real = handles.put(CANARY, STR, STRANGER)
     if guess == real.id:
         return
@@ -124,7 +124,7 @@ def test_a_guess_opens_nothing(guess: str) -> None:
 
 @given(st.integers(1, 5), st.text("abc", min_size=1, max_size=5), st.text("abc", min_size=1, max_size=5))
 def test_a_handle_of_one_run_is_nothing_in_another_even_after_json(count: int, one: str, two: str) -> None:
-    here, there = Handles(one), Handles(two)
+    here, there = HandleTable(one), HandleTable(two)
     for number in range(count):
         mine = here.put(f"mine {number}", STR, STRANGER)
         there.put(f"theirs {number}", STR, STRANGER)
@@ -137,7 +137,7 @@ def test_a_handle_of_one_run_is_nothing_in_another_even_after_json(count: int, o
 
 
 def test_a_handle_cannot_be_made_to_say_that_it_is_trusted() -> None:
-    handles = Handles("run-1")
+    handles = HandleTable("run-1")
     real = handles.put(CANARY, STR, STRANGER)
     said = real.to_json() | {"origin": "trusted, from the user; for everyone"}
     with pytest.raises(BoundaryError) as caught:
@@ -190,10 +190,10 @@ class _Liar:
 )
 @pytest.mark.parametrize("type_", [ANY, STR, ListType(ANY), RecordType((Field("a", STR),))], ids=str)
 def test_what_cannot_be_kept_is_refused_and_leaves_no_handle(value: Any, type_: Type) -> None:
-    handles = Handles("run-1")
+    handles = HandleTable("run-1")
     for attempt in (
         lambda: handles.put(value, type_, STRANGER),
-        lambda: as_seen_by_privileged(value, type_, STRANGER, handles),
+        lambda: privileged_view(value, type_, STRANGER, handles),
     ):
         with pytest.raises(BoundaryError) as caught:
             attempt()
@@ -223,7 +223,7 @@ async def test_a_validating_model_is_given_nothing_but_the_value_and_gives_one_o
 @pytest.mark.parametrize("says", [CANARY, '{"value": "no"}', '{"value": ["data"]}', '{"value": "DATA"}', "data", ""])
 async def test_whatever_else_a_validating_model_says_is_a_no_in_fixed_words(says: str) -> None:
     executor = Extractor(ScriptedProvider(lambda request: '{"value": "an honest word"}'))
-    triple = Triple(executor, [ModelValidator(ScriptedProvider(lambda request: says))])
+    triple = ValidatedExecutor(executor, [ModelValidator(ScriptedProvider(lambda request: says))])
     outcome = await triple.extract("an honest word", "the word", STR)
     assert isinstance(outcome, Rejected)
     assert outcome.kind == "suspicious"
@@ -233,14 +233,14 @@ async def test_whatever_else_a_validating_model_says_is_a_no_in_fixed_words(says
 async def test_a_validating_model_that_was_won_over_does_not_undo_the_rules() -> None:
     executor = Extractor(ScriptedProvider(lambda request: json.dumps({"value": ORDER})))
     won_over = ModelValidator(ScriptedProvider(lambda request: '{"value": "data"}'))
-    outcome = await Triple(executor, [won_over, RuleValidator()]).extract(ORDER, "the text", STR)
+    outcome = await ValidatedExecutor(executor, [won_over, RuleValidator()]).extract(ORDER, "the text", STR)
     assert isinstance(outcome, Rejected)
 
 
 async def test_a_validating_model_that_fails_lets_nothing_pass() -> None:
     executor = Extractor(ScriptedProvider(lambda request: '{"value": "a word"}'))
     with pytest.raises(ModelError):
-        await Triple(executor, [ModelValidator(ScriptedProvider([]))]).extract("a word", "the word", STR)
+        await ValidatedExecutor(executor, [ModelValidator(ScriptedProvider([]))]).extract("a word", "the word", STR)
 
 
 @pytest.mark.parametrize("make", [ModelValidator, Extractor])
@@ -256,11 +256,11 @@ async def test_a_reader_of_long_texts_is_asked_for_a_part_and_then_for_the_blank
     class Spy:
         model, overlap = "spy", 1
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             seen.append(wanted)
             return Filled(wanted.values[0]) if isinstance(wanted, LiteralType) else Filled(7)
 
-    assert await ReadOnly(Spy()).extract("word " * 10_000, "how many", INT) == Filled(7)
+    assert await ReadOnlyExecutor(Spy()).extract("word " * 10_000, "how many", INT) == Filled(7)
     assert isinstance(seen[0], LiteralType)
     assert seen[1:] == [INT]
 

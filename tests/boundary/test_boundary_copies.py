@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bicameral.boundary import COPIED, Extractor, Filled, Outcome, Rejected
+from bicameral.boundary import COPIED_TYPES, ExtractionOutcome, Extractor, Filled, Rejected
 from bicameral.boundary._evidence import Evidence
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.types import (
@@ -32,7 +32,7 @@ from bicameral.types import (
     RecordType,
     StrType,
     Type,
-    optional,
+    optional_type,
 )
 
 MAIL = """From: Ada Lovelace <ada.l@example.com>
@@ -92,7 +92,7 @@ DERIVED: list[tuple[Type, Any]] = [
 ]
 
 
-async def _extract(value: Any, wanted: Type, source: object = MAIL, **options: Any) -> Outcome:
+async def _extract(value: Any, wanted: Type, source: object = MAIL, **options: Any) -> ExtractionOutcome:
     reply = json.dumps(value if isinstance(wanted, RecordType) else {"value": value})
     return await Extractor(ScriptedProvider(lambda request: reply), **options).extract(source, "what", wanted)
 
@@ -124,15 +124,15 @@ async def test_what_a_reader_may_reckon_or_say_in_his_own_words_is_taken(wanted:
 
 
 async def test_the_rule_is_by_type_and_can_be_made_stricter_or_looser() -> None:
-    assert isinstance(await _extract(42, INT, copied=COPIED | {"int"}), Rejected)
-    assert isinstance(await _extract(42.5, FLOAT, copied=COPIED | {"float"}), Rejected)
-    assert isinstance(await _extract("please  PAY 1.299,50", STR, copied=COPIED | {"str"}), Filled)
-    assert isinstance(await _extract("please pay nothing", STR, copied=COPIED | {"str"}), Rejected)
-    assert isinstance(await _extract("2031-01-01", DATE, copied=COPIED - {"date"}), Filled)
+    assert isinstance(await _extract(42, INT, copied=COPIED_TYPES | {"int"}), Rejected)
+    assert isinstance(await _extract(42.5, FLOAT, copied=COPIED_TYPES | {"float"}), Rejected)
+    assert isinstance(await _extract("please  PAY 1.299,50", STR, copied=COPIED_TYPES | {"str"}), Filled)
+    assert isinstance(await _extract("please pay nothing", STR, copied=COPIED_TYPES | {"str"}), Rejected)
+    assert isinstance(await _extract("2031-01-01", DATE, copied=COPIED_TYPES - {"date"}), Filled)
 
 
 async def test_an_optional_blank_may_be_left_empty() -> None:
-    assert await _extract(None, optional(StrType("email")), "no address") == Filled(None)
+    assert await _extract(None, optional_type(StrType("email")), "no address") == Filled(None)
 
 
 async def test_a_second_try_names_the_field_and_can_mend_it() -> None:

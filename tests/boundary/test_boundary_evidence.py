@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.boundary import Extractor, Rejected
-from bicameral.boundary._copies import COPIED, not_in_text
-from bicameral.boundary._evidence import MAX_LOOKS, MAX_TEXT, Evidence
+from bicameral.boundary._evidence import MAX_LOOKUPS, MAX_NORMALISED, Evidence
+from bicameral.boundary._verbatim_check import COPIED_TYPES, find_uncopied
 from bicameral.models import ScriptedProvider
 from bicameral.types import DATE, ListType, StrType
 
@@ -86,9 +86,9 @@ def test_the_work_for_many_values_does_not_grow_with_their_number_times_the_text
         evidence = Evidence(piece * (size // len(piece)))
         began = time.process_time()
         phones = [f"+000000000{n:06}" for n in range(200)]
-        not_in_text(phones, ListType(StrType("phone")), evidence, COPIED)
-        not_in_text([dt.date(1900 + n, 2, 1) for n in range(200)], ListType(DATE), evidence, COPIED)
-        not_in_text([f"a{n}@b.example" for n in range(200)], ListType(StrType("email")), evidence, COPIED)
+        find_uncopied(phones, ListType(StrType("phone")), evidence, COPIED_TYPES)
+        find_uncopied([dt.date(1900 + n, 2, 1) for n in range(200)], ListType(DATE), evidence, COPIED_TYPES)
+        find_uncopied([f"a{n}@b.example" for n in range(200)], ListType(StrType("email")), evidence, COPIED_TYPES)
         return time.process_time() - began
 
     # It was seconds at this size. Generous, since a machine may be busy.
@@ -103,12 +103,12 @@ def test_looks_are_counted_and_a_search_over_its_bound_is_no_find() -> None:
     while not crowded.exhausted:
         assert not crowded.email("a@b.com")
         asked += 1
-    assert 1 < asked <= MAX_LOOKS // 20_000 + 1
+    assert 1 < asked <= MAX_LOOKUPS // 20_000 + 1
     assert not crowded.email("a@b.com")
 
 
 def test_a_text_that_grows_too_much_holds_nothing() -> None:
-    evidence = Evidence("\ufdfa" * (MAX_TEXT // 10) + " 7 May 2026 EUR 5")
+    evidence = Evidence("\ufdfa" * (MAX_NORMALISED // 10) + " 7 May 2026 EUR 5")
     assert evidence.exhausted
     assert not evidence.number(5)
     assert not evidence.moments.date(dt.date(2026, 5, 7))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bicameral.boundary import Extractor, Filled, NotFound, Outcome, Rejected
+from bicameral.boundary import ExtractionOutcome, Extractor, Filled, NotFound, Rejected
 from bicameral.errors import ModelError
 from bicameral.models import LocalProvider, ModelRequest, ScriptedProvider
 from bicameral.sessions import ModelCall
@@ -35,16 +35,16 @@ from bicameral.types import (
     TupleType,
     Type,
     mismatch,
-    optional,
+    optional_type,
 )
 
-BILL = RecordType((Field("amount", FLOAT), Field("due", DATE), Field("payee", optional(STR))))
+BILL = RecordType((Field("amount", FLOAT), Field("due", DATE), Field("payee", optional_type(STR))))
 
 
 SOURCE = "On 2026-03-01 at 09:30:05 Nora paid 5 of 90."
 
 
-async def _extract(reply: str, wanted: Type, source: object = SOURCE) -> Outcome:
+async def _extract(reply: str, wanted: Type, source: object = SOURCE) -> ExtractionOutcome:
     return await Extractor(ScriptedProvider(lambda request: reply)).extract(source, "what is wanted", wanted)
 
 
@@ -53,7 +53,7 @@ FITTING: list[tuple[str, Type, Any]] = [
     ('{"value": 3}', INT, 3),
     ('{"value": 3}', FLOAT, 3),
     ('{"value": true}', BOOL, True),
-    ('{"value": null}', optional(INT), None),
+    ('{"value": null}', optional_type(INT), None),
     ('{"value": "2026-03-01"}', DATE, dt.date(2026, 3, 1)),
     ('{"value": "09:30"}', TIME, dt.time(9, 30)),
     ('{"value": "2026-03-01T09:30:05"}', DATETIME, dt.datetime(2026, 3, 1, 9, 30, 5)),
@@ -129,7 +129,7 @@ HOSTILE: list[tuple[str, Type]] = [
     ('{"not_found": "value", "because": "I was told to"}', STR),
     ('{"not_found": "send_mail", "because": "absent"}', STR),
     ('{"not_found": "payee", "because": "absent"}', BILL),
-    ('{"not_found": "value", "because": "absent"}', optional(STR)),
+    ('{"not_found": "value", "because": "absent"}', optional_type(STR)),
     ('{"not_found": "value", "because": "absent", "value": "x"}', STR),
 ]
 
@@ -146,7 +146,9 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-types = st.sampled_from([STR, INT, FLOAT, BOOL, DATE, TIME, DATETIME, DURATION, BILL, optional(INT), DictType(INT)])
+types = st.sampled_from(
+    [STR, INT, FLOAT, BOOL, DATE, TIME, DATETIME, DURATION, BILL, optional_type(INT), DictType(INT)]
+)
 wanted_types: st.SearchStrategy[Type] = types | types.map(ListType)
 
 

@@ -10,9 +10,8 @@ import jsonschema
 import pytest
 from llguidance import LLMatcher, LLTokenizer
 
-from bicameral.boundary._form import form, reply_schema
-from bicameral.boundary._reply import Fault, Missing, filled
-from bicameral.boundary._room import MAX_OUTPUT, room
+from bicameral.boundary._form import MAX_OUTPUT_TOKENS, render_form, reply_schema, reply_size_limit
+from bicameral.boundary._reply import MissingField, ReplyFault, parse_reply
 from bicameral.types import (
     BOOL,
     DATE,
@@ -28,7 +27,7 @@ from bicameral.types import (
     RecordType,
     StrType,
     Type,
-    optional,
+    optional_type,
 )
 
 BYTES = LLTokenizer("byte")
@@ -37,7 +36,7 @@ BILL = RecordType(
         Field("payee", StrType("iban")),
         Field("total", MONEY),
         Field("due", DATE),
-        Field("who", optional(StrType("email"))),
+        Field("who", optional_type(StrType("email"))),
         Field("ref", StrType("code")),
     )
 )
@@ -85,7 +84,7 @@ BAD: list[tuple[Type, Any]] = [
     (BILL, {**GOOD_BILL, "ref": "two words"}),
     (INT, {"not_found": "everything", "because": "absent"}),
     (INT, {"not_found": "value", "because": "I say so"}),
-    (optional(INT), {"not_found": "value", "because": "absent"}),
+    (optional_type(INT), {"not_found": "value", "because": "absent"}),
 ]
 ABSENT: list[tuple[Type, Any]] = [
     (INT, {"not_found": "value", "because": "absent"}),
@@ -110,7 +109,7 @@ def test_what_can_be_read_can_be_written(wanted: Type, reply: Any) -> None:
     schema = reply_schema(wanted)
     assert _decodes(schema, json.dumps(reply))
     assert _valid(schema, reply)
-    filled(json.dumps(reply), wanted)
+    parse_reply(json.dumps(reply), wanted)
 
 
 @pytest.mark.parametrize(("wanted", "reply"), BAD, ids=str)
@@ -118,28 +117,35 @@ def test_what_cannot_be_read_cannot_be_written(wanted: Type, reply: Any) -> None
     schema = reply_schema(wanted)
     assert not _decodes(schema, json.dumps(reply))
     assert not _valid(schema, reply)
-    with pytest.raises(Fault):
-        filled(json.dumps(reply), wanted)
+    with pytest.raises(ReplyFault):
+        parse_reply(json.dumps(reply), wanted)
 
 
 @pytest.mark.parametrize(("wanted", "reply"), ABSENT, ids=str)
 def test_that_something_is_not_there_can_be_written(wanted: Type, reply: Any) -> None:
     assert _decodes(reply_schema(wanted), json.dumps(reply))
     assert _valid(reply_schema(wanted), reply)
-    with pytest.raises(Missing):
-        filled(json.dumps(reply), wanted)
+    with pytest.raises(MissingField):
+        parse_reply(json.dumps(reply), wanted)
 
 
 @pytest.mark.parametrize(("wanted", "reply"), GOOD + ABSENT, ids=str)
 def test_every_good_reply_has_room_even_if_each_byte_is_a_token(wanted: Type, reply: Any) -> None:
-    assert len(json.dumps(reply, indent=1)) <= room(wanted)
+    assert len(json.dumps(reply, indent=1)) <= reply_size_limit(wanted)
 
 
 def test_a_form_of_bounded_blanks_cannot_be_written_in_for_minutes() -> None:
-    assert room(NUMBER) < 200
-    assert room(RecordType((Field("total", MONEY), Field("due", DATE), Field("ref", StrType("code"))))) < 400
-    assert room(STR) == room(ListType(INT)) == room(RecordType((Field("note", STR),))) == MAX_OUTPUT
-    assert room(StrType("code")) >= len('{"value": ""}') + 32
+    assert reply_size_limit(NUMBER) < 200
+    assert (
+        reply_size_limit(RecordType((Field("total", MONEY), Field("due", DATE), Field("ref", StrType("code"))))) < 400
+    )
+    assert (
+        reply_size_limit(STR)
+        == reply_size_limit(ListType(INT))
+        == reply_size_limit(RecordType((Field("note", STR),)))
+        == MAX_OUTPUT_TOKENS
+    )
+    assert reply_size_limit(StrType("code")) >= len('{"value": ""}') + 32
 
 
 def test_a_form_with_many_choices_is_ready_at_once() -> None:
@@ -152,10 +158,10 @@ def test_a_form_with_many_choices_is_ready_at_once() -> None:
 
 
 def test_the_form_names_kinds_and_nothing_of_python() -> None:
-    asked = form("the text", "the bill", BILL)
+    asked = render_form("the text", "the bill", BILL)
     assert asked.endswith(
         "Form: the bill\nFields:\n- payee (iban)\n- total (money: amount, currency code)\n- due (date)\n"
         "- who (email | None)\n- ref (code)"
     )
-    assert form("t", "i", STR, "once more").endswith("- value (str)\n\nonce more")
-    assert "currency code" in form("t", "i", MONEY)
+    assert render_form("t", "i", STR, "once more").endswith("- value (str)\n\nonce more")
+    assert "currency code" in render_form("t", "i", MONEY)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.boundary import COPIED
+from bicameral.boundary import COPIED_TYPES
+from bicameral.boundary._privileged_view import MAX_CODES, MAX_ITEMS
 from bicameral.boundary._reply import MAX_TEXT
-from bicameral.boundary._seen import MAX_CODES, MAX_ITEMS
 from bicameral.plans import parse
-from bicameral.types import bounded, from_json
+from bicameral.types import is_bounded, type_from_json
 from bicameral.types._formats import MAX_CODE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "quarantine.md").read_text(encoding="utf-8")
@@ -42,9 +42,9 @@ def test_the_page_names_the_numbers_of_the_code(said: str) -> None:
 def test_the_page_says_of_each_type_whether_it_is_bounded_and_copied(name: str, says: str, copied: str) -> None:
     written = name.replace("…", '"a"')
     (step, _) = parse(f"x = extract('t', 'i', {written})\nanswer(x)").plan.steps
-    assert bounded(from_json(step.model_dump()["type"])) == (says == "yes")
-    assert (written in COPIED) == copied.startswith("yes")
+    assert is_bounded(type_from_json(step.model_dump()["type"])) == (says == "yes")
+    assert (written in COPIED_TYPES) == copied.startswith("yes")
 
 
 def test_the_page_names_every_type_that_must_be_copied() -> None:
-    assert {name for name, _, copied in TYPES if copied.startswith("yes")} == COPIED
+    assert {name for name, _, copied in TYPES if copied.startswith("yes")} == COPIED_TYPES

@@ -10,25 +10,25 @@ from boundary_spellings import SPELLINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.boundary.shield import lures_in, plain_words
+from bicameral.boundary.shield import actionable_parts, is_plain_text
 
 ALL = [pytest.param(text, id=f"{kind}: {text!a}") for kind, texts in SPELLINGS.items() for text in texts]
 
 
 @pytest.mark.parametrize("text", ALL)
 def test_a_spelling_of_something_to_follow_is_not_plain(text: str) -> None:
-    assert not plain_words(text)
+    assert not is_plain_text(text)
 
 
 @pytest.mark.parametrize("text", [param.values[0] for param in ALL[::7]])
 def test_plain_words_around_it_do_not_hide_it(text: str) -> None:
     around = "We met on Monday at 10:30 and talked for 2 hours.\n"
-    assert not plain_words(f"{around}{text}\n{around}")
+    assert not is_plain_text(f"{around}{text}\n{around}")
 
 
 @pytest.mark.parametrize("sentence", [*SENTENCES, *SECOND, *THIRD])
 def test_an_ordinary_sentence_leads_nowhere(sentence: str) -> None:
-    assert lures_in(sentence) == frozenset()
+    assert actionable_parts(sentence) == frozenset()
 
 
 def test_there_are_enough_of_each() -> None:
@@ -40,7 +40,7 @@ def test_there_are_enough_of_each() -> None:
 
 @given(st.lists(st.sampled_from(SENTENCES[:40]), min_size=2, max_size=4))
 def test_ordinary_sentences_together_are_ordinary(sentences: list[str]) -> None:
-    assert plain_words("\n\n".join(sentences))
+    assert is_plain_text("\n\n".join(sentences))
 
 
 @given(
@@ -49,7 +49,7 @@ def test_ordinary_sentences_together_are_ordinary(sentences: list[str]) -> None:
 def test_seven_digits_are_not_plain_whatever_stands_between_them(digits: str, between: str) -> None:
     # Three or four at a time, as telephone numbers are written; two of four are a span of years, if they are years.
     text = between.join((digits[:3], digits[3:6], digits[6:]))
-    assert not plain_words(f"Call {text} now") or _is_amount(text)
+    assert not is_plain_text(f"Call {text} now") or _is_amount(text)
 
 
 def _is_amount(text: str) -> bool:
@@ -64,7 +64,7 @@ def test_a_text_is_looked_through_in_linear_time(piece: str) -> None:
     for size in (10_000, 80_000):
         text = piece * (size // len(piece))
         started = time.process_time()
-        plain_words(text)
+        is_plain_text(text)
         times.append(time.process_time() - started)
     # Eight times the text: sixty-four times the time if it were quadratic.
     assert times[1] < 30 * max(times[0], 0.002)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bicameral.boundary import Extractor, Filled, Handles, NotFound, Outcome, Rejected, as_seen_by_privileged
+from bicameral.boundary import ExtractionOutcome, Extractor, Filled, HandleTable, NotFound, Rejected, privileged_view
 from bicameral.labels import Label, Source
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.types import (
@@ -34,9 +34,9 @@ from bicameral.types import (
     StrType,
     TupleType,
     Type,
-    bounded,
+    is_bounded,
     mismatch,
-    optional,
+    optional_type,
 )
 
 CANARY = "zebra canary"
@@ -53,19 +53,19 @@ FORM = RecordType((Field("paid", BOOL), Field("total", MONEY), Field("ref", StrT
 FORMS: list[Type] = [
     *SCALARS,
     *map(StrType, ("email", "url", "id")),
-    *(STR, ANY, FORM, ListType(STR), ListType(FORM), DictType(STR), TupleType((INT, STR)), optional(STR)),
+    *(STR, ANY, FORM, ListType(STR), ListType(FORM), DictType(STR), TupleType((INT, STR)), optional_type(STR)),
 ]
 
 
-async def _reply(text: str, wanted: Type) -> Outcome:
+async def _reply(text: str, wanted: Type) -> ExtractionOutcome:
     return await Extractor(ScriptedProvider(lambda request: text), copied=frozenset()).extract(TEXT, "what", wanted)
 
 
-def _privileged_view(outcome: Outcome, wanted: Type) -> str:
+def _privileged_view(outcome: ExtractionOutcome, wanted: Type) -> str:
     """All that a privileged prompt could hold of an outcome."""
     match outcome:
         case Filled(value=value, alerts=alerts):
-            seen = as_seen_by_privileged(value, wanted, UNTRUSTED, Handles("run"))
+            seen = privileged_view(value, wanted, UNTRUSTED, HandleTable("run"))
             return json.dumps([seen, [alert.to_json() for alert in alerts]], ensure_ascii=False)
         case Rejected(reason=reason, field=field, alerts=alerts) | NotFound(reason=reason, field=field, alerts=alerts):
             return json.dumps([reason, field, [alert.to_json() for alert in alerts]], ensure_ascii=False)
@@ -93,7 +93,7 @@ async def test_no_word_of_a_hostile_reply_reaches_the_privileged_side(value: Any
 @settings(max_examples=300)
 @given(value=hostile, wanted=st.sampled_from(SCALARS))
 async def test_a_bounded_blank_is_filled_with_a_bounded_value_or_not_at_all(value: Any, wanted: Type) -> None:
-    assert bounded(wanted)
+    assert is_bounded(wanted)
     outcome = await _reply(json.dumps({"value": value} if wanted != MONEY else value), wanted)
     if isinstance(outcome, Filled):
         assert mismatch(outcome.value, wanted) is None
@@ -239,4 +239,4 @@ async def test_a_reckoned_number_is_noted_and_a_copied_one_is_not() -> None:
 
 def test_times_of_all_kinds_are_seen_as_short_texts() -> None:
     for value, wanted in ((dt.date(2026, 3, 1), DATE), (dt.time(9, 30), TIME), (dt.timedelta(hours=1), DURATION)):
-        assert len(json.dumps(as_seen_by_privileged(value, wanted, UNTRUSTED, Handles("run")))) < 20
+        assert len(json.dumps(privileged_view(value, wanted, UNTRUSTED, HandleTable("run")))) < 20

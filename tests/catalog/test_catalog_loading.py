@@ -14,7 +14,7 @@ import yaml
 
 import bicameral.catalog
 from bicameral.catalog import CATEGORIES, Catalog, CatalogError, catalog
-from bicameral.catalog.facts._yaml import read_rows
+from bicameral.catalog.facts._reader import read_rows
 
 DATA = Path(bicameral.catalog.__file__).with_name("data")
 Edit = Callable[[str], str]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from bicameral.catalog import CATEGORIES, IDS, SIZES, Pattern, catalog, default_sizes
+from bicameral.catalog import CATEGORIES, IDS, SIZES, PatternFacts, catalog, default_sizes
 
 EVERY = [pytest.param(pattern, id=pattern.id) for pattern in catalog().patterns.values()]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -37,7 +37,7 @@ def test_no_two_patterns_have_one_name() -> None:
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_a_pattern_is_told_in_full(pattern: Pattern) -> None:
+def test_a_pattern_is_told_in_full(pattern: PatternFacts) -> None:
     assert len(pattern.what) <= 160
     assert 2 <= len(pattern.when) <= 4
     assert pattern.not_when
@@ -52,13 +52,13 @@ def test_a_pattern_is_told_in_full(pattern: Pattern) -> None:
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_a_model_says_of_what_size_it_is_and_nobody_else_does(pattern: Pattern) -> None:
+def test_a_model_says_of_what_size_it_is_and_nobody_else_does(pattern: PatternFacts) -> None:
     for participant in pattern.participants:
         assert (participant.tier is not None) == (participant.kind == "model"), participant.name
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_every_pattern_and_mechanism_that_is_named_exists(pattern: Pattern) -> None:
+def test_every_pattern_and_mechanism_that_is_named_exists(pattern: PatternFacts) -> None:
     instead = [id for each in pattern.not_when for id in each.use]
     named = [*pattern.goes_with, *pattern.grows_to, *pattern.shrinks_to, *instead]
     assert [id for id in named if id not in IDS] == []
@@ -71,13 +71,13 @@ def test_every_pattern_and_mechanism_that_is_named_exists(pattern: Pattern) -> N
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_a_loop_says_what_bounds_it(pattern: Pattern) -> None:
+def test_a_loop_says_what_bounds_it(pattern: PatternFacts) -> None:
     assert pattern.loops == bool(pattern.bounded_by)
     assert all(name in pattern.knobs for name in pattern.bounded_by)
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_a_knob_has_words_and_a_default_that_it_allows(pattern: Pattern) -> None:
+def test_a_knob_has_words_and_a_default_that_it_allows(pattern: PatternFacts) -> None:
     for name, knob in pattern.knobs.items():
         assert knob.what, name
         if knob.numeric:
@@ -88,7 +88,7 @@ def test_a_knob_has_words_and_a_default_that_it_allows(pattern: Pattern) -> None
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_costs_are_numbers_over_names_that_exist_and_the_worst_is_no_less_than_the_usual(pattern: Pattern) -> None:
+def test_costs_are_numbers_over_names_that_exist_and_the_worst_is_no_less_than_the_usual(pattern: PatternFacts) -> None:
     sizes = default_sizes() | pattern.defaults
     expected = worst = 0.0
     for session in pattern.cost.sessions:
@@ -106,7 +106,7 @@ def test_costs_are_numbers_over_names_that_exist_and_the_worst_is_no_less_than_t
 
 
 @pytest.mark.parametrize("pattern", EVERY)
-def test_costs_hold_for_other_sizes_too(pattern: Pattern) -> None:
+def test_costs_hold_for_other_sizes_too(pattern: PatternFacts) -> None:
     """Ten times the parts, steps and tries: what bounds a loop bounds its cost as well."""
     sizes = {name: 10 * value for name, value in default_sizes().items()} | pattern.defaults
     for session in pattern.cost.sessions:

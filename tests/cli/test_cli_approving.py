@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.cli import _approving
-from bicameral.cli._approving import TerminalApprover
+from bicameral.cli import _prompts as _approving
 from bicameral.cli._output import Output
-from bicameral.cli._pending import calls_text
-from bicameral.cli._values import columns
+from bicameral.cli._prompts import TerminalApprover
+from bicameral.cli._values import calls_text, column_width
 from bicameral.labels import Label, Source
-from bicameral.runs import Answers, Grant, PendingCall, Question, Untrusted
+from bicameral.runs import Answers, ApprovalQuestion, Grant, PendingCall, UntrustedPart
 from bicameral.tools import AttachedFile, Registry, tool
 
 BODY = Source("third_party", "search_mail", "[].body", "0")
@@ -37,7 +36,7 @@ def pending(
 ) -> PendingCall:
     arguments = {"to": list(to), "subject": "Fwd: Invoice 7", "body": body, "cc": []}
     return PendingCall(
-        "2", "send_mail", "send", arguments, f"hash of {to} {body}", why, (Untrusted("body", (BODY,)),), **more
+        "2", "send_mail", "send", arguments, f"hash of {to} {body}", why, (UntrustedPart("body", (BODY,)),), **more
     )
 
 
@@ -79,7 +78,7 @@ def test_a_value_cannot_pass_for_a_part_of_the_question(body: str) -> None:
     assert sum(line.startswith("    to ") for line in lines) == 1
     assert sum(line.startswith("  send_mail") for line in lines) == 1
     assert not any(line.startswith("Allow") for line in lines)
-    assert all(columns(line) <= 80 for line in lines)
+    assert all(column_width(line) <= 80 for line in lines)
     assert not re.search(
         "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u00ad\u2028\u2029\u202a-\u202e\u2066-\u2069]", "\n".join(lines)
     )
@@ -88,7 +87,7 @@ def test_a_value_cannot_pass_for_a_part_of_the_question(body: str) -> None:
 @given(st.text(max_size=300), st.integers(40, 120))
 def test_every_line_of_any_value_stands_behind_its_argument(body: str, width: int) -> None:
     lines = shown(pending(body), width=width, whole=True)
-    assert all(columns(line) <= width for line in lines[3:])
+    assert all(column_width(line) <= width for line in lines[3:])
     assert sum(line.startswith("    to ") for line in lines) == 1
 
 
@@ -180,7 +179,7 @@ def replies(monkeypatch: pytest.MonkeyPatch) -> Say:
 
 
 def approve(*calls: PendingCall) -> Answers:
-    return asyncio.run(TerminalApprover(Output(), REGISTRY).approve(Question(calls)))
+    return asyncio.run(TerminalApprover(Output(), REGISTRY).approve(ApprovalQuestion(calls)))
 
 
 @pytest.mark.parametrize("reply", ["y", "YES"])

@@ -6,12 +6,12 @@ import pytest
 from cli_world import World
 
 from bicameral.agent import check_plan
-from bicameral.agent._spending import worst_case
-from bicameral.catalog.costs import LOCAL, estimate
-from bicameral.cli._plan_files import read_plan
+from bicameral.agent._wiring import worst_case
+from bicameral.catalog.costs import LOCAL_RATES, estimate
+from bicameral.cli.commands.check import read_plan
 from bicameral.config import load_config, open_policy, open_registry
+from bicameral.limits import known_prices
 from bicameral.models import Usage
-from bicameral.routing import known_prices
 
 STACK = """\
 name: Mail triage
@@ -41,7 +41,7 @@ def test_patterns_are_told_part_by_part_expected_and_at_worst(world: World) -> N
 
 def test_a_program_gets_the_same_numbers(world: World) -> None:
     told = world.json("cost", "O6", "O17", "R4", "--set", "R4.max_steps=5", "--size", "items=2")
-    found = estimate(["O6", "O17", {"R4": {"max_steps": 5}}], {"items": 2}, LOCAL)
+    found = estimate(["O6", "O17", {"R4": {"max_steps": 5}}], {"items": 2}, LOCAL_RATES)
     assert told["expected"] == found.expected.to_json()
     assert told["worst"] == found.worst.to_json()
     assert told["sizes"]["items"] == 2

@@ -34,7 +34,7 @@ def test_every_short_variable_is_documented() -> None:
 
 
 def test_the_exit_codes_are_documented() -> None:
-    from bicameral.cli import _exits
+    from bicameral.cli import _output as _exits
 
     page = (DOCS / "command-line.md").read_text(encoding="utf-8")
     codes = {value for name, value in vars(_exits).items() if name.isupper() and isinstance(value, int)}

@@ -19,7 +19,7 @@ from cli_world import World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.cli._periods import seconds_of
+from bicameral.cli._options import parse_seconds
 from bicameral.config import Config
 
 SECRET = "the whale sings at midnight"
@@ -120,7 +120,7 @@ def test_an_unknown_run_or_question_is_told_with_the_nearest(office: Office) -> 
 
 
 def test_a_missing_package_and_how_to_get_it_are_named(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bicameral.durable._extra.NEEDED", ("no_such_package",))
+    monkeypatch.setattr("bicameral.durable._runs.REQUIRED_PACKAGES", ("no_such_package",))
     for words in (("submit", "x y"), ("worker", "--no-fetch")):
         error = office.world.json(*words, code=1)["error"]
         assert (error["code"], "bicameral[durable]" in error["fix"]) == ("durable.not-installed", True)
@@ -280,10 +280,10 @@ UNITS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 @given(st.dictionaries(st.sampled_from(list(UNITS)), st.integers(1, 20), min_size=1))
 def test_a_time_is_the_sum_of_its_parts(parts: dict[str, int]) -> None:
     text = "".join(f"{number}{unit}" for unit, number in parts.items())
-    assert seconds_of(text) == sum(number * UNITS[unit] for unit, number in parts.items())
+    assert parse_seconds(text) == sum(number * UNITS[unit] for unit, number in parts.items())
 
 
 @pytest.mark.parametrize("text", ["", "d", "3", "1y", "-1d", "1d2", "0s", "1e9d", "99999w", "1 d x"])
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no time"):
-        seconds_of(text)
+        parse_seconds(text)

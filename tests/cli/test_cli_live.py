@@ -7,21 +7,21 @@ import io
 import pytest
 from rich.console import Console
 
-from bicameral.cli._live import Lines, Redrawn, Rows
 from bicameral.cli._output import Output
-from bicameral.runs import Progress
+from bicameral.cli._progress import LineDisplay, LiveDisplay, StepRows
+from bicameral.runs import StepProgress
 
 
-def started(step: str, what: str = "read_lines", **arguments: object) -> Progress:
-    return Progress("started", step, what, facts={"arguments": arguments})
+def started(step: str, what: str = "read_lines", **arguments: object) -> StepProgress:
+    return StepProgress("started", step, what, facts={"arguments": arguments})
 
 
-def finished(step: str, what: str = "read_lines", seconds: float = 0.0) -> Progress:
-    return Progress("finished", step, what, seconds)
+def finished(step: str, what: str = "read_lines", seconds: float = 0.0) -> StepProgress:
+    return StepProgress("finished", step, what, seconds)
 
 
 def test_the_turns_of_a_loop_share_a_row() -> None:
-    rows = Rows()
+    rows = StepRows()
     for turn in range(3):
         rows(started(f"1[{turn}]/0", path=f"{turn}.txt"))
         rows(finished(f"1[{turn}]/0", seconds=0.5))
@@ -29,7 +29,7 @@ def test_the_turns_of_a_loop_share_a_row() -> None:
 
 
 def test_a_log_gets_a_line_a_step_and_one_for_a_whole_loop(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = Lines(Output())
+    lines = LineDisplay(Output())
     lines.phase("running")
     lines.step(started("0", path="a.txt"))
     lines.step(finished("0", seconds=1.0))
@@ -37,8 +37,8 @@ def test_a_log_gets_a_line_a_step_and_one_for_a_whole_loop(capsys: pytest.Captur
         lines.step(started(f"1[{turn}]/0", "send_mail"))
         lines.step(finished(f"1[{turn}]/0", "send_mail"))
     lines.step(started("2", "grep"))
-    lines.step(Progress("retrying", "2", "grep", facts={"error": "not now"}))
-    lines.step(Progress("failed", "2", "grep"))
+    lines.step(StepProgress("retrying", "2", "grep", facts={"error": "not now"}))
+    lines.step(StepProgress("failed", "2", "grep"))
     lines.close()
     assert capsys.readouterr().err.splitlines() == [
         "running …",
@@ -53,7 +53,7 @@ def test_at_a_terminal_statements_come_and_go_and_steps_stay() -> None:
     screen = io.StringIO()
     out = Output()
     out.console = Console(file=screen, force_terminal=True, width=100, color_system=None)
-    shown = Redrawn(out)
+    shown = LiveDisplay(out)
     shown.phase("planning")
     shown.statement('lines = read_lines("a.txt")\n')
     with shown.quiet():

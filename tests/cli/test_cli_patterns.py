@@ -14,10 +14,9 @@ import pytest
 from cli_terminal import Terminal
 from cli_world import World
 
-from bicameral.catalog import CATEGORIES, IDS, Pattern, catalog, plain
-from bicameral.catalog.facts._reading import Spot, read_value
-from bicameral.catalog.facts._yaml import Row
-from bicameral.cli._patterns import page
+from bicameral.catalog import CATEGORIES, IDS, PatternFacts, catalog, plain_record
+from bicameral.catalog.facts._reader import DataPlace, YamlRow, read_record
+from bicameral.cli.commands.patterns import pattern_page
 from bicameral.patterns import IMPLEMENTED
 
 PROGRAM = str(Path(sys.executable).with_name("bicameral"))
@@ -73,7 +72,7 @@ def test_a_pattern_is_shown_with_what_it_needs_clashes_with_and_costs(world: Wor
 def test_every_pattern_has_a_page_that_fits_the_terminal() -> None:
     for pattern in catalog().patterns.values():
         for width in (100, 60):
-            first, *lines = page(pattern, width)
+            first, *lines = pattern_page(pattern, width)
             assert pattern.name in first
             assert max(map(len, lines)) <= width, pattern.id
             assert all("None" not in line.split() for line in lines), pattern.id
@@ -85,15 +84,15 @@ def _row(value: Any) -> Any:
         return [_row(each) for each in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    row = Row(1)
+    row = YamlRow(1)
     row.update({key: _row(inner) for key, inner in cast("dict[str, Any]", value).items()})
     return row
 
 
 def test_the_json_of_a_pattern_reads_back_as_the_same_pattern() -> None:
     for pattern in catalog().patterns.values():
-        told = json.loads(json.dumps(plain(pattern)))
-        assert read_value(Pattern, _row(told), Spot("json", 1, pattern.id)) == pattern
+        told = json.loads(json.dumps(plain_record(pattern)))
+        assert read_record(PatternFacts, _row(told), DataPlace("json", 1, pattern.id)) == pattern
 
 
 def test_a_misspelt_id_is_told_with_the_nearest(world: World) -> None:

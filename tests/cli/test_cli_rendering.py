@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.cli._rendering import broken_line, question_text, value_lines
-from bicameral.cli._values import columns
+from bicameral.cli._values import break_line, column_width, question_text, value_lines
 from bicameral.display import has_hidden
 
 
@@ -49,9 +48,9 @@ def test_a_value_of_a_megabyte_is_shown_at_once() -> None:
 
 @pytest.mark.parametrize("text", ["abc", "全" * 50, "a" * 200, ""])
 def test_pieces_of_a_line_fit_and_make_the_line(text: str) -> None:
-    pieces = broken_line(text, 20)
+    pieces = break_line(text, 20)
     assert "".join(pieces) == text
-    assert all(columns(piece) <= 20 for piece in pieces)
+    assert all(column_width(piece) <= 20 for piece in pieces)
 
 
 def test_a_question_of_one_line_is_one_line_and_others_stand_behind_a_bar() -> None:

@@ -13,7 +13,7 @@ from bicameral import Agent, ScriptedProvider
 from bicameral.cli import main
 from bicameral.config import Config, load_config, open_journal
 from bicameral.plans import parse
-from bicameral.routing import Alias, Aliases, Router, Rule, Selection
+from bicameral.routing import Alias, Aliases, Router, RoutingRule, Selection
 
 PROFILE = """\
 llm:
@@ -88,7 +88,7 @@ PLAN = 'text = read_text(path="notes.txt")\nn = extract(text, "how many lines", 
 async def _ran(config: Config) -> str:
     models = {name: ScriptedProvider(lambda _: '{"value": 2}', name=name) for name in ("main", "fast")}
     aliases = Aliases("quarantined", [Alias.of(name, model) for name, model in models.items()])
-    router = Router(aliases, Selection("main", (Rule.of("label: untrusted", "fast"),)))
+    router = Router(aliases, Selection("main", (RoutingRule.of("label: untrusted", "fast"),)))
     agent = Agent(
         config=config,
         privileged=ScriptedProvider([]),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.cli._asking import parse_reply
-from bicameral.cli._values import answer_text, readable, table
-from bicameral.display import visible
+from bicameral.cli._prompts import parse_reply
+from bicameral.cli._values import answer_text, render_table, to_plain_json
+from bicameral.display import make_visible
 from bicameral.types import (
     BOOL,
     DATE,
@@ -46,31 +46,31 @@ def test_an_answer_is_shown_as_a_person_would_write_it(value: Any, shown: str) -
 
 
 def test_wide_letters_keep_columns_aligned() -> None:
-    lines = table([{"n": "日本", "x": "1"}, {"n": "ab", "x": "2"}]).splitlines()
+    lines = render_table([{"n": "日本", "x": "1"}, {"n": "ab", "x": "2"}]).splitlines()
     assert lines[2] == "日本  1"
     assert lines[3] == "ab    2"
 
 
 def test_a_long_cell_is_cut_on_a_terminal_and_nowhere_else() -> None:
     rows: list[dict[str, object]] = [{"text": "x" * 500}]
-    assert max(map(len, table(rows, width=80).splitlines())) <= 80
-    assert "x" * 500 in table(rows)
+    assert max(map(len, render_table(rows, width=80).splitlines())) <= 80
+    assert "x" * 500 in render_table(rows)
 
 
 def test_a_terminal_gets_nothing_to_obey() -> None:
-    assert visible("\x1b]0;title\x07\x1b[2Jred") == "<001b>]0;title<0007><001b>[2Jred"
-    assert visible("a\tb\r\nc") == "a\tb\nc"
-    assert visible("safe\u202etxt.exe") == "safe<202e>txt.exe"
+    assert make_visible("\x1b]0;title\x07\x1b[2Jred") == "<001b>]0;title<0007><001b>[2Jred"
+    assert make_visible("a\tb\r\nc") == "a\tb\nc"
+    assert make_visible("safe\u202etxt.exe") == "safe<202e>txt.exe"
 
 
 @given(st.text())
 def test_no_text_holds_a_control_character_after_it_is_made_visible(text: str) -> None:
-    assert not any(ord(char) < 32 and char not in "\t\n" for char in visible(text))
+    assert not any(ord(char) < 32 and char not in "\t\n" for char in make_visible(text))
 
 
 def test_json_has_no_dates_left() -> None:
     value = {"day": dt.date(2026, 3, 1), "at": [dt.time(9, 0)], "long": dt.timedelta(minutes=2)}
-    assert readable(value) == {"day": "2026-03-01", "at": ["09:00:00"], "long": 120.0}
+    assert to_plain_json(value) == {"day": "2026-03-01", "at": ["09:00:00"], "long": 120.0}
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from bicameral.config import (
     ConfigFile,
     UnacceptedConfigWarning,
     acceptance_file,
+    config_template,
     doctor,
+    find_widening,
     forget_acceptance,
-    init_text,
     load_config,
     open_registry,
     record_acceptance,
-    what_widens,
 )
 from bicameral.models import ScriptedProvider
 
@@ -98,7 +98,7 @@ def test_a_yes_is_remembered_for_what_was_seen(work: Path) -> None:
 def test_a_change_is_shown_as_a_change(work: Path) -> None:
     (work / "own.py").write_text("x = 1\n")
     file = written(work, WIDENING)
-    record_acceptance(file, what_widens(file, work))
+    record_acceptance(file, find_widening(file, work))
     (work / "own.py").write_text("x = 2\n")
     written(work, WIDENING.replace('mode = "normal"', 'me = ["x@y.z"]'))
     seen: list[str] = []
@@ -142,7 +142,7 @@ def test_a_file_that_is_named_counts_and_so_does_the_users_own(work: Path, monke
 
 def test_the_record_is_private_and_holds_no_value(work: Path) -> None:
     file = written(work, '[durable]\ndatabase = "postgresql://me:secret@db/x"\n')
-    record_acceptance(file, what_widens(file, work))
+    record_acceptance(file, find_widening(file, work))
     record = acceptance_file()
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert "secret" not in record.read_text()
@@ -152,14 +152,14 @@ def test_the_record_is_private_and_holds_no_value(work: Path) -> None:
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"accepted": []}', '{"accepted": {"x": 1}}'])
 def test_a_damaged_record_accepts_nothing(work: Path, damage: str) -> None:
     file = written(work, WIDENING)
-    record_acceptance(file, what_widens(file, work))
+    record_acceptance(file, find_widening(file, work))
     acceptance_file().write_text(damage)
     assert quiet(work).withheld
 
 
 def test_what_init_writes_widens_nothing(work: Path) -> None:
-    file = written(work, init_text())
-    assert not what_widens(file, work)
+    file = written(work, config_template())
+    assert not find_widening(file, work)
 
 
 def test_every_table_is_harmless_by_decision_or_withheld(work: Path) -> None:

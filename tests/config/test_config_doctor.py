@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.config import Check, Config, doctor, load_config
+from bicameral.config import Config, HealthCheck, doctor, load_config
 from bicameral.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def examined(home: Path, text: str = "") -> dict[str, Check]:
+def examined(home: Path, text: str = "") -> dict[str, HealthCheck]:
     base = home / "work"
     (base / "bicameral.toml").write_text(text, encoding="utf-8")
     config: Config | ConfigError

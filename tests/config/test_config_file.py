@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from bicameral.config import Config, ConfigFile, config_schema, find_file, init_text, load_config
+from bicameral.config import Config, ConfigFile, config_schema, config_template, find_file, load_config
 from bicameral.errors import ConfigError
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "config.v1.json"
@@ -52,13 +52,13 @@ def test_without_any_file_the_defaults_serve(home: Path) -> None:
 
 
 def test_the_file_that_init_writes_says_exactly_what_the_defaults_are() -> None:
-    assert ConfigFile.model_validate(tomllib.loads(init_text())) == ConfigFile()
+    assert ConfigFile.model_validate(tomllib.loads(config_template())) == ConfigFile()
 
 
 def test_every_setting_that_init_leaves_out_is_written_as_an_example_that_is_valid(home: Path) -> None:
-    everything = tomllib.loads(init_text().replace("#:", ""))
+    everything = tomllib.loads(config_template().replace("#:", ""))
     ConfigFile.model_validate(everything)
-    base = written(home, init_text().replace("#:", ""))
+    base = written(home, config_template().replace("#:", ""))
     (base / "Maildir").mkdir()
     (base / "profile.yaml").write_text("agent:\n  planning_strategy: spar\n")
     (base / "llm_config.yaml").write_text("models:\n  powerful: openai/gpt-4.1\n")
@@ -68,7 +68,7 @@ def test_every_setting_that_init_leaves_out_is_written_as_an_example_that_is_val
 
 
 def test_init_mentions_every_setting() -> None:
-    everything = tomllib.loads(init_text().replace("#:", ""))
+    everything = tomllib.loads(config_template().replace("#:", ""))
     assert set(everything) == set(ConfigFile.model_fields)
     for name, field in ConfigFile.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
@@ -82,7 +82,7 @@ def test_the_published_schema_is_in_step() -> None:
 def test_the_schema_takes_what_init_writes() -> None:
     import jsonschema
 
-    jsonschema.validate(tomllib.loads(init_text()), config_schema())
+    jsonschema.validate(tomllib.loads(config_template()), config_schema())
 
 
 def test_the_file_of_the_working_folder_goes_before_the_users(home: Path) -> None:

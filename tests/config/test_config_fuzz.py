@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bicameral.config import load_config, open_models
 from bicameral.errors import BicameralError, ConfigError, ModelError
 from bicameral.models import Message, ModelRequest
-from bicameral.routing import ROLES, Router, Situation
+from bicameral.routing import ROLES, CallContext, Router
 
 ALIASES = ("main", "fast", "local", "embedded", "a b", "planning", "")
 MODELS = ("openai/gpt-4.1", "ollama/llama3", "local/0.5b", "local/9b", "gpt", "azure/x", "/", "x/y/z", "litellm/a/b")
@@ -124,10 +124,10 @@ def tried(profile: str, *, as_toml: bool = False) -> BicameralError | None:
         return None
 
 
-def calls() -> Iterator[tuple[ModelRequest, Situation]]:
+def calls() -> Iterator[tuple[ModelRequest, CallContext]]:
     for role in ROLES:
-        yield ModelRequest((Message("user", "hello"),)), Situation(role=role, phase="plan")
-        yield ModelRequest((), model="planning", json_schema={}), Situation(role=role, trusted=True, failures=3)
+        yield ModelRequest((Message("user", "hello"),)), CallContext(role=role, phase="plan")
+        yield ModelRequest((), model="planning", json_schema={}), CallContext(role=role, trusted=True, failures=3)
 
 
 def clear(error: BicameralError) -> None:

@@ -10,7 +10,7 @@ import pytest
 from bicameral.config import Config, load_config, needed_weights, open_models, open_router
 from bicameral.errors import ConfigError, ModelError
 from bicameral.models import ModelRequest, Route
-from bicameral.routing import Router, Situation
+from bicameral.routing import CallContext, Router
 
 LLM_CONFIG = """\
 models:
@@ -106,7 +106,7 @@ def wrong(folder: Path, profile: str, aliases: str = LLM_CONFIG) -> tuple[str, s
 
 def chosen(config: Config, *, chamber: str = "privileged", model: str | None = None, **here: str) -> Route:
     router = open_router(config, "quarantined" if chamber == "quarantined" else "privileged")
-    return router.choose(ModelRequest((), model=model), Situation(**here))  # pyright: ignore[reportArgumentType]
+    return router.choose(ModelRequest((), model=model), CallContext(**here))  # pyright: ignore[reportArgumentType]
 
 
 # The seed's files, as it writes them

@@ -119,7 +119,7 @@ def test_a_toolbox_whose_package_is_missing_is_left_out_unless_it_was_named(
             raise ToolError("tools.missing-extra", "the module 'httpx' is not installed")
         return load_toolbox(name)
 
-    monkeypatch.setattr("bicameral.config._registry.load_toolbox", lacking)
+    monkeypatch.setattr("bicameral.config._resources.load_toolbox", lacking)
     registry = open_registry(Config.defaults(tmp_path))
     assert "fetch_page" not in registry
     assert "grep" in registry

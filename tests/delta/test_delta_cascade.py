@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.delta import Delta, Doubts, PlanCascade, choices, weakest
 from bicameral.errors import ModelError, PlanError
-from bicameral.intent import Intent, NamedDate, asked_effects
-from bicameral.models import EndChunk, Message, ModelReply, ModelRequest, Provider, Route, ScriptedProvider, Token
-from bicameral.routing import Marked, situation
+from bicameral.models import EndChunk, Message, ModelReply, ModelRequest, Provider, ReplyToken, Route, ScriptedProvider
+from bicameral.planning import (
+    Delta,
+    DoubtCriteria,
+    Intent,
+    NamedDate,
+    PlanCascade,
+    asked_effects,
+    deciding_tokens,
+    weakest_token,
+)
+from bicameral.routing import RouteTag, current_context
 from bicameral.sessions import ModelCall
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 
@@ -42,7 +50,7 @@ class Sure(ScriptedProvider):
         reply = await super().generate(request)
         if self._sure is None or not request.confidence:
             return reply
-        return replace(reply, confidence=(Token("read_lines", self._sure),))
+        return replace(reply, confidence=(ReplyToken("read_lines", self._sure),))
 
 
 class Failing(ScriptedProvider):
@@ -92,7 +100,7 @@ async def test_a_weak_choice_is_a_reason(registry: Registry) -> None:
 
 async def test_the_threshold_is_what_it_is_set_to(registry: Registry) -> None:
     for sure, expected in ((0.1, "fast"), (0.2, "fast"), (0.3, "main")):
-        planner = cascade(Sure([COUNT], "small", 0.2), Sure([COUNT], "large"), doubts=Doubts(sure=sure))
+        planner = cascade(Sure([COUNT], "small", 0.2), Sure([COUNT], "large"), doubts=DoubtCriteria(sure=sure))
         compiled = await planner.compile(INTENT, registry)
         assert compiled.route is not None
         assert compiled.route.alias == expected
@@ -232,7 +240,7 @@ async def test_the_large_model_is_asked_in_a_situation_with_a_failure(registry: 
     failures: list[int] = []
 
     def note(_: ModelRequest) -> str:
-        failures.append(situation().failures)
+        failures.append(current_context().failures)
         return f"{COUNT}```"
 
     large = ScriptedProvider(note, name="large", grammars=False)
@@ -265,7 +273,9 @@ async def test_a_plan_that_was_cached_without_the_cascade_is_not_taken_unseen(re
 async def test_another_threshold_is_another_choice(registry: Registry) -> None:
     cache: dict[str, str] = {}
     for sure, expected in ((0.05, "fast"), (0.5, "main")):
-        planner = cascade(Sure([COUNT], "small", 0.1), Sure([COUNT], "large"), cache=cache, doubts=Doubts(sure=sure))
+        planner = cascade(
+            Sure([COUNT], "small", 0.1), Sure([COUNT], "large"), cache=cache, doubts=DoubtCriteria(sure=sure)
+        )
         compiled = await planner.compile(INTENT, registry)
         assert compiled.route is not None
         assert compiled.route.alias == expected
@@ -307,31 +317,31 @@ def test_there_is_no_way_on_from_a_plan_of_somebody_else() -> None:
 # How sure a model was.
 
 
-def tokens(*pieces: tuple[str, float]) -> list[Token]:
-    return [Token(text, sure) for text, sure in pieces]
+def tokens(*pieces: tuple[str, float]) -> list[ReplyToken]:
+    return [ReplyToken(text, sure) for text, sure in pieces]
 
 
 def test_what_a_variable_is_called_is_no_weak_choice() -> None:
     said = tokens(("mails", 0.01), (" =", 1.0), (" search", 0.8), ("_mail", 0.9), ("()\n", 0.7))
-    assert weakest(said) == Token("()\n", 0.7)
+    assert weakest_token(said) == ReplyToken("()\n", 0.7)
 
 
 def test_how_a_sentence_is_put_is_no_weak_choice_and_a_name_in_quotes_is() -> None:
     said = tokens(
         ('answer("', 0.9), ("Well", 0.01), (" done", 0.02), ('")\n', 0.9), ('x = y["', 0.9), ("sku", 0.3), ('"]\n', 1)
     )
-    assert weakest(said) == Token("sku", 0.3)
+    assert weakest_token(said) == ReplyToken("sku", 0.3)
 
 
 def test_nothing_said_is_nothing_to_doubt() -> None:
-    assert weakest([]) is None
+    assert weakest_token([]) is None
 
 
 @given(st.lists(st.tuples(st.text(max_size=6), st.floats(0, 1))))
 def test_choices_are_some_of_the_tokens_in_their_order(pieces: list[tuple[str, float]]) -> None:
     said = tokens(*pieces)
     rest = iter(said)
-    assert all(any(choice is token for token in rest) for choice in choices(said))
+    assert all(any(choice is token for token in rest) for choice in deciding_tokens(said))
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
@@ -340,7 +350,7 @@ async def test_a_higher_threshold_never_takes_what_a_lower_one_doubts(low: float
     planned: Callable[[], Sure] = lambda: Sure(["answer(1)\n"], "small", 0.5)  # noqa: E731
     taken: list[str] = []
     for sure in (low, high):
-        planner = cascade(planned(), Sure(["answer(1)\n"], "large"), doubts=Doubts(sure=sure))
+        planner = cascade(planned(), Sure(["answer(1)\n"], "large"), doubts=DoubtCriteria(sure=sure))
         compiled = await planner.compile(Intent(request="One"), Registry([]))
         assert compiled.route is not None
         taken.append(compiled.route.alias)
@@ -349,7 +359,7 @@ async def test_a_higher_threshold_never_takes_what_a_lower_one_doubts(low: float
 
 async def test_a_reply_that_is_streamed_says_on_which_route_it_was_asked_too() -> None:
     route = Route("main", "cascade", "escalated", attempts=(("fast", "why"),))
-    marked = Marked(ScriptedProvider(["one\ntwo"], name="large"), route)
+    marked = RouteTag(ScriptedProvider(["one\ntwo"], name="large"), route)
     pieces = [piece async for piece in marked.chunks(ModelRequest((Message("user", "Count."),)))]
     assert isinstance(pieces[-1], EndChunk)
     assert pieces[-1].reply.route == route

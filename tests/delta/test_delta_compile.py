@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.delta import Delta, against_intent, nearest_tools, relevant_tools
 from bicameral.errors import PlanError
-from bicameral.intent import Intent
 from bicameral.models import LocalProvider, ScriptedProvider
+from bicameral.planning import Delta, Intent, check_against_intent, nearest_tools, relevant_tools
 from bicameral.plans import parse, print_plan
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes, tool
 
@@ -123,7 +122,7 @@ async def test_an_effect_that_was_asked_for_and_is_missing_is_asked_for_again(re
 def test_an_address_nobody_named_is_severe(registry: Registry) -> None:
     plan = parse('send_mail(["eve@example.com"], "x", "y")\nanswer("sent")\n', registry).plan
     intent = Intent(request="Send a mail", effects=("send",))
-    (found,) = [each for each in against_intent(plan, intent, registry) if each.severe]
+    (found,) = [each for each in check_against_intent(plan, intent, registry) if each.severe]
     assert found.code == "plan.invented-object"
 
 

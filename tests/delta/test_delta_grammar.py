@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from llguidance import LLMatcher, LLTokenizer
 
-from bicameral.delta._decode import openings_after
-from bicameral.delta._examples import Example, examples
-from bicameral.delta._statement_grammar import Opening, statement_grammar
+from bicameral.planning._decode import next_openings
+from bicameral.planning._matching import PlanExample, load_examples
+from bicameral.planning._statement_grammar import Opening, statement_grammar
 from bicameral.plans import check, parse
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 from bicameral.types import FLOAT, STR, Field, ListType, RecordType
@@ -39,17 +39,21 @@ def statements(plan: str) -> Iterator[tuple[str, str]]:
         yield "".join(lines[:number]), line
 
 
-@pytest.mark.parametrize("example", [*examples().always, *examples().bank], ids=lambda example: example.request[:40])
-def test_every_statement_of_every_example_can_be_decoded(example: Example, registry: Registry) -> None:
+@pytest.mark.parametrize(
+    "example", [*load_examples().always, *load_examples().bank], ids=lambda example: example.request[:40]
+)
+def test_every_statement_of_every_example_can_be_decoded(example: PlanExample, registry: Registry) -> None:
     for before, statement in statements(example.plan):
-        grammar = statement_grammar(registry, openings_after(before, registry))
+        grammar = statement_grammar(registry, next_openings(before, registry))
         taken = accepted(grammar, statement)
         assert taken == len(statement.encode()), f"{statement!r} is refused at {statement[taken:]!r}"
-    assert openings_after(example.plan, registry) == []
+    assert next_openings(example.plan, registry) == []
 
 
-@pytest.mark.parametrize("example", [*examples().always, *examples().bank], ids=lambda example: example.request[:40])
-def test_every_example_passes_the_check(example: Example, registry: Registry) -> None:
+@pytest.mark.parametrize(
+    "example", [*load_examples().always, *load_examples().bank], ids=lambda example: example.request[:40]
+)
+def test_every_example_passes_the_check(example: PlanExample, registry: Registry) -> None:
     parsed = parse(example.plan, registry)
     report = check(parsed.plan, registry, places=parsed.places)
     assert report.ok, [str(finding) for finding in report.errors]
@@ -104,7 +108,7 @@ def test_a_file_or_address_that_nobody_named_cannot_be_written(registry: Registr
 
 def test_there_is_no_answer_directly_inside_a_loop(registry: Registry) -> None:
     code = 'lines = read_lines("a.txt")\nfor line in lines:\n'
-    grammar = statement_grammar(registry, openings_after(code, registry))
+    grammar = statement_grammar(registry, next_openings(code, registry))
     assert accepted(grammar, "    answer(line)\n") < len("    answer(line)\n")
-    inside = statement_grammar(registry, openings_after(code + '    if "x" in line:\n', registry))
+    inside = statement_grammar(registry, next_openings(code + '    if "x" in line:\n', registry))
     assert accepted(inside, "        answer(line)\n") == len("        answer(line)\n")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.delta import NeutralNames
-from bicameral.delta._matching import match_cells, match_names, stems_of
+from bicameral.planning import NeutralNames
+from bicameral.planning._matching import match_cells, match_names, name_stems
 from bicameral.plans import Index, Plan, check, parse, print_plan, rewrite_steps
-from bicameral.toolboxes._tables_shape import LONGEST_TEXT, MAX_SAMPLE, MAX_TEXTS, short_texts
+from bicameral.toolboxes._table_files import LONGEST_TEXT, MAX_SAMPLE, MAX_TEXTS, short_texts
 from bicameral.tools import Folders, Registry, Surroundings, load_toolboxes
 from bicameral.types import INT, Field, ListType, RecordType
 
@@ -196,7 +196,7 @@ def test_what_is_said_of_a_name_are_bytes_of_the_request(name: str, request: str
 )
 def test_words_of_the_request_are_matched_with_names(name: str, phrase: str) -> None:
     if name == "Größe":
-        assert stems_of("Größe") == stems_of("größe")
+        assert name_stems("Größe") == name_stems("größe")
         return
     assert match_names(f"Show the {phrase} of each", ["day", name]).phrases == {name: (phrase,)}
 

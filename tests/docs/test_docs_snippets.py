@@ -32,7 +32,7 @@ from bicameral.catalog.lint import lint
 from bicameral.catalog.stacks import parse_stack
 from bicameral.cli import main
 from bicameral.config import ConfigFile
-from bicameral.config._llm import LlmConfigFile, ProfileFile
+from bicameral.config._llm_settings import LlmConfigFile, ProfileFile
 from bicameral.documents import parse_yaml
 from bicameral.tools import parse_manifest
 

@@ -126,7 +126,7 @@ def worker(database: str, folder: Path, **options: Any) -> Generator[BaseProcess
     It is forked from a process that has loaded everything and done nothing.
     """
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["durable_world", "dbos", "sqlalchemy", "psycopg", "bicameral.durable._conveyor"])
+    forks.set_forkserver_preload(["durable_world", "dbos", "sqlalchemy", "psycopg", "bicameral.durable._queue"])
     process = forks.Process(target=work, args=(database, folder, options))
     process.start()
     try:

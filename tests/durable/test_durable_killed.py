@@ -17,7 +17,7 @@ import pytest
 from durable_world import named, plan, worker
 
 from bicameral.durable import Approval, Runs, RunView, Submission
-from bicameral.tools import key_of
+from bicameral.tools import derive_call_key
 from conftest import House
 from postgres import kill_connections
 
@@ -85,7 +85,7 @@ async def test_a_killed_workers_runs_are_taken_up_and_no_effect_is_done_twice(ru
     assert set(ended.values()) == {1}
     # Only what was under way when its worker died, and so had no end in the record, was done again: with the same key.
     begun = Counter((event.run, event.step) for event in events if event.kind == "step-started")
-    again = {key_of(run, step, "put") for (run, step), times in begun.items() if times > 1}
+    again = {derive_call_key(run, step, "put") for (run, step), times in begun.items() if times > 1}
     assert {key for key, times in done.items() if times > 1} <= again
     taken_over = [line["at"] for line in named(house.folder, "begun") if line["at"] > killed_at]
     assert taken_over

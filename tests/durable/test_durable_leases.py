@@ -15,20 +15,31 @@ import sqlalchemy as sa
 from durable_world import agent, named, plan, tools
 
 from bicameral.agent import Agent
-from bicameral.config import Config, QuotaTable, rate_of
+from bicameral.config import Config, QuotaTable, parse_rate
 from bicameral.durable import Runs, Submission
-from bicameral.durable._attempt import Asks, Attempt, Broken
-from bicameral.durable._beating import beat, buried, leave
-from bicameral.durable._ended import Ended
-from bicameral.durable._leases import Lease, claim, due, finish, give_back, reap, slow, stuck
-from bicameral.durable._limits import SharedTurns
-from bicameral.durable._questions import expire, put
+from bicameral.durable._attempt import Attempt, AttemptBroken, AttemptWaits
+from bicameral.durable._leases import (
+    Lease,
+    claim_run,
+    enqueue_due_runs,
+    finish_run,
+    forget_dead_workers,
+    reap_expired_leases,
+    release_run,
+    remove_worker,
+    requeue_undelivered,
+    retry_delay,
+    send_heartbeat,
+)
+from bicameral.durable._queries import expire_questions, put_question
+from bicameral.durable._queue import SharedQuotas
+from bicameral.durable._views import RunEnd
 from bicameral.errors import ConfigError, DurableError
-from bicameral.intent import Intent
-from bicameral.labels import opened
+from bicameral.labels import open_labelled
 from bicameral.models import ScriptedProvider
+from bicameral.planning import Intent
 from bicameral.plans import parse
-from bicameral.sessions import Spent
+from bicameral.sessions import ChamberUsage
 from bicameral.types import STR
 from conftest import House
 
@@ -40,13 +51,13 @@ MODEL, OTHER = ScriptedProvider([]), ScriptedProvider([])
 async def _do(runs: Runs, what: Callable[..., T], *args: Any, **options: Any) -> T:
     """Any of the changes, with the database and a transaction of its own."""
     database = runs.database
-    with_queue = what in (due, expire, give_back, reap, stuck)
+    with_queue = what in (enqueue_due_runs, expire_questions, release_run, reap_expired_leases, requeue_undelivered)
     before = (database, runs.dispatch) if with_queue else (database,)
     return await database.do(lambda db: what(*before, db, *args, **options))
 
 
 async def _taken(runs: Runs, run: str, attempt: int = 1, worker: str = "w1", seconds: float = LONG) -> Any:
-    return await _do(runs, claim, Lease(run, attempt, worker), seconds)
+    return await _do(runs, claim_run, Lease(run, attempt, worker), seconds)
 
 
 async def _statuses(runs: Runs) -> dict[str, str]:
@@ -69,11 +80,11 @@ async def test_only_who_has_a_run_can_say_how_it_ended(runs: Runs) -> None:
     run = (await runs.submit(Submission(request="x"))).run
     await _taken(runs, run)
     for stranger in (Lease(run, 1, "w2"), Lease(run, 2, "w1")):
-        assert not await _do(runs, finish, stranger, "finished", "{}", None)
-        assert await _do(runs, put, stranger, "ask", {}, 0, LONG) is None
-        assert not await _do(runs, give_back, stranger, None)
-    assert await _do(runs, finish, Lease(run, 1, "w1"), "finished", json.dumps({"answer": 5}), None)
-    assert not await _do(runs, finish, Lease(run, 1, "w1"), "failed", None, "again")
+        assert not await _do(runs, finish_run, stranger, "finished", "{}", None)
+        assert await _do(runs, put_question, stranger, "ask", {}, 0, LONG) is None
+        assert not await _do(runs, release_run, stranger, None)
+    assert await _do(runs, finish_run, Lease(run, 1, "w1"), "finished", json.dumps({"answer": 5}), None)
+    assert not await _do(runs, finish_run, Lease(run, 1, "w1"), "failed", None, "again")
     view = await runs.get(run)
     assert (view.state, view.answer) == ("finished", 5)
 
@@ -81,7 +92,7 @@ async def test_only_who_has_a_run_can_say_how_it_ended(runs: Runs) -> None:
 async def test_a_lease_that_is_over_lets_the_run_go_on_once(runs: Runs) -> None:
     run = (await runs.submit(Submission(request="x"))).run
     await _taken(runs, run, seconds=-1.0)
-    reaped = await asyncio.gather(*(_do(runs, reap) for _ in range(4)))
+    reaped = await asyncio.gather(*(_do(runs, reap_expired_leases) for _ in range(4)))
     assert [attempt for each in reaped for attempt in each] == [f"{run}.1"]
     view = await runs.get(run)
     assert (view.state, view.attempts, view.worker) == ("queued", 2, None)
@@ -89,7 +100,7 @@ async def test_a_lease_that_is_over_lets_the_run_go_on_once(runs: Runs) -> None:
     assert (await _statuses(runs))[f"{run}.2"] == "ENQUEUED"
     assert await _taken(runs, run, attempt=2) is not None
     # One whose lease holds is not touched.
-    assert await _do(runs, reap) == []
+    assert await _do(runs, reap_expired_leases) == []
 
 
 async def test_a_heart_renews_only_what_is_the_workers_and_hears_of_cancels(runs: Runs) -> None:
@@ -100,11 +111,11 @@ async def test_a_heart_renews_only_what_is_the_workers_and_hears_of_cancels(runs
     await runs.cancel(mine)
     assert (await runs.get(mine)).state == "running"
     me = {"worker": "w1", "host": "h", "pid": 1, "runs": 1, "concurrency": 2}
-    said = await _do(runs, beat, me, [mine, his], [], LONG)
+    said = await _do(runs, send_heartbeat, me, [mine, his], [], LONG)
     assert (said.held, said.cancelled) == ({mine: 1}, frozenset({mine}))
-    assert await _do(runs, reap) == [f"{his}.1"]
+    assert await _do(runs, reap_expired_leases) == [f"{his}.1"]
     assert [each.worker for each in await runs.workers()] == ["w1"]
-    await _do(runs, leave, "w1")
+    await _do(runs, remove_worker, "w1")
     assert await runs.workers() == []
 
 
@@ -112,7 +123,7 @@ async def test_a_run_that_was_cancelled_does_not_begin_to_wait(runs: Runs) -> No
     run = (await runs.submit(Submission(request="x"))).run
     await _taken(runs, run)
     await runs.cancel(run)
-    assert await _do(runs, put, Lease(run, 1, "w1"), "ask", {"question": "?"}, 0, LONG) == "stopped"
+    assert await _do(runs, put_question, Lease(run, 1, "w1"), "ask", {"question": "?"}, 0, LONG) == "stopped"
     assert (await runs.get(run)).state == "stopped"
     assert await runs.approvals() == []
 
@@ -123,12 +134,12 @@ async def test_an_attempt_that_was_handed_over_and_never_began_is_made_again(run
     given = "status = 'PENDING', executor_id = 'dead', started_at_epoch_ms = 1000"
     gone = sa.text(f"UPDATE {table} SET {given} WHERE workflow_uuid = :w")
     await runs.database.do(lambda db: db.execute(gone, {"w": f"{run}.1"}).rowcount)
-    assert await _do(runs, buried, 1.0) == [f"{run}.1"]
+    assert await _do(runs, forget_dead_workers, 1.0) == [f"{run}.1"]
     # A worker that has it, and is not yet at it, is left alone until a lease is over.
-    assert await _do(runs, stuck, 1e12, "dead", [f"{run}.1"]) == []
-    assert await _do(runs, stuck, 1e12, "another", []) == []
-    assert await _do(runs, stuck, 1e12, "dead", []) == [f"{run}.1"]
-    assert await _do(runs, stuck, 1e12, "dead", []) == []
+    assert await _do(runs, requeue_undelivered, 1e12, "dead", [f"{run}.1"]) == []
+    assert await _do(runs, requeue_undelivered, 1e12, "another", []) == []
+    assert await _do(runs, requeue_undelivered, 1e12, "dead", []) == [f"{run}.1"]
+    assert await _do(runs, requeue_undelivered, 1e12, "dead", []) == []
     assert (await runs.get(run)).attempts == 2
     assert (await _statuses(runs))[f"{run}.2"] == "ENQUEUED"
     # The late one finds that it is not its turn any more.
@@ -138,17 +149,17 @@ async def test_an_attempt_that_was_handed_over_and_never_began_is_made_again(run
 async def test_what_is_due_later_is_queued_when_it_is(runs: Runs) -> None:
     run = (await runs.submit(Submission(request="x"))).run
     await _taken(runs, run)
-    assert await _do(runs, give_back, Lease(run, 1, "w1"), "a reason", 0.4, died=True)
-    assert await _do(runs, due) == 0
+    assert await _do(runs, release_run, Lease(run, 1, "w1"), "a reason", 0.4, died=True)
+    assert await _do(runs, enqueue_due_runs) == 0
     assert f"{run}.2" not in await _statuses(runs)
     assert (await runs.get(run)).why == "a reason"
     await asyncio.sleep(0.5)
-    assert sum(await asyncio.gather(*(_do(runs, due) for _ in range(3)))) == 1
+    assert sum(await asyncio.gather(*(_do(runs, enqueue_due_runs) for _ in range(3)))) == 1
     assert (await _statuses(runs))[f"{run}.2"] == "ENQUEUED"
 
 
 def test_what_kills_workers_is_tried_more_and_more_slowly() -> None:
-    pauses = [slow(deaths) for deaths in range(12)]
+    pauses = [retry_delay(deaths) for deaths in range(12)]
     assert pauses[0] == 0.0
     assert pauses == sorted(pauses)
     assert pauses[-1] == 60.0
@@ -163,9 +174,9 @@ async def _attempted(runs: Runs, house: House, run: str, attempt: int = 1) -> An
 async def test_an_end_that_is_recorded_is_only_written_down(runs: Runs, house: House) -> None:
     run = (await runs.submit(Submission(plan=plan("put('once', 1)\nanswer(7)", house.folder)))).run
     first = await _attempted(runs, house, run)
-    assert isinstance(first, Ended)
+    assert isinstance(first, RunEnd)
     # The worker dies before it has written that down.
-    assert await _do(runs, give_back, Lease(run, 1, "w1"), None)
+    assert await _do(runs, release_run, Lease(run, 1, "w1"), None)
     again = await _attempted(runs, house, run, 2)
     assert (again.state, again.outcome["answer"], again.outcome["effects"]) == (
         "finished",
@@ -190,12 +201,12 @@ async def test_a_run_begun_with_other_tools_is_left_for_a_worker_that_has_them(r
     source = "who = letter(1)\npost(who, 'x')\nanswer(1)"
     run = (await runs.submit(Submission(plan=plan(source, house.folder)))).run
     came = await _attempted(runs, house, run)
-    assert isinstance(came, Asks)
-    assert await _do(runs, give_back, Lease(run, 1, "w1"), None)
+    assert isinstance(came, AttemptWaits)
+    assert await _do(runs, release_run, Lease(run, 1, "w1"), None)
     row = await _taken(runs, run, 2)
     async with agent(house.folder, runs.config, without="post") as other:
         came = await Attempt(runs, Lease(run, 2, "w1"), row, other, lambda: False).came_to()
-    assert isinstance(came, Broken)
+    assert isinstance(came, AttemptBroken)
     assert came.error.code == "run.other-code"
     assert "post" in str(came.error)
 
@@ -209,9 +220,9 @@ class Unsure(Agent):
         which = await asker.ask("Which place?", STR)
         Unsure.made += 1
         # As an agent does it: the reply is a part of what the user said.
-        intent = Intent(request=f"{opened(request)}\n({which})", task="put", effects=("write", "send"))
+        intent = Intent(request=f"{open_labelled(request)}\n({which})", task="put", effects=("write", "send"))
         found = parse(f"put({which!r}, 1)\nwho = letter(1)\npost(who, 'x')\nanswer(1)", self.registry).plan
-        return SimpleNamespace(plan=found, intent=intent, spent=Spent(), calls=())
+        return SimpleNamespace(plan=found, intent=intent, spent=ChamberUsage(), calls=())
 
 
 async def test_what_a_request_leaves_open_is_asked_and_it_is_planned_once(runs: Runs, house: House) -> None:
@@ -226,24 +237,24 @@ async def test_what_a_request_leaves_open_is_asked_and_it_is_planned_once(runs: 
     async with unsure:
         open_ = await attempted(1)
         assert (open_.kind, open_.question["question"], Unsure.made) == ("ask", "Which place?", 0)
-        await _do(runs, put, Lease(run, 1, "w1"), open_.kind, open_.question, open_.number, LONG)
+        await _do(runs, put_question, Lease(run, 1, "w1"), open_.kind, open_.question, open_.number, LONG)
         (asked,) = await runs.approvals()
         await runs.reply(asked.id, "here")
         waits = await attempted(2)
         assert waits.kind == "calls"
-        await _do(runs, put, Lease(run, 2, "w1"), waits.kind, waits.question, waits.number, LONG)
+        await _do(runs, put_question, Lease(run, 2, "w1"), waits.kind, waits.question, waits.number, LONG)
         await runs.answer((await runs.approvals())[0].id, "all")
-        assert isinstance(await attempted(3), Ended)
+        assert isinstance(await attempted(3), RunEnd)
     assert Unsure.made == 1
     assert [line["place"] for line in named(house.folder, "put")] == ["here"]
 
 
 async def test_limits_hold_across_workers_and_come_free_with_a_dead_ones_lease(runs: Runs) -> None:
     limits = QuotaTable.model_validate({"tools": {"fax": {"concurrency": 2}}})
-    offices = [SharedTurns(runs.database, limits, f"w{n}", LONG) for n in range(3)]
+    offices = [SharedQuotas(runs.database, limits, f"w{n}", LONG) for n in range(3)]
     inside = most = 0
 
-    async def fax(office: SharedTurns) -> None:
+    async def fax(office: SharedQuotas) -> None:
         nonlocal inside, most
         async with office.turn("tool", "fax"):
             inside += 1
@@ -253,7 +264,7 @@ async def test_limits_hold_across_workers_and_come_free_with_a_dead_ones_lease(r
 
     await asyncio.gather(*(fax(office) for office in offices for _ in range(3)))
     assert most == 2
-    dead = SharedTurns(runs.database, limits, "dead", 0.5)
+    dead = SharedQuotas(runs.database, limits, "dead", 0.5)
     held = [dead.turn("tool", "fax") for _ in range(2)]
     for each in held:
         await each.__aenter__()
@@ -267,10 +278,10 @@ async def test_limits_hold_across_workers_and_come_free_with_a_dead_ones_lease(r
 
 async def test_a_rate_holds_across_workers(runs: Runs) -> None:
     limits = QuotaTable.model_validate({"models": {"main": {"rate": "3/s"}}})
-    offices = [SharedTurns(runs.database, limits, f"w{n}", LONG) for n in range(2)]
+    offices = [SharedQuotas(runs.database, limits, f"w{n}", LONG) for n in range(2)]
     starts: list[float] = []
 
-    async def ask(office: SharedTurns) -> None:
+    async def ask(office: SharedQuotas) -> None:
         async with office.turn("model", "main"):
             starts.append(time.monotonic())
 
@@ -281,13 +292,13 @@ async def test_a_rate_holds_across_workers(runs: Runs) -> None:
 
 @pytest.mark.parametrize(("text", "rate"), [("10/min", (10, 60.0)), ("1/s", (1, 1.0)), ("5 / h", (5, 3600.0))])
 def test_a_rate_is_a_number_in_a_time(text: str, rate: tuple[int, float]) -> None:
-    assert rate_of(text) == rate
+    assert parse_rate(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "10", "0/min", "-1/s", "1/week", "x/s", "1.5/s", "10/min/s"])
 def test_what_is_no_rate_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="rate"):
-        rate_of(text)
+        parse_rate(text)
 
 
 def test_the_database_is_named_by_the_environment_or_says_what_is_missing(
@@ -323,7 +334,7 @@ async def _waiting(runs: Runs, within: float) -> str:
     """A question that somebody may answer within so many seconds."""
     run = (await runs.submit(Submission(request="x"))).run
     await _taken(runs, run)
-    assert await _do(runs, put, Lease(run, 1, "w1"), "calls", CALLS, 0, within) == "waiting"
+    assert await _do(runs, put_question, Lease(run, 1, "w1"), "calls", CALLS, 0, within) == "waiting"
     return f"{run}.1"
 
 
@@ -339,7 +350,7 @@ async def test_an_expired_question_is_refused_by_the_clock_and_not_by_the_sweep(
     assert (found.state, found.by, found.approved) == ("expired", "nobody", ())
     # Whoever came too late has at least let the run go on, to say so.
     assert (await runs.get(found.run)).state == "queued"
-    assert await _do(runs, expire) == 0
+    assert await _do(runs, expire_questions) == 0
 
 
 async def test_of_an_answer_and_the_sweep_exactly_one_decides(runs: Runs) -> None:
@@ -347,7 +358,7 @@ async def test_of_an_answer_and_the_sweep_exactly_one_decides(runs: Runs) -> Non
         asked = await _waiting(runs, within)
         told = await asyncio.gather(
             *(runs.answer(asked, "all", by=f"n{n}") for n in range(3)),
-            *(_do(runs, expire) for _ in range(3)),
+            *(_do(runs, expire_questions) for _ in range(3)),
             return_exceptions=True,
         )
         taken = [each for each in told[:3] if not isinstance(each, BaseException)]

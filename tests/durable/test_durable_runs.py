@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from durable_world import plan
 
-from bicameral.durable import Runs, Submission, _extra
+from bicameral.durable import Runs, Submission
+from bicameral.durable import _runs as _extra
 from bicameral.errors import DurableError
 from bicameral.runs import Caps
 
@@ -142,9 +143,9 @@ async def test_a_database_that_cannot_be_reached_is_said_so_without_its_password
 
 
 def test_a_missing_package_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_extra, "NEEDED", ("sqlalchemy", "no_such_package"))
+    monkeypatch.setattr(_extra, "REQUIRED_PACKAGES", ("sqlalchemy", "no_such_package"))
     with pytest.raises(DurableError) as caught:
-        _extra.installed()
+        _extra.require_durable_packages()
     assert caught.value.code == "durable.not-installed"
     assert 'pip install "bicameral[durable]"' in str(caught.value)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.intent import named_dates
+from bicameral.planning import named_dates
 
 WEDNESDAY = dt.date(2026, 3, 11)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import IntentError
-from bicameral.intent import Echo, Intent, asked_effects, gaps, intent_schema, is_explicit
 from bicameral.models import LocalProvider, ScriptedProvider
+from bicameral.planning import Echo, Intent, asked_effects, intent_schema, is_explicit, open_questions
 from bicameral.tools import Registry, tool
 
 TODAY = dt.date(2026, 3, 11)
@@ -76,7 +76,7 @@ async def test_a_pointer_at_nothing_is_asked_about(vague: str) -> None:
     "clear", ["Sort names.txt and save it as sorted.txt", "Read notes.txt and mail it to a@example.com", "count lines"]
 )
 def test_a_pointer_at_something_named_is_not_asked_about(clear: str) -> None:
-    assert gaps(clear) == ()
+    assert open_questions(clear) == ()
 
 
 async def test_effects_are_read_from_the_words_that_tools_declare() -> None:
@@ -90,7 +90,7 @@ async def test_effects_are_read_from_the_words_that_tools_declare() -> None:
 
 @given(st.text(max_size=200))
 def test_rules_never_fail_on_any_text(text: str) -> None:
-    assert isinstance(gaps(text), tuple)
+    assert isinstance(open_questions(text), tuple)
     assert is_explicit(text, REGISTRY) in (True, False)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.intent import mentions, mentions_path
+from bicameral.text import mentions, mentions_path
 
 REQUEST = (
     'Mail "the menu" (menu.txt) to kim@example.com, see https://example.com/a?b=1. Copy it into the folder backup.'

@@ -259,14 +259,14 @@ PRAGMA journal_mode = WAL;
 
 def _first_version(path: Path) -> None:
     """A file as version 1 wrote it."""
-    from bicameral.journal._blobs import squeezed
+    from bicameral.journal._blobs import compress_blob
 
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript(FIRST)
 
         def store(value: Any) -> str:
             raw = json.dumps(value, separators=(",", ":")).encode()
-            db.execute("INSERT INTO blobs VALUES (?, ?)", (hashlib.sha256(raw).hexdigest(), squeezed(raw)))
+            db.execute("INSERT INTO blobs VALUES (?, ?)", (hashlib.sha256(raw).hexdigest(), compress_blob(raw)))
             return hashlib.sha256(raw).hexdigest()
 
         text = store(WORD * 1_000)
@@ -320,7 +320,7 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeyp
         raise RuntimeError
 
     with monkeypatch.context() as patch:
-        patch.setattr("bicameral.journal._file.hashes_in", failing)
+        patch.setattr("bicameral.journal._sqlite.blob_hashes", failing)
         with pytest.raises(RuntimeError):
             Journal(path)
     with closing(sqlite3.connect(path)) as db:

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 import pytest
 
 from bicameral.errors import JournalError
-from bicameral.journal._postgres_link import shown
+from bicameral.journal._postgres import masked_address
 from bicameral.runs import Journal, open_journal_at
-from bicameral.secrets import masked
+from bicameral.secrets import mask
 from journal_places import Proxy
 from postgres import execute, kill_connections
 
@@ -53,16 +53,16 @@ def test_an_end_in_the_middle_of_a_transaction_leaves_nothing_half_done(
     journal: Journal, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bicameral.journal import _postgres
-    from bicameral.journal._blobs import squeezed
+    from bicameral.journal._blobs import compress_blob
 
     killed: list[int] = []
 
     def killing(raw: bytes) -> bytes:
         if len(killed) < 3:
             killed.append(kill_connections(postgres_url))
-        return squeezed(raw)
+        return compress_blob(raw)
 
-    monkeypatch.setattr(_postgres, "squeezed", killing)
+    monkeypatch.setattr(_postgres, "compress_blob", killing)
     journal.append("r1", "step-finished", "0", {"large": "x" * 10_000}, first=1)
     assert killed == [1, 1, 1]
     assert [event.number for event in journal.events("r1")] == [0, 1]
@@ -132,7 +132,7 @@ def test_reading_and_erasing_survive_it_too(proxy: Proxy) -> None:
 def test_a_database_that_stays_away_is_told_in_time(
     proxy: Proxy, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bicameral.journal._postgres_link.PATIENCE", 0.5)
+    monkeypatch.setattr("bicameral.journal._postgres.RECONNECT_SECONDS", 0.5)
     with open_journal_at(proxy.url) as journal:
         journal.append("r1", "run-started", "", {})
         proxy.close()
@@ -159,10 +159,10 @@ def test_a_database_that_does_not_let_us_in_is_told_at_once(postgres_url: str) -
     "address", ["postgresql://me:{}@h:1/d?connect_timeout=3", "postgresql://me@h/d?password={}&a=b"]
 )
 def test_the_password_of_an_address_is_not_shown(address: str, password: str) -> None:
-    name = shown(address.format(password))
+    name = masked_address(address.format(password))
     assert name in ("postgresql://me@h:1/d?connect_timeout=3", "postgresql://me@h/d?a=b")
     if password != "short":
-        assert unquote(password) not in masked(f"the server says: {unquote(password)} is wrong")
+        assert unquote(password) not in mask(f"the server says: {unquote(password)} is wrong")
 
 
 def test_a_closed_journal_says_so(journal: Journal) -> None:

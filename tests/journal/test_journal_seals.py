@@ -11,7 +11,7 @@ import pytest
 
 from bicameral.errors import JournalError
 from bicameral.journal import Anchor, Journal
-from bicameral.journal._chain import COLUMNS, Row, row_of, sealed
+from bicameral.journal._events import COLUMNS, EventRow, row_from_values, seal_event
 
 PAID = {"result": "paid 10"}
 FORGED = '{"result":"paid 9000"}'
@@ -26,12 +26,12 @@ def recorded(path: Path, run: str = "r1") -> Journal:
     return journal
 
 
-def rows_of(db: sqlite3.Connection, run: str = "r1") -> list[Row]:
+def rows_of(db: sqlite3.Connection, run: str = "r1") -> list[EventRow]:
     query = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY number"
-    return [row_of(row) for row in db.execute(query, (run,))]
+    return [row_from_values(row) for row in db.execute(query, (run,))]
 
 
-def forge(path: Path, change: Callable[[list[Row]], list[Row]], run: str = "r1") -> None:
+def forge(path: Path, change: Callable[[list[EventRow]], list[EventRow]], run: str = "r1") -> None:
     """Put other events in the place of a run's, as someone does who can write to the file and knows the format."""
     db = sqlite3.connect(path, isolation_level=None)
     for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
@@ -42,37 +42,37 @@ def forge(path: Path, change: Callable[[list[Row]], list[Row]], run: str = "r1")
     db.close()
 
 
-def again(row: Row, before: str, body: str | None = None) -> Row:
+def again(row: EventRow, before: str, body: str | None = None) -> EventRow:
     """The same event, perhaps with another body, sealed as if it had been written so after the seal `before`."""
-    return sealed(before, row.run, row.number, row.at, row.kind, row.step, row.body if body is None else body)
+    return seal_event(before, row.run, row.number, row.at, row.kind, row.step, row.body if body is None else body)
 
 
-def one_forged(rows: list[Row]) -> list[Row]:
+def one_forged(rows: list[EventRow]) -> list[EventRow]:
     """One event is changed and sealed anew, rightly; those after it stay."""
     rows[2] = again(rows[2], rows[1].seal, FORGED)
     return rows
 
 
-def tail_forged(rows: list[Row]) -> list[Row]:
+def tail_forged(rows: list[EventRow]) -> list[EventRow]:
     """One event is changed, and it and all after it are sealed anew: the chain is whole."""
     rows[2] = again(rows[2], rows[1].seal, FORGED)
     rows[3] = again(rows[3], rows[2].seal)
     return rows
 
 
-def out_of_its_chain(rows: list[Row]) -> list[Row]:
+def out_of_its_chain(rows: list[EventRow]) -> list[EventRow]:
     """The last event is sealed over itself, and over a seal that is not the one before it."""
     rows[3] = again(rows[3], "", FORGED)
     return rows
 
 
-def last_cut(rows: list[Row]) -> list[Row]:
+def last_cut(rows: list[EventRow]) -> list[EventRow]:
     return rows[:3]
 
 
 @pytest.mark.parametrize(("change", "where"), [(one_forged, "event 3 of run r1"), (out_of_its_chain, "event 3")])
 def test_an_event_that_was_sealed_anew_breaks_the_chain(
-    tmp_path: Path, change: Callable[[list[Row]], list[Row]], where: str
+    tmp_path: Path, change: Callable[[list[EventRow]], list[EventRow]], where: str
 ) -> None:
     recorded(tmp_path / "journal.db").close()
     forge(tmp_path / "journal.db", change)
@@ -84,7 +84,7 @@ def test_an_event_that_was_sealed_anew_breaks_the_chain(
 
 @pytest.mark.parametrize("change", [tail_forged, last_cut])
 def test_a_whole_tail_that_was_sealed_anew_or_cut_off_is_found_by_an_anchor_alone(
-    tmp_path: Path, change: Callable[[list[Row]], list[Row]]
+    tmp_path: Path, change: Callable[[list[EventRow]], list[EventRow]]
 ) -> None:
     journal = recorded(tmp_path / "journal.db")
     anchor = journal.anchor("r1")
@@ -128,7 +128,7 @@ def test_an_event_of_another_run_does_not_fit_into_this_one(tmp_path: Path) -> N
 
 
 def test_a_seal_is_made_over_the_one_before_and_every_fact_of_the_event() -> None:
-    row = sealed("before", "r1", 3, 1.5, "step-started", "0", "{}")
+    row = seal_event("before", "r1", 3, 1.5, "step-started", "0", "{}")
     digest = hashlib.sha256(row.salt + b"{}").hexdigest()
     written = f"2\nbefore\nr1\n3\n1.5\nstep-started\n0\n{digest}"
     assert row.seal == hashlib.sha256(written.encode()).hexdigest()

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import JournalError
-from bicameral.journal import Entry
+from bicameral.journal import NewEvent
 from bicameral.runs import Event, Journal, open_journal_at
-from bicameral.runs._record import Record
+from bicameral.runs._observability import EventWriter
 from journal_places import TABLES, JournalPlace
 
 
@@ -211,7 +211,7 @@ def test_several_events_are_appended_together_or_not_at_all(place: JournalPlace,
     journal.append("r1", "run-started", "", {})
     with open_journal_at(place.where) as other:
         other.append("r1", "step-started", "0", {})
-    entries = [Entry(float(n), "step-finished", str(n), {"n": n, "large": str(n) * 5_000}) for n in range(5)]
+    entries = [NewEvent(float(n), "step-finished", str(n), {"n": n, "large": str(n) * 5_000}) for n in range(5)]
     assert _code(journal.append_all, "r1", entries, first=1) == "journal.fenced"
     assert len(journal.events("r1")) == 2
     assert place.run("SELECT count(*) FROM blobs") == [(0,)]
@@ -278,7 +278,7 @@ def test_one_value_that_cannot_be_written_takes_no_other_with_it(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bicameral.journal._blobs.MAX_VALUE", 10_000)
-    record = Record("r1", journal)
+    record = EventWriter("r1", journal)
     record.now("run-started", "", {})
     record.later("step-finished", "0", {"n": 0})
     record.later("step-finished", "1", {"text": "x" * 20_000})
@@ -294,10 +294,10 @@ def test_one_value_that_cannot_be_written_takes_no_other_with_it(
 
 
 def test_a_record_that_somebody_else_goes_on_with_is_closed_for_good(place: JournalPlace, journal: Journal) -> None:
-    record = Record("r1", journal)
+    record = EventWriter("r1", journal)
     record.now("run-started", "", {})
     with open_journal_at(place.where) as other:
-        Record("r1", other, first=1).now("run-resumed", "", {})
+        EventWriter("r1", other, first=1).now("run-resumed", "", {})
     for _ in range(3):
         with pytest.raises(JournalError, match=r"journal\.fenced"):
             record.now("step-started", "0", {})

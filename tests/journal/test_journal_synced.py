@@ -112,10 +112,10 @@ async def test_the_connection_waits_for_the_disk_when_an_effect_begins_and_ends_
 
 def test_an_event_that_somebody_waits_for_is_synced_whoever_writes_it(tmp_path: Path) -> None:
     """The journal's own thread may take an event from the queue before the one who waits for it does."""
-    from bicameral.runs._record import Record
+    from bicameral.runs._observability import EventWriter
 
     with Journal(tmp_path / "journal.db") as journal:
-        statements, record = Statements(journal), Record("r1", journal)
+        statements, record = Statements(journal), EventWriter("r1", journal)
         record._add("run-started", "", {}, sync=True)  # pyright: ignore[reportPrivateUsage] between adding and writing
         record._write_quietly(journal)  # pyright: ignore[reportPrivateUsage] what the journal's own thread does
         assert set(statements.synchronous_at("'run-started'")) == {"FULL"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from bicameral.labels import PUBLIC, EitherShade, Label, ListShade, Readers, RecordShade, Shade, Source
+from bicameral.labels import PUBLIC, EitherLabels, Label, LabelTree, ListLabels, Readers, RecordLabels, Source
 
 SOURCES = st.builds(
     Source,
@@ -24,24 +24,26 @@ def labels() -> st.SearchStrategy[Label]:
     return st.builds(Label, st.frozensets(SOURCES, max_size=3), readers())
 
 
-def _placed(own: Label, places: list[Shade]) -> ListShade:
-    return ListShade(own, places=places)
+def _placed(own: Label, places: list[LabelTree]) -> ListLabels:
+    return ListLabels(own, places=places)
 
 
-def _lists(inner: st.SearchStrategy[Shade]) -> st.SearchStrategy[ListShade]:
+def _lists(inner: st.SearchStrategy[LabelTree]) -> st.SearchStrategy[ListLabels]:
     places = st.lists(inner, max_size=3)
-    return st.one_of(st.builds(ListShade, labels(), inner), st.builds(_placed, labels(), places))
+    return st.one_of(st.builds(ListLabels, labels(), inner), st.builds(_placed, labels(), places))
 
 
-def _records(inner: st.SearchStrategy[Shade]) -> st.SearchStrategy[RecordShade]:
+def _records(inner: st.SearchStrategy[LabelTree]) -> st.SearchStrategy[RecordLabels]:
     fields = st.dictionaries(st.sampled_from(["a", "b", "own", "item", "ä\U0001f600"]), inner, max_size=3)
-    return st.builds(RecordShade, labels(), fields, inner)
+    return st.builds(RecordLabels, labels(), fields, inner)
 
 
-def shades() -> st.SearchStrategy[Shade]:
+def shades() -> st.SearchStrategy[LabelTree]:
     """Any shade of a few parts."""
     return st.recursive(
         labels(),
-        lambda inner: st.one_of(_lists(inner), _records(inner), st.builds(EitherShade, _lists(inner), _records(inner))),
+        lambda inner: st.one_of(
+            _lists(inner), _records(inner), st.builds(EitherLabels, _lists(inner), _records(inner))
+        ),
         max_leaves=6,
     )

@@ -16,38 +16,38 @@ from label_strategies import labels, shades
 from bicameral.labels import (
     NOTHING,
     TRUSTED_USER,
-    EitherShade,
+    EitherLabels,
     Label,
     LabelError,
-    ListShade,
-    RecordShade,
-    Shade,
+    LabelTree,
+    ListLabels,
+    RecordLabels,
     Source,
-    shade_from_json,
-    shade_to_json,
+    label_tree_from_json,
+    label_tree_to_json,
 )
-from bicameral.labels._interned import MAX_LEVELS, MAX_PARTS
+from bicameral.labels._label import MAX_LEVELS, MAX_PARTS
 
 STRANGER = Label({Source("third_party", "read_mail", "[].body", "1")}, {"ada"})
-MAIL = ListShade(TRUSTED_USER, RecordShade(TRUSTED_USER, {"body": STRANGER, "id": TRUSTED_USER}, STRANGER))
+MAIL = ListLabels(TRUSTED_USER, RecordLabels(TRUSTED_USER, {"body": STRANGER, "id": TRUSTED_USER}, STRANGER))
 
 
 @given(shades())
-def test_a_round_trip_gives_the_very_same_shade(shade: Shade) -> None:
-    written = json.dumps(shade_to_json(shade))
-    assert shade_from_json(json.loads(written)) is shade
-    assert json.dumps(shade_to_json(shade_from_json(json.loads(written)))) == written
+def test_a_round_trip_gives_the_very_same_shade(shade: LabelTree) -> None:
+    written = json.dumps(label_tree_to_json(shade))
+    assert label_tree_from_json(json.loads(written)) is shade
+    assert json.dumps(label_tree_to_json(label_tree_from_json(json.loads(written)))) == written
 
 
 @given(shades())
-def test_the_order_of_keys_is_of_no_matter(shade: Shade) -> None:
-    assert shade_from_json(json.loads(json.dumps(shade_to_json(shade), sort_keys=True))) is shade
+def test_the_order_of_keys_is_of_no_matter(shade: LabelTree) -> None:
+    assert label_tree_from_json(json.loads(json.dumps(label_tree_to_json(shade), sort_keys=True))) is shade
 
 
 @given(labels())
 def test_a_label_is_written_once_however_often_it_is_used(label: Label) -> None:
-    shade = RecordShade(label, {f"f{number}": ListShade(label, label) for number in range(20)}, label)
-    assert len(shade_to_json(shade)["labels"]) == 1
+    shade = RecordLabels(label, {f"f{number}": ListLabels(label, label) for number in range(20)}, label)
+    assert len(label_tree_to_json(shade)["labels"]) == 1
 
 
 JSON = st.recursive(
@@ -70,8 +70,8 @@ def test_anything_else_is_refused(written: Any) -> None:
 
 
 @given(shades(), st.data())
-def test_a_shade_that_was_tampered_with_is_refused_or_says_what_it_says(shade: Shade, data: st.DataObject) -> None:
-    written = copy.deepcopy(shade_to_json(shade))
+def test_a_shade_that_was_tampered_with_is_refused_or_says_what_it_says(shade: LabelTree, data: st.DataObject) -> None:
+    written = copy.deepcopy(label_tree_to_json(shade))
     for _ in range(data.draw(st.integers(1, 3))):
         _tamper(written, data)
     _refused_or_exact(written)
@@ -79,12 +79,12 @@ def test_a_shade_that_was_tampered_with_is_refused_or_says_what_it_says(shade: S
 
 def _refused_or_exact(written: Any) -> None:
     try:
-        found = shade_from_json(written)
+        found = label_tree_from_json(written)
     except LabelError as refused:
         told, code = str(refused), refused.code
     else:
         told, code = "", "labels.malformed"
-        assert json.dumps(shade_to_json(found), sort_keys=True) == json.dumps(written, sort_keys=True)
+        assert json.dumps(label_tree_to_json(found), sort_keys=True) == json.dumps(written, sort_keys=True)
     assert code in ("labels.malformed", "labels.forged")
     assert len(told) < 400
 
@@ -118,7 +118,7 @@ PLAIN: dict[str, Any] = {"sources": [], "readers": "public"}
 
 
 def _with(change: Callable[[Any], object]) -> Any:
-    written = copy.deepcopy(shade_to_json(MAIL))
+    written = copy.deepcopy(label_tree_to_json(MAIL))
     change(written)
     return written
 
@@ -165,16 +165,16 @@ FORGERIES: dict[str, Any] = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forged_labels_are_refused_with_a_reason(name: str) -> None:
     with pytest.raises(LabelError) as error:
-        shade_from_json(FORGERIES[name])
+        label_tree_from_json(FORGERIES[name])
     assert error.value.code == "labels.malformed"
     assert len(error.value.message) < 300
 
 
 def test_a_trusted_word_of_a_quarantined_model_is_refused() -> None:
-    written = shade_to_json(Label({Source("third_party", "extract", "", "1")}))
+    written = label_tree_to_json(Label({Source("third_party", "extract", "", "1")}))
     written["labels"][0]["sources"][0][0] = "user"
     with pytest.raises(LabelError) as error:
-        shade_from_json(written)
+        label_tree_from_json(written)
     assert error.value.code == "labels.forged"
 
 
@@ -208,33 +208,33 @@ WRAPPINGS: dict[str, Callable[[Any], Any]] = {
 def test_deep_nesting_is_refused_at_once(name: str, depth: int) -> None:
     started = time.process_time()
     with pytest.raises(LabelError):
-        shade_from_json(_nested(depth, WRAPPINGS[name]))
+        label_tree_from_json(_nested(depth, WRAPPINGS[name]))
     assert time.process_time() - started < 2
 
 
 def test_the_deepest_shade_there_is_comes_back() -> None:
-    shade: Shade = STRANGER
+    shade: LabelTree = STRANGER
     for _ in range(MAX_LEVELS):
-        shade = EitherShade(ListShade(TRUSTED_USER, shade), RecordShade(NOTHING, {}, NOTHING))
+        shade = EitherLabels(ListLabels(TRUSTED_USER, shade), RecordLabels(NOTHING, {}, NOTHING))
     assert shade.levels == MAX_LEVELS
-    assert shade_from_json(json.loads(json.dumps(shade_to_json(shade)))) is shade
+    assert label_tree_from_json(json.loads(json.dumps(label_tree_to_json(shade)))) is shade
 
 
 def test_the_widest_shade_there_is_comes_back_and_a_wider_one_is_refused() -> None:
-    fields: dict[str, Shade] = {f"f{number:05}": TRUSTED_USER for number in range(MAX_PARTS - 2)}
-    shade = RecordShade(NOTHING, fields)
+    fields: dict[str, LabelTree] = {f"f{number:05}": TRUSTED_USER for number in range(MAX_PARTS - 2)}
+    shade = RecordLabels(NOTHING, fields)
     assert shade.parts == MAX_PARTS
-    written = shade_to_json(shade)
-    assert shade_from_json(written) is shade
+    written = label_tree_to_json(shade)
+    assert label_tree_from_json(written) is shade
     written["shade"]["fields"]["more"] = 1
     with pytest.raises(LabelError):
-        shade_from_json(written)
+        label_tree_from_json(written)
 
 
 def test_a_label_with_giant_sets_comes_back() -> None:
     sources = frozenset(Source("third_party", "t", f"[{number}]") for number in range(50_000))
     label = Label(sources, frozenset(f"p{number}" for number in range(200_000)))
-    assert shade_from_json(json.loads(json.dumps(shade_to_json(label)))) is label
+    assert label_tree_from_json(json.loads(json.dumps(label_tree_to_json(label)))) is label
 
 
 def test_a_giant_text_in_an_error_is_cut_short() -> None:
@@ -243,5 +243,5 @@ def test_a_giant_text_in_an_error_is_cut_short() -> None:
         {"labels": [{"sources": [["y" * 10**7, "t", "", ""]], "readers": "public"}], "shade": 0},
     ):
         with pytest.raises(LabelError) as error:
-            shade_from_json(written)
+            label_tree_from_json(written)
         assert len(str(error.value)) < 400

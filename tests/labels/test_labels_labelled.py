@@ -20,21 +20,21 @@ from bicameral.labels import (
     TRUSTED_USER,
     Label,
     Labelled,
-    ListShade,
-    RecordShade,
+    ListLabels,
+    RecordLabels,
     Source,
-    escapes_to,
     forget_released,
     from_user,
     join,
-    labelled,
-    opened,
-    received,
-    release,
-    said,
-    strangers,
+    listen_for_escapes,
+    make_labelled,
+    open_labelled,
+    program_text,
+    remember_released,
+    untrusted_value,
+    user_input,
 )
-from bicameral.labels._purity import is_plainly_pure
+from bicameral.labels._labelled import is_plainly_pure
 
 PAGE = "The meeting of the harbour board was moved to the second week of November."
 EVIL = Label({Source("third_party", "a page")})
@@ -46,18 +46,18 @@ _LIST: list[Any] = []
 
 
 def test_a_labelled_value_is_in_no_attribute_of_it() -> None:
-    page = strangers(PAGE, "a page")
+    page = untrusted_value(PAGE, "a page")
     found = [getattr(page, name, None) for name in (*dir(page), *Labelled.__slots__)]
     assert PAGE not in found
     assert not hasattr(page, "__dict__")
 
 
 def test_a_labelled_value_shows_neither_its_content_nor_its_type() -> None:
-    assert repr(strangers(PAGE, "x")) == repr(strangers(7, "x"))
+    assert repr(untrusted_value(PAGE, "x")) == repr(untrusted_value(7, "x"))
 
 
 def test_a_copy_of_a_labelled_value_is_itself_and_it_cannot_be_pickled() -> None:
-    page = strangers(PAGE, "a page")
+    page = untrusted_value(PAGE, "a page")
     assert copy.copy(page) is page
     assert copy.deepcopy([page])[0] is page
     with pytest.raises(LabelError, match="pickled"):
@@ -66,11 +66,11 @@ def test_a_copy_of_a_labelled_value_is_itself_and_it_cannot_be_pickled() -> None
 
 @pytest.mark.parametrize("name", ["shade", "_shade", "_content", "label"])
 def test_neither_the_label_nor_the_value_can_be_exchanged(name: str) -> None:
-    page = strangers(PAGE, "a page")
+    page = untrusted_value(PAGE, "a page")
     for write in (setattr, object.__setattr__):
         with pytest.raises(AttributeError):
             write(page, name, TRUSTED_USER)
-    assert opened(page) == PAGE
+    assert open_labelled(page) == PAGE
     assert not page.label.trusted
 
 
@@ -81,16 +81,16 @@ def test_a_labelled_value_is_made_by_the_runtime_alone() -> None:
 
 
 def test_the_parts_of_a_shade_go_with_the_parts_of_the_value() -> None:
-    shade = RecordShade(TRUSTED_USER, {"id": TRUSTED_USER, "text": EVIL})
-    mail = labelled({"id": "7", "text": "x"}, shade)
+    shade = RecordLabels(TRUSTED_USER, {"id": TRUSTED_USER, "text": EVIL})
+    mail = make_labelled({"id": "7", "text": "x"}, shade)
     assert mail.field("id").label.trusted
     assert not mail.field("text").label.trusted
 
 
 def test_a_missing_field_is_told_to_whoever_carries_the_label() -> None:
     told: list[Label] = []
-    with escapes_to(told.append), pytest.raises(LabelError) as refused:
-        strangers({"a": 1}, "a page").field("b")
+    with listen_for_escapes(told.append), pytest.raises(LabelError) as refused:
+        untrusted_value({"a": 1}, "a page").field("b")
     assert refused.value.code == "labels.no-field"
     assert [label.trusted for label in told] == [False]
 
@@ -159,11 +159,11 @@ def test_a_function_that_could_keep_its_argument_is_not_plainly_pure(function: C
 
 
 def test_a_function_that_could_keep_a_value_is_refused_outside_a_run_and_told_in_one() -> None:
-    page, told = strangers(PAGE, "a page"), list[Label]()
+    page, told = untrusted_value(PAGE, "a page"), list[Label]()
     with pytest.raises(LabelError) as refused:
         page.map(_listed)
     assert refused.value.code == "labels.impure-function"
-    with escapes_to(told.append):
+    with listen_for_escapes(told.append):
         page.map(_listed)
         page.map(_cleaned)
     assert told == [page.label]
@@ -173,15 +173,15 @@ def test_a_function_that_could_keep_a_value_is_refused_outside_a_run_and_told_in
 
 def test_a_run_inside_a_run_tells_both() -> None:
     outer, inner = list[Label](), list[Label]()
-    with escapes_to(outer.append), escapes_to(inner.append):
-        strangers(PAGE, "a page").map(_listed)
+    with listen_for_escapes(outer.append), listen_for_escapes(inner.append):
+        untrusted_value(PAGE, "a page").map(_listed)
     assert len(outer) == len(inner) == 1
 
 
 def test_the_error_of_a_function_tells_nothing_of_the_value() -> None:
     told: list[Label] = []
-    with escapes_to(told.append), pytest.raises(LabelError) as failed:
-        strangers(PAGE, "a page").map(int)
+    with listen_for_escapes(told.append), pytest.raises(LabelError) as failed:
+        untrusted_value(PAGE, "a page").map(int)
     assert failed.value.code == "labels.function-failed"
     assert failed.value.__context__ is None
     assert failed.value.__cause__ is None
@@ -205,52 +205,52 @@ def test_the_error_of_a_function_tells_nothing_of_the_value() -> None:
     ],
 )
 def test_a_released_text_does_not_come_back_as_the_users(words: Any) -> None:
-    release(PAGE, EVIL)
+    remember_released(PAGE, EVIL)
     with pytest.raises(LabelError) as refused:
         from_user(words)
     assert refused.value.code == "labels.laundered"
     with pytest.raises(LabelError):
-        said(words)
+        program_text(words)
 
 
 @pytest.mark.parametrize("words", ["Read table.csv", "Bruges", "When does the harbour board meet?"])
 def test_a_person_may_name_what_an_answer_named(words: str) -> None:
     for text in ("table.csv", "Bruges", PAGE):
-        release(text, EVIL)
+        remember_released(text, EVIL)
     assert from_user(words).label.trusted
 
 
 def test_what_the_user_said_first_stays_his_however_often_a_model_repeats_it() -> None:
     question = "Which week of November does the harbour board meet in?"
     from_user(question)
-    release(f"You asked: {question} In the second.", EVIL)
-    release(question, EVIL)
+    remember_released(f"You asked: {question} In the second.", EVIL)
+    remember_released(question, EVIL)
     assert from_user(question).label.trusted
 
 
 def test_a_trusted_text_is_not_remembered() -> None:
-    release(PAGE, TRUSTED_USER)
+    remember_released(PAGE, TRUSTED_USER)
     assert from_user(PAGE).label.trusted
 
 
 def test_only_the_parts_that_strangers_wrote_are_remembered() -> None:
     own = "The user's own note, which is long enough to be recognised by."
-    shade = RecordShade(NOTHING, {"note": TRUSTED_USER, "pages": ListShade(EVIL, EVIL)})
-    release({"note": own, "pages": [PAGE]}, shade)
+    shade = RecordLabels(NOTHING, {"note": TRUSTED_USER, "pages": ListLabels(EVIL, EVIL)})
+    remember_released({"note": own, "pages": [PAGE]}, shade)
     assert from_user(own).label.trusted
     with pytest.raises(LabelError):
         from_user(PAGE)
 
 
 def test_whoever_holds_the_channel_takes_a_person_at_his_word() -> None:
-    release(PAGE, EVIL)
-    assert received(f"{PAGE} Is that so?").label.trusted
+    remember_released(PAGE, EVIL)
+    assert user_input(f"{PAGE} Is that so?").label.trusted
 
 
 @given(st.text(min_size=47, max_size=200), st.text(max_size=40), st.text(max_size=40))
 def test_a_text_is_recognised_whatever_stands_around_it(words: str, before: str, after: str) -> None:
     forget_released()
-    release(words, EVIL)
+    remember_released(words, EVIL)
     normal = " ".join(words.casefold().split())
     blocks = [len(set(normal[at : at + 16])) >= 5 for at in range(0, len(normal) - 15, 16)]
     telling = any(one and other for one, other in itertools.pairwise(blocks))
@@ -261,5 +261,5 @@ def test_a_text_is_recognised_whatever_stands_around_it(words: str, before: str,
 
 @given(st.lists(st.text(max_size=8), max_size=4))
 def test_labels_are_joined_and_never_lost_by_maps(parts: list[str]) -> None:
-    value = labelled(parts, join(TRUSTED_USER, EVIL))
+    value = make_labelled(parts, join(TRUSTED_USER, EVIL))
     assert value.map(len).map(str).under(TRUSTED_USER).label == value.label

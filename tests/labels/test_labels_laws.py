@@ -19,25 +19,28 @@ from bicameral.labels import (
     PUBLIC,
     TRUSTED_USER,
     UNKNOWN,
-    EitherShade,
+    EitherLabels,
     Label,
     LabelError,
-    ListShade,
+    LabelTree,
+    ListLabels,
     Readers,
-    RecordShade,
-    Shade,
+    RecordLabels,
     Source,
     as_list,
     as_record,
     covers,
     join,
     join_all,
-    join_shades,
-    tainted,
+    join_trees,
+    taint,
 )
-from bicameral.labels._interned import MAX_LEVELS, MAX_PARTS
-from bicameral.labels._label import _labels  # pyright: ignore[reportPrivateUsage]
-from bicameral.labels._order import labels_in
+from bicameral.labels._label import (
+    MAX_LEVELS,
+    MAX_PARTS,
+    _interned_labels,  # pyright: ignore[reportPrivateUsage]
+)
+from bicameral.labels._label_tree import iter_labels
 
 STRANGER = Label({Source("third_party", "read_mail", "[].body", "1")}, {"ada"})
 
@@ -116,25 +119,25 @@ def test_threads_that_make_the_same_label_get_the_same_object() -> None:
 
 def test_labels_that_nobody_holds_are_forgotten() -> None:
     gc.collect()
-    before = len(_labels)
+    before = len(_interned_labels)
     for number in range(20_000):
         assert Label({Source("system", "clock", "", str(number))}).trusted
     gc.collect()
-    assert len(_labels) < before + 1_000
+    assert len(_interned_labels) < before + 1_000
 
 
 # What cannot be made or changed -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shade", [STRANGER, ListShade(STRANGER, NOTHING), RecordShade(STRANGER, {"a": NOTHING})])
-def test_a_label_cannot_be_changed(shade: Shade) -> None:
+@pytest.mark.parametrize("shade", [STRANGER, ListLabels(STRANGER, NOTHING), RecordLabels(STRANGER, {"a": NOTHING})])
+def test_a_label_cannot_be_changed(shade: LabelTree) -> None:
     for name in ("sources", "readers", "trusted", "own", "flat", "item", "fields", "anything"):
         with pytest.raises(AttributeError):
             setattr(shade, name, TRUSTED_USER)
         with pytest.raises(AttributeError):
             delattr(shade, name)
     with pytest.raises(TypeError):
-        cast("Any", RecordShade(STRANGER, {"a": STRANGER})).fields["a"] = TRUSTED_USER
+        cast("Any", RecordLabels(STRANGER, {"a": STRANGER})).fields["a"] = TRUSTED_USER
 
 
 def test_what_a_quarantined_model_wrote_is_a_strangers_word() -> None:
@@ -173,15 +176,15 @@ class _Trusting:
         lambda: Label((), cast("Any", "ada")),
         lambda: Label((), cast("Any", [1])),
         lambda: Label((), cast("Any", [_Text("ada")])),
-        lambda: ListShade(cast("Any", _Trusting()), NOTHING),
-        lambda: ListShade(NOTHING, cast("Any", _Trusting())),
-        lambda: ListShade(NOTHING),
-        lambda: ListShade(NOTHING, places=cast("Any", [None])),
-        lambda: ListShade(cast("Any", ListShade(NOTHING, NOTHING)), NOTHING),
-        lambda: RecordShade(NOTHING, cast("Any", {"a": "b"})),
-        lambda: RecordShade(NOTHING, cast("Any", {1: NOTHING})),
-        lambda: RecordShade(NOTHING, {}, cast("Any", None)),
-        lambda: EitherShade(cast("Any", NOTHING), RecordShade(NOTHING, {})),
+        lambda: ListLabels(cast("Any", _Trusting()), NOTHING),
+        lambda: ListLabels(NOTHING, cast("Any", _Trusting())),
+        lambda: ListLabels(NOTHING),
+        lambda: ListLabels(NOTHING, places=cast("Any", [None])),
+        lambda: ListLabels(cast("Any", ListLabels(NOTHING, NOTHING)), NOTHING),
+        lambda: RecordLabels(NOTHING, cast("Any", {"a": "b"})),
+        lambda: RecordLabels(NOTHING, cast("Any", {1: NOTHING})),
+        lambda: RecordLabels(NOTHING, {}, cast("Any", None)),
+        lambda: EitherLabels(cast("Any", NOTHING), RecordLabels(NOTHING, {})),
     ],
 )
 def test_what_is_no_label_is_refused(make: Any) -> None:
@@ -194,58 +197,58 @@ def test_what_is_no_label_is_refused(make: Any) -> None:
 
 
 @given(shades(), shades())
-def test_joined_shades_lose_no_source_and_gain_no_reader(left: Shade, right: Shade) -> None:
-    both = join_shades(left, right)
+def test_joined_shades_lose_no_source_and_gain_no_reader(left: LabelTree, right: LabelTree) -> None:
+    both = join_trees(left, right)
     assert both.flat is join(left.flat, right.flat)
     assert covers(both, left)
     assert covers(both, right)
 
 
 @given(shades(), shades(), shades())
-def test_shades_are_a_lattice(a: Shade, b: Shade, c: Shade) -> None:
-    assert join_shades(a, b) is join_shades(b, a)
-    left, right = join_shades(a, join_shades(b, c)), join_shades(join_shades(a, b), c)
+def test_shades_are_a_lattice(a: LabelTree, b: LabelTree, c: LabelTree) -> None:
+    assert join_trees(a, b) is join_trees(b, a)
+    left, right = join_trees(a, join_trees(b, c)), join_trees(join_trees(a, b), c)
     assert covers(left, right)
     assert covers(right, left)
-    assert join_shades(a, a) is a
-    assert join_shades(a, NOTHING) is a
+    assert join_trees(a, a) is a
+    assert join_trees(a, NOTHING) is a
 
 
 @given(shades(), shades(), shades())
-def test_a_shade_that_covers_more_still_does_so_after_a_join(a: Shade, b: Shade, c: Shade) -> None:
-    assert covers(join_shades(join_shades(a, b), c), join_shades(a, c))
+def test_a_shade_that_covers_more_still_does_so_after_a_join(a: LabelTree, b: LabelTree, c: LabelTree) -> None:
+    assert covers(join_trees(join_trees(a, b), c), join_trees(a, c))
 
 
 @given(shades(), labels())
-def test_tainting_reaches_every_part_and_nothing_else(shade: Shade, label: Label) -> None:
-    found = tainted(shade, label)
-    assert all(covers(each, label) for each in labels_in(found))
+def test_tainting_reaches_every_part_and_nothing_else(shade: LabelTree, label: Label) -> None:
+    found = taint(shade, label)
+    assert all(covers(each, label) for each in iter_labels(found))
     assert covers(found, shade)
     assert found.flat is join(shade.flat, label)
     assert type(found) is type(shade)
 
 
 @given(shades(), labels(), labels())
-def test_tainting_twice_is_tainting_with_both(shade: Shade, one: Label, other: Label) -> None:
-    assert tainted(tainted(shade, one), other) is tainted(shade, join(one, other))
+def test_tainting_twice_is_tainting_with_both(shade: LabelTree, one: Label, other: Label) -> None:
+    assert taint(taint(shade, one), other) is taint(shade, join(one, other))
 
 
 @given(shades())
-def test_a_label_for_everything_covers_every_part(shade: Shade) -> None:
+def test_a_label_for_everything_covers_every_part(shade: LabelTree) -> None:
     assert covers(shade.flat, shade)
-    assert all(covers(shade.flat, label) for label in labels_in(shade))
+    assert all(covers(shade.flat, label) for label in iter_labels(shade))
     for part in (shade.own, shade.item, shade.values, shade.place(0), shade.field("a"), shade.field("zzz")):
         assert covers(shade.flat, part)
 
 
 @given(shades())
-def test_equal_shades_are_one_object(shade: Shade) -> None:
+def test_equal_shades_are_one_object(shade: LabelTree) -> None:
     assert copy.copy(shade) is copy.deepcopy(shade) is shade
     assert pickle.loads(pickle.dumps(shade)) is shade
 
 
 @given(shades(), shades())
-def test_the_order_of_shades_is_that_of_their_parts(a: Shade, b: Shade) -> None:
+def test_the_order_of_shades_is_that_of_their_parts(a: LabelTree, b: LabelTree) -> None:
     if covers(a, b):
         assert covers(a.flat, b.flat)
         assert covers(a.own, b.own) or not isinstance(a, Label)
@@ -265,26 +268,26 @@ def test_fewer_readers_and_more_sources_cover() -> None:
     assert covers(Label((), {"ada"}), NOTHING)
     assert not covers(Label((), {"ada", "bob"}), Label((), {"ada"}))
     assert not covers(NOTHING, Label((), {"ada"}))
-    assert not covers(ListShade(TRUSTED_USER, NOTHING), ListShade(NOTHING, TRUSTED_USER))
-    assert not covers(ListShade(STRANGER, places=(NOTHING, STRANGER)), ListShade(STRANGER, STRANGER))
-    assert not covers(ListShade(STRANGER, STRANGER), RecordShade(STRANGER, {}, STRANGER))
+    assert not covers(ListLabels(TRUSTED_USER, NOTHING), ListLabels(NOTHING, TRUSTED_USER))
+    assert not covers(ListLabels(STRANGER, places=(NOTHING, STRANGER)), ListLabels(STRANGER, STRANGER))
+    assert not covers(ListLabels(STRANGER, STRANGER), RecordLabels(STRANGER, {}, STRANGER))
 
 
 def test_what_one_label_is_known_of_may_be_of_any_kind() -> None:
-    record = RecordShade(TRUSTED_USER, {"ids": ListShade(TRUSTED_USER, TRUSTED_USER)}, TRUSTED_USER)
-    both = join_shades(STRANGER, record)
-    assert as_list(both) is ListShade(STRANGER, STRANGER)
+    record = RecordLabels(TRUSTED_USER, {"ids": ListLabels(TRUSTED_USER, TRUSTED_USER)}, TRUSTED_USER)
+    both = join_trees(STRANGER, record)
+    assert as_list(both) is ListLabels(STRANGER, STRANGER)
     found = as_record(both)
     assert found is not None
     assert found.own is found.rest is join(TRUSTED_USER, STRANGER)
-    assert as_list(found.field("ids")) is tainted(ListShade(TRUSTED_USER, TRUSTED_USER), STRANGER)
-    assert as_record(found.field("ids")) is RecordShade(STRANGER, {}, STRANGER)
+    assert as_list(found.field("ids")) is taint(ListLabels(TRUSTED_USER, TRUSTED_USER), STRANGER)
+    assert as_record(found.field("ids")) is RecordLabels(STRANGER, {}, STRANGER)
 
 
 def test_a_list_joined_with_a_record_keeps_the_parts_of_both() -> None:
-    items, record = ListShade(NOTHING, TRUSTED_USER), RecordShade(NOTHING, {"body": STRANGER}, NOTHING)
-    both = join_shades(items, record)
-    assert isinstance(both, EitherShade)
+    items, record = ListLabels(NOTHING, TRUSTED_USER), RecordLabels(NOTHING, {"body": STRANGER}, NOTHING)
+    both = join_trees(items, record)
+    assert isinstance(both, EitherLabels)
     assert both.field("body") is STRANGER
     assert both.place(0) is TRUSTED_USER
     assert both.flat is join(TRUSTED_USER, STRANGER)
@@ -294,20 +297,20 @@ def test_a_list_joined_with_a_record_keeps_the_parts_of_both() -> None:
 
 
 def test_a_shade_is_never_deeper_than_its_bound_and_forgets_nothing() -> None:
-    shade: Shade = STRANGER
+    shade: LabelTree = STRANGER
     for number in range(500):
-        shade = ListShade(TRUSTED_USER, shade) if number % 2 else RecordShade(TRUSTED_USER, {"x": shade})
+        shade = ListLabels(TRUSTED_USER, shade) if number % 2 else RecordLabels(TRUSTED_USER, {"x": shade})
         assert shade.levels <= MAX_LEVELS
         assert shade.flat.sources == STRANGER.sources | TRUSTED_USER.sources
 
 
 def test_a_shade_that_doubles_at_every_level_stays_small() -> None:
     started = time.process_time()
-    shade: Shade = STRANGER
+    shade: LabelTree = STRANGER
     for number in range(200):
-        inner = {str(key): tainted(shade, Label({Source("system", "clock", str(key))})) for key in range(8)}
-        shade = RecordShade(TRUSTED_USER, inner, shade)
-        shade = ListShade(shade.own, places=(shade, shade)) if number % 3 == 0 else shade
+        inner = {str(key): taint(shade, Label({Source("system", "clock", str(key))})) for key in range(8)}
+        shade = RecordLabels(TRUSTED_USER, inner, shade)
+        shade = ListLabels(shade.own, places=(shade, shade)) if number % 3 == 0 else shade
         assert shade.parts <= MAX_PARTS
     assert STRANGER.sources < shade.flat.sources
     assert time.process_time() - started < 20
@@ -315,10 +318,10 @@ def test_a_shade_that_doubles_at_every_level_stays_small() -> None:
 
 @pytest.mark.parametrize("count", [MAX_PARTS - 1, MAX_PARTS, 50_000])
 def test_so_many_fields_or_places_are_not_told_apart(count: int) -> None:
-    record = RecordShade(NOTHING, {f"f{number}": TRUSTED_USER for number in range(count)} | {"body": STRANGER})
+    record = RecordLabels(NOTHING, {f"f{number}": TRUSTED_USER for number in range(count)} | {"body": STRANGER})
     assert record.parts <= MAX_PARTS
     assert covers(record.field("body"), STRANGER)
-    places = ListShade(NOTHING, places=[TRUSTED_USER] * count + [STRANGER])
+    places = ListLabels(NOTHING, places=[TRUSTED_USER] * count + [STRANGER])
     assert places.parts <= MAX_PARTS
     assert covers(places.place(count), STRANGER)
 

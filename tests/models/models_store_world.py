@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from bicameral.models._known import Weights, WheelPin
+from bicameral.models._weights import Weights, WheelPin
 
 
 def sha256(content: bytes) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from bicameral.errors import ModelError
 from bicameral.models import Adapter, LocalProvider, Message, ModelRequest, ModelStore, adapters_of, find_weights
-from bicameral.models._slots import Slots
+from bicameral.models._engine import Slots
 
 ONE, TWO = Adapter(Path("one.gguf"), "1" * 64), Adapter(Path("two.gguf"), "2" * 64)
 

@@ -20,9 +20,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
-from bicameral.models import _canonical as canonical
-from bicameral.models._canonical import Evaluator, Placement, Prompt, SlotContent, Unexpected, whole_blocks
-from bicameral.models._prefix_states import PrefixStates
+from bicameral.models import _evaluator as canonical
+from bicameral.models._evaluator import (
+    Evaluator,
+    PrefixStates,
+    SlotContent,
+    SlotPlacement,
+    TokenizedPrompt,
+    UnexpectedReuse,
+    whole_block_tokens,
+)
 
 BLOCK = 4
 MARKS = (1, 2)
@@ -138,14 +145,16 @@ class Ask:
     slot: int = 0
     lose: int = 0
 
-    def prompt(self, written: tuple[int, ...]) -> Prompt:
+    def prompt(self, written: tuple[int, ...]) -> TokenizedPrompt:
         messages = (*self.system, *self.user)
         prefill = (*self.prefill, *(written if self.continues else ()))
-        return Prompt((*messages, *prefill), len(messages), whole_blocks(min(len(self.system), len(messages) - 1)))
+        return TokenizedPrompt(
+            (*messages, *prefill), len(messages), whole_block_tokens(min(len(self.system), len(messages) - 1))
+        )
 
     @property
-    def placement(self) -> Placement:
-        return Placement(self.slot, f"adapter {self.slot}", {"id_slot": self.slot, "lora": f"adapter {self.slot}"})
+    def placement(self) -> SlotPlacement:
+        return SlotPlacement(self.slot, f"adapter {self.slot}", {"id_slot": self.slot, "lora": f"adapter {self.slot}"})
 
 
 class World:
@@ -154,7 +163,7 @@ class World:
         self.states = PrefixStates(folder, most_files=2)
         self.evaluator = Evaluator(self.server, self.states, MARKS)
 
-    def reply(self, ask: Ask, prompt: Prompt, *, stop: int | None = None) -> tuple[str, int]:
+    def reply(self, ask: Ask, prompt: TokenizedPrompt, *, stop: int | None = None) -> tuple[str, int]:
         """The reply, of which every piece says what the model made of all tokens before it; and what was reused."""
         texts: list[str] = []
         pieces = 0
@@ -172,7 +181,7 @@ class World:
         return "".join(texts), reused
 
 
-def fresh(ask: Ask, prompt: Prompt) -> str:
+def fresh(ask: Ask, prompt: TokenizedPrompt) -> str:
     with tempfile.TemporaryDirectory() as folder:
         return World(Path(folder)).reply(ask, prompt)[0]
 
@@ -219,7 +228,9 @@ class LongestPrefix:
     def __init__(self, server: ShapeServer) -> None:
         self._server = server
 
-    def run(self, prompt: Prompt, body: dict[str, Any], placement: Placement, take: Take, *_: object) -> int:
+    def run(
+        self, prompt: TokenizedPrompt, body: dict[str, Any], placement: SlotPlacement, take: Take, *_: object
+    ) -> int:
         self._server.complete({**body, **placement.body, "prompt": list(prompt.tokens), "cache_prompt": True}, take)
         return 0
 
@@ -305,7 +316,7 @@ def test_a_slot_that_lost_its_content_is_evaluated_anew(tmp_path: Path) -> None:
 def test_an_engine_that_does_not_do_as_it_is_told_gives_no_reply(tmp_path: Path) -> None:
     world, ask = World(tmp_path), Ask((), (3, 4, 3, 4, 3, 3), prefill=(3, 3))
     world.server.lose = 9
-    with pytest.raises(Unexpected):
+    with pytest.raises(UnexpectedReuse):
         world.reply(ask, ask.prompt(()))
 
 
@@ -326,8 +337,8 @@ def test_a_server_that_failed_is_asked_in_an_empty_slot_next(tmp_path: Path) -> 
 
 @given(users, users, st.integers(0, 9), st.integers(0, 9))
 def test_the_last_token_is_always_evaluated(one: tuple[int, ...], other: tuple[int, ...], a: int, b: int) -> None:
-    content = SlotContent(one, whole_blocks(len(one)), min(a, len(one)))
-    prompt = Prompt(other, max(1, min(b, len(other))))
+    content = SlotContent(one, whole_block_tokens(len(one)), min(a, len(one)))
+    prompt = TokenizedPrompt(other, max(1, min(b, len(other))))
     reused = content.reusable(prompt)
     assert 0 <= reused < len(other)
     assert one[:reused] == other[:reused]

@@ -30,10 +30,9 @@ from bicameral.models import (
     Usage,
     UsageChunk,
 )
-from bicameral.models._chatml import render
-from bicameral.models._gguf import Vocabulary
-from bicameral.models._grammar import llguidance_error
-from bicameral.models._tools import answering, constrained, with_calls
+from bicameral.models._completion import llguidance_error
+from bicameral.models._prompts import Vocabulary, render_prompt
+from bicameral.models._tool_calls import answer_filter, constrain_to_step, parse_step
 
 OSLO = ToolCall("c-1", "weather", {"city": "Oslo"})
 QWEN = Vocabulary(1, 2, frozenset({"<|im_start|>", "<|im_end|>"}), 0)
@@ -157,7 +156,7 @@ def test_a_local_model_is_told_of_tools_by_steps() -> None:
         Message("assistant", "It rains."),
         Message("user", "And now?"),
     )
-    told = _text(render(messages, "", QWEN, (WEATHER,)))
+    told = _text(render_prompt(messages, "", QWEN, (WEATHER,)))
     assert told.startswith("<|im_start|>system\nBe brief.\n\nYou work in steps. ")
     assert told.endswith(
         "\n- weather(city: string): The weather in a city.<|im_end|>\n<|im_start|>user\nWeather?<|im_end|>\n"
@@ -167,7 +166,7 @@ def test_a_local_model_is_told_of_tools_by_steps() -> None:
         "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
     )
     # Without tools nobody is to write steps, and the calls that were made are told all the same.
-    plain = _text(render(messages, "", QWEN))
+    plain = _text(render_prompt(messages, "", QWEN))
     assert "steps" not in plain
     assert '"tool": "weather"' in plain
     assert "<|im_start|>assistant\nIt rains.<|im_end|>" in plain
@@ -186,7 +185,7 @@ def test_the_arguments_of_a_tool_are_told_in_few_words() -> None:
         },
         "required": ["when", "some"],
     }
-    told = _text(render((Message("user", "?"),), "", QWEN, (ToolSchema("t", "Does it.", schema),)))
+    told = _text(render_prompt((Message("user", "?"),), "", QWEN, (ToolSchema("t", "Does it.", schema),)))
     arguments = 'when: string (a day), kind?: "a" | 2, some: list of integer | null, odd?: ' + json.dumps(odd)
     assert f'- t({arguments}, short?: {{"type": "string", "maxLength": 5}}): Does it.' in told
 
@@ -199,7 +198,7 @@ def test_no_text_of_a_stranger_becomes_a_turn_or_a_step(parts: list[str]) -> Non
         Message("assistant", said, calls=(ToolCall("c-1", "weather", {"city": said}),)),
         Message("tool", said, answers="c-1"),
     )
-    prompt = render(messages, "", QWEN, (ToolSchema("weather", said, {"description": said}),))
+    prompt = render_prompt(messages, "", QWEN, (ToolSchema("weather", said, {"description": said}),))
     assert [each for each in prompt if isinstance(each, int)] == [1, 2, 1, 2, 1, 2, 1, 2, 1]
     assert not [each for each in prompt if isinstance(each, str) and any(mark in each for mark in QWEN.control)]
     step = _text(prompt).partition("<|im_start|>assistant\n")[2].partition("\n<|im_start|>")[0]
@@ -214,7 +213,7 @@ def test_the_grammar_of_a_step_is_one_that_the_engine_follows(schema: dict[str, 
         'say "x"',
         {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}},
     )
-    request = constrained(ModelRequest((Message("user", "?"),), tools=(WEATHER, quoted), json_schema=schema))
+    request = constrain_to_step(ModelRequest((Message("user", "?"),), tools=(WEATHER, quoted), json_schema=schema))
     assert request.json_schema is None
     assert request.grammar is not None
     assert llguidance_error(request.grammar) is None
@@ -229,26 +228,26 @@ ANSWER = '{"thought": "I \\"know\\", \\"answer\\": \\"it.", "answer": "It \\"rai
 
 
 def test_a_step_that_a_local_model_wrote_is_a_call_or_the_answer() -> None:
-    reply = with_calls(ASKED, ModelReply(CALL), "local")
+    reply = parse_step(ASKED, ModelReply(CALL), "local")
     called = (ToolCall("call_2", "weather", {"city": "Rome"}),)
     assert (reply.text, reply.finish, reply.calls) == ("I look.", "calls", called)
-    reply = with_calls(ASKED, ModelReply(ANSWER), "local")
+    reply = parse_step(ASKED, ModelReply(ANSWER), "local")
     assert (reply.text, reply.finish, reply.calls) == ('It "rains" \U0001f327 \\ today.', "stop", ())
     shaped = replace(ASKED, json_schema=Person.model_json_schema())
-    reply = with_calls(shaped, ModelReply('{"thought": "x", "answer": {"name": "Ada"}}'), "local")
+    reply = parse_step(shaped, ModelReply('{"thought": "x", "answer": {"name": "Ada"}}'), "local")
     assert json.loads(reply.text) == {"name": "Ada"}
-    assert with_calls(replace(ASKED, tools=()), ModelReply(CALL), "local").text == CALL
+    assert parse_step(replace(ASKED, tools=()), ModelReply(CALL), "local").text == CALL
 
 
 @pytest.mark.parametrize("length", range(len(CALL)))
 def test_half_a_call_is_no_reply(length: int) -> None:
     with pytest.raises(ModelFailure) as raised:
-        with_calls(ASKED, ModelReply(CALL[:length], "length"), "local")
+        parse_step(ASKED, ModelReply(CALL[:length], "length"), "local")
     assert raised.value.code == "models.bad-reply"
 
 
 def test_half_an_answer_is_what_there_is_of_it() -> None:
-    reply = with_calls(ASKED, ModelReply(ANSWER[:-8], "length"), "local")
+    reply = parse_step(ASKED, ModelReply(ANSWER[:-8], "length"), "local")
     assert (reply.text, reply.finish) == ('It "rains" \U0001f327 \\ ', "length")
 
 
@@ -257,11 +256,11 @@ def test_an_answer_is_told_while_it_is_written_and_nothing_else(thought: str, an
     ascii_only = data.draw(st.booleans())
     step = json.dumps({"thought": thought, "answer": answer}, ensure_ascii=ascii_only)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(step)), max_size=20)))
-    more = answering(ASKED)
+    more = answer_filter(ASKED)
     told = [more(step[begin:end]) for begin, end in zip([0, *cuts], [*cuts, len(step)], strict=True)]
     assert "".join(told) == answer
     call = json.dumps({"thought": thought, "tool": "weather", "arguments": {"answer": answer}})
-    more = answering(ASKED)
+    more = answer_filter(ASKED)
     assert not [text for each in call if (text := more(each))]
 
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.models import LocalProvider, Message, ModelRequest, Token
-from bicameral.models._completion import Completion
-from bicameral.models._confidence import tokens_of
+from bicameral.models import LocalProvider, Message, ModelRequest, ReplyToken
+from bicameral.models._completion import Completion, read_token_confidence
 
 ASKED = ModelRequest((Message("user", "Say it."),), confidence=True)
 
@@ -24,29 +23,29 @@ def entry(text: str, own: float, *others: float) -> dict[str, Any]:
 
 
 def test_a_free_choice_has_its_own_probability() -> None:
-    assert list(tokens_of([entry("a", 0.5, 0.25)], ASKED)) == [Token("a", pytest.approx(0.5), 0.0)]  # pyright: ignore[reportArgumentType]
+    assert list(read_token_confidence([entry("a", 0.5, 0.25)], ASKED)) == [ReplyToken("a", pytest.approx(0.5), 0.0)]  # pyright: ignore[reportArgumentType]
 
 
 def test_what_was_likelier_and_not_written_was_forbidden() -> None:
-    [token] = tokens_of([entry("a", 0.2, 0.6, 0.1)], ASKED)
+    [token] = read_token_confidence([entry("a", 0.2, 0.6, 0.1)], ASKED)
     assert token.overruled == pytest.approx(0.6)
     assert token.probability == pytest.approx(0.5)
 
 
 def test_above_temperature_0_nothing_is_known_of_what_was_forbidden() -> None:
     warm = ModelRequest(ASKED.messages, confidence=True, temperature=1.0)
-    [token] = tokens_of([entry("a", 0.2, 0.6)], warm)
+    [token] = read_token_confidence([entry("a", 0.2, 0.6)], warm)
     assert (token.probability, token.overruled) == (pytest.approx(0.2), 0.0)
 
 
 def test_the_end_of_the_text_is_no_token() -> None:
-    assert list(tokens_of([entry("", 0.001, 0.9)], ASKED)) == []
+    assert list(read_token_confidence([entry("", 0.001, 0.9)], ASKED)) == []
 
 
 @given(st.lists(st.floats(1e-9, 1), min_size=1, max_size=10))
 def test_a_probability_stays_one(weights: list[float]) -> None:
     shares = [weight / sum(weights) for weight in weights]
-    [token] = tokens_of([entry("a", shares[0], *shares[1:])], ASKED)
+    [token] = read_token_confidence([entry("a", shares[0], *shares[1:])], ASKED)
     assert 0 <= token.probability <= 1
     assert 0 <= token.overruled <= 1
 

@@ -15,7 +15,7 @@ import pytest
 
 from bicameral.errors import ModelError
 from bicameral.models import LocalProvider, Message, ModelReply, ModelRequest, Provider
-from bicameral.models._canonical import BLOCK
+from bicameral.models._evaluator import BLOCK
 
 pytestmark = pytest.mark.model
 

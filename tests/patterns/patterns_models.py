@@ -8,9 +8,9 @@ from typing import Any
 
 from bicameral.models import LocalProvider
 from bicameral.patterns import Outcome, example_of
+from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
 from bicameral.policy import Policy
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Bounds, Desk, Voices
 from bicameral.tools import Registry
 
 
@@ -21,7 +21,9 @@ def performed(pattern: str, model: LocalProvider, folder: Path) -> tuple[Any, Ou
 
     async def run() -> Outcome[Any]:
         reads = LocalProvider(model._path, name=f"{model.name} (quarantined)")  # pyright: ignore[reportPrivateUsage]
-        desk = Desk(Voices(Chambers(model, Quarantined(reads))), registry, Policy((), registry), Bounds(seconds=540))
+        desk = Runtime(
+            ModelPair(Chambers(model, Quarantined(reads))), registry, Policy((), registry), StrategyLimits(seconds=540)
+        )
         try:
             return await example.make(folder).run(desk, *example.give(folder))
         finally:

@@ -9,10 +9,10 @@ from typing import Any, cast
 from bicameral import ScriptedProvider
 from bicameral.models import ModelReply, ModelRequest, ToolCall, Usage
 from bicameral.patterns import Answered
+from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
 from bicameral.policy import Policy
 from bicameral.runs import Approver, Journal
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Bounds, Desk, Voices
 from bicameral.tools import Origin, Registry, Tool, tool
 
 EVE = "eve@evil.example"
@@ -82,7 +82,7 @@ class World:
 class Table:
     """A desk, and the two models that sit at it."""
 
-    desk: Desk
+    desk: Runtime
     privileged: Speaker
     quarantined: Speaker
     world: World
@@ -94,15 +94,15 @@ def table(
     *,
     world: World | None = None,
     tools: Sequence[Tool] | None = None,
-    bounds: Bounds | None = None,
+    bounds: StrategyLimits | None = None,
     journal: Journal | None = None,
     approver: Approver | None = None,
 ) -> Table:
     world = world or World()
     high, low = Speaker(privileged, name="high"), Speaker(quarantined, name="low", chamber="quarantined")
     registry = Registry(world.tools() if tools is None else tools)
-    voices = Voices(Chambers(high, Quarantined(low)))
-    desk = Desk(voices, registry, Policy((), registry), bounds or Bounds(), journal, approver)
+    voices = ModelPair(Chambers(high, Quarantined(low)))
+    desk = Runtime(voices, registry, Policy((), registry), bounds or StrategyLimits(), journal, approver)
     return Table(desk, high, low, world)
 
 

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import RunError
-from bicameral.patterns.humanizer._chained import ChainedFile
+from bicameral.patterns.humanizer._sealed_log import SealedLog
 
 BODIES = [{"n": 1}, {"n": 2, "text": "ä€\ud800"}, {"n": 3, "deep": [{"x": None}]}]
 
 
-def written(path: Path, bodies: list[dict[str, Any]] | None = None) -> ChainedFile:
-    file = ChainedFile(path, "test 1")
+def written(path: Path, bodies: list[dict[str, Any]] | None = None) -> SealedLog:
+    file = SealedLog(path, "test 1")
     for body in bodies or BODIES:
         file.append(body)
     return file
@@ -38,7 +38,7 @@ JSON = st.recursive(
 def test_what_was_appended_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, Any]]
 ) -> None:
-    file = ChainedFile(tmp_path_factory.mktemp("chain") / "file.jsonl", "test 1")
+    file = SealedLog(tmp_path_factory.mktemp("chain") / "file.jsonl", "test 1")
     appended = [file.append(body) for body in bodies]
     assert list(file.entries()) == appended
     assert [entry.body for entry in appended] == bodies
@@ -104,7 +104,7 @@ def test_a_file_that_was_tampered_with_is_refused_and_not_written_to(tmp_path: P
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     written(tmp_path / "file.jsonl")
     with pytest.raises(RunError, match="does not follow"):
-        ChainedFile(tmp_path / "file.jsonl", "other 1").entries()
+        SealedLog(tmp_path / "file.jsonl", "other 1").entries()
 
 
 @pytest.mark.parametrize("attack", ["cut short", "written anew"])
@@ -116,9 +116,9 @@ def test_what_a_chain_cannot_show_a_remembered_seal_does(tmp_path: Path, attack:
     else:
         path.unlink()
         written(path, [{"n": 1}, {"n": 2}, {"n": 666}])
-    assert ChainedFile(path, "test 1").entries()
+    assert SealedLog(path, "test 1").entries()
     with pytest.raises(RunError, match="known to be there"):
-        ChainedFile(path, "test 1", known).entries()
+        SealedLog(path, "test 1", known).entries()
 
 
 @pytest.mark.parametrize("cut", [1, 20, 150])
@@ -146,7 +146,7 @@ def test_nor_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "file.jsonl"
     written(path)
     code = (
-        "import sys; from pathlib import Path; from bicameral.patterns.humanizer._chained import ChainedFile\n"
+        "import sys; from pathlib import Path; from bicameral.patterns.humanizer._sealed_log import ChainedFile\n"
         f"with ChainedFile(Path({str(path)!r}), 'test 1').held(): print('held', flush=True); sys.stdin.readline()"
     )
     other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -154,9 +154,9 @@ def test_nor_in_another_process(tmp_path: Path) -> None:
     assert other.stdin is not None
     assert other.stdout.readline() == "held\n"
     with pytest.raises(RunError, match="has this file open"):
-        ChainedFile(path, "test 1").append({"n": 4})
+        SealedLog(path, "test 1").append({"n": 4})
     other.communicate("\n", timeout=30)
-    ChainedFile(path, "test 1").append({"n": 4})
+    SealedLog(path, "test 1").append({"n": 4})
 
 
 def test_a_record_is_written_only_after_the_one_that_was_read(tmp_path: Path) -> None:
@@ -176,6 +176,6 @@ def test_others_cannot_read_it_and_a_folder_that_cannot_be_written_is_told(tmp_p
     assert path.stat().st_mode & 0o077 == 0
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError) as caught:
-        ChainedFile(tmp_path / "file" / "x.jsonl", "test 1").append({})
+        SealedLog(tmp_path / "file" / "x.jsonl", "test 1").append({})
     assert caught.value.code == "pattern.store-failed"
     assert os.path.isfile(tmp_path / "file")

@@ -13,10 +13,10 @@ from patterns_world import HOSTILE, Table, World, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider
-from bicameral.patterns import Answered, GaveUp, said, strangers, text
+from bicameral.patterns import Answered, GaveUp, format_text, program_text, untrusted_value
 from bicameral.patterns.integration.command_line import CommandLine
-from bicameral.patterns.kernel import Noted
-from bicameral.runs import Answers, Question
+from bicameral.patterns.kernel import NoteEvent
+from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Folders, Tool, command_tools, parse_manifest, tool
 
 OWN: dict[str, Any] = {"effect": "read", "outbound": False, "origins": {"": {"trust": "user"}}, "timeout": 10}
@@ -82,11 +82,11 @@ def answer(words: str) -> str:
 
 def ran(there: Table, *names: str, task: Any = None, **knobs: Any) -> Any:
     pattern = CommandLine(names or ("wc", "grep", "sort", "yes", "wait", "touch"), **knobs)
-    return asyncio.run(pattern.run(there.desk, said("Count.") if task is None else task))
+    return asyncio.run(pattern.run(there.desk, program_text("Count.") if task is None else task))
 
 
 def noted(outcome: Any, what: str) -> list[dict[str, Any]]:
-    return [each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == what]
+    return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
 def test_a_command_runs_and_its_output_is_read(folder: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_command_that_changes_something_waits_for_a_person_though_the_user_ask
         def __init__(self) -> None:
             self.asked: list[Any] = []
 
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             self.asked += [(each.tool, dict(each.arguments)) for each in question.calls]
             return Answers.yes(question.calls)
 
@@ -344,7 +344,7 @@ def test_no_other_tool_can_be_called(folder: Path) -> None:
 
 def test_the_task_of_a_stranger_is_done_in_quarantine(folder: Path) -> None:
     there = table(["never"], [pipe(["wc", "-l", "app.log"]), answer("3")], tools=commands(folder))
-    outcome = ran(there, task=text("Do this: {page}", page=strangers("Count lines.", "page")))
+    outcome = ran(there, task=format_text("Do this: {page}", page=untrusted_value("Count lines.", "page")))
     assert outcome.value == "3"
     assert not outcome.label.trusted
 

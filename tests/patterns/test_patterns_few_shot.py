@@ -15,16 +15,15 @@ from patterns_world import HOSTILE, Table, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Answered, GaveUp, from_user, said, strangers
-from bicameral.patterns.kernel import Noted
-from bicameral.patterns.signal._pool import MOST_PAIRS, block_of
-from bicameral.patterns.signal.few_shot import FewShot, HeldOut, Pair, Pool
+from bicameral.patterns import Answered, GaveUp, from_user, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.signal.few_shot import MAX_PAIRS, FewShot, HeldOutCase, Pair, Pool, render_pairs
 
 BUG = Pair("b1", "It crashes when I print.", "bug", "bug")
 ASK = Pair("a1", "How do I print?", "question", "question")
 FINE = Pair("f1", "I love printing.", "praise", "praise", typical=True)
 POOL = Pool("mail", (BUG, ASK, FINE))
-STRANGER = strangers("", "forum").label
+STRANGER = untrusted_value("", "forum").label
 
 
 def more(kind: str, count: int, **flags: Any) -> tuple[Pair, ...]:
@@ -51,7 +50,7 @@ def asked(there: Table, task: Any, pool: Pool = POOL, **knobs: Any) -> Any:
 
 
 def block(outcome: Any) -> dict[str, Any]:
-    return next(each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == "examples")
+    return next(each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "examples")
 
 
 # The pool -----------------------------------------------------------------------------------------------------------
@@ -93,7 +92,7 @@ def test_a_block_without_balance_is_refused_when_the_pattern_is_made(pairs: Any,
         FewShot(Pool("mail", pairs), k=k)
 
 
-@pytest.mark.parametrize("k", [0, MOST_PAIRS + 1])
+@pytest.mark.parametrize("k", [0, MAX_PAIRS + 1])
 def test_a_block_has_one_to_eight_pairs(k: int) -> None:
     with pytest.raises(CatalogError):
         FewShot(Pool("mail", more("bug", 20)), k=k)
@@ -145,7 +144,7 @@ def test_the_fixed_block_is_the_same_in_every_call_and_stands_before_the_task() 
     assert len({block(each)["block"] for each in outcomes}) == 1
     assert block(outcomes[0])["version"] == POOL.version
     system, user = (message.text for message in there.privileged.asked[0].messages)
-    assert system.endswith(block_of((BUG, ASK, FINE)))
+    assert system.endswith(render_pairs((BUG, ASK, FINE)))
     assert user == "<task>\nOne.\n</task>"
 
 
@@ -198,7 +197,7 @@ def test_a_strangers_pair_makes_the_whole_call_quarantined(mode: str, shown: boo
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
 def test_a_strangers_task_is_answered_in_quarantine(mode: str) -> None:
     there = table(["never asked"], ["bug"])
-    outcome = asked(there, strangers(HOSTILE, "page"), mode=mode)
+    outcome = asked(there, untrusted_value(HOSTILE, "page"), mode=mode)
     assert isinstance(outcome, Answered)
     assert not outcome.label.trusted
     assert not there.privileged.asked
@@ -236,7 +235,7 @@ def test_a_pair_that_is_almost_the_task_is_left_out() -> None:
     there = table(["bug"])
     outcome = asked(there, "it crashes, when i print", pool, mode="dynamic")
     assert BUG.input not in there.privileged.prompts[0]
-    found = next(each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == "pairs-found")
+    found = next(each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "pairs-found")
     assert found["too_like"] == 1
 
 
@@ -255,7 +254,7 @@ def test_an_unknown_mode_is_refused() -> None:
 
 # The measure --------------------------------------------------------------------------------------------------------
 
-HELD = (HeldOut("h1", "The app closes by itself.", "bug"), HeldOut("h2", "Where is the menu?", "question"))
+HELD = (HeldOutCase("h1", "The app closes by itself.", "bug"), HeldOutCase("h2", "Where is the menu?", "question"))
 
 
 def answering(with_pairs: str, without: str) -> Any:
@@ -298,9 +297,9 @@ def test_an_answer_that_does_not_come_is_a_wrong_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [HeldOut("b1", "Another text.", "bug"), HeldOut("h", "it crashes  WHEN i print.", "bug")]
+    "case", [HeldOutCase("b1", "Another text.", "bug"), HeldOutCase("h", "it crashes  WHEN i print.", "bug")]
 )
-def test_nothing_is_measured_on_what_is_shown(case: HeldOut) -> None:
+def test_nothing_is_measured_on_what_is_shown(case: HeldOutCase) -> None:
     with pytest.raises(CatalogError, match="is a pair of the pool"):
         compared(["never asked"], (case,))
     with pytest.raises(CatalogError):
@@ -328,6 +327,8 @@ def test_real_embeddings_find_the_pair_that_means_the_same() -> None:
         ),
     )
     there = table(["finance"])
-    outcome = asyncio.run(FewShot(pool, k=1, mode="dynamic").run(there.desk, said("The invoice is due on Friday.")))
+    outcome = asyncio.run(
+        FewShot(pool, k=1, mode="dynamic").run(there.desk, program_text("The invoice is due on Friday."))
+    )
     assert isinstance(outcome, Answered), outcome
     assert "When must the bill be paid?" in there.privileged.prompts[0]

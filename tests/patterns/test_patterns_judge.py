@@ -16,11 +16,18 @@ from patterns_world import HOSTILE, Table, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Answered, GaveUp, Judge, Role, from_user, said, strangers
-from bicameral.patterns.kernel import Noted
-from bicameral.patterns.reliability._calibrated import JUDGE
-from bicameral.patterns.reliability._judging import kappa
-from bicameral.patterns.reliability.judge import Calibration, Case, Dimension, Rubric, Ruling, SingleJudge
+from bicameral.patterns import Answered, GaveUp, Judge, Role, from_user, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.reliability.judge import (
+    JUDGE,
+    Calibration,
+    Dimension,
+    JudgeCase,
+    Rubric,
+    Ruling,
+    SingleJudge,
+    cohens_kappa,
+)
 
 WRITER = Role("Writer", "You write.")
 RUBRIC = Rubric("replies", (Dimension("kind", "it is friendly"), Dimension("safe", "it harms nobody", blocking=True)))
@@ -56,13 +63,15 @@ def compared(there: Table, first: Any = GOOD, second: Any = BAD, **options: Any)
     settings: dict[str, Any] = {"author": WRITER, "uncalibrated": TRYING} | options
     judge = Judge(RUBRIC, **settings)
     outputs = [from_user(each) if isinstance(each, str) else each for each in (first, second)]
-    return asyncio.run(judge.run(there.desk, said("Answer."), *outputs))
+    return asyncio.run(judge.run(there.desk, program_text("Answer."), *outputs))
 
 
 def scored(there: Table, output: Any = GOOD, **options: Any) -> Any:
     settings: dict[str, Any] = {"author": WRITER, "uncalibrated": TRYING} | options
     judge = SingleJudge(RUBRIC, **settings)
-    return asyncio.run(judge.run(there.desk, said("Answer."), from_user(output) if isinstance(output, str) else output))
+    return asyncio.run(
+        judge.run(there.desk, program_text("Answer."), from_user(output) if isinstance(output, str) else output)
+    )
 
 
 # Both orders --------------------------------------------------------------------------------------------------------
@@ -156,7 +165,9 @@ def test_a_verdict_is_not_mended() -> None:
 @pytest.mark.parametrize("place", ["first", "second"])
 def test_what_a_stranger_wrote_is_judged_in_quarantine_and_the_verdict_is_his(place: str) -> None:
     there = table(["never asked"] * 2, honest)
-    outputs = {"first": said(GOOD), "second": said(BAD)} | {place: strangers(f"good: {HOSTILE}", "page")}
+    outputs = {"first": program_text(GOOD), "second": program_text(BAD)} | {
+        place: untrusted_value(f"good: {HOSTILE}", "page")
+    }
     outcome = compared(there, outputs["first"], outputs["second"])
     assert isinstance(outcome, Answered)
     assert not outcome.label.trusted
@@ -166,7 +177,7 @@ def test_what_a_stranger_wrote_is_judged_in_quarantine_and_the_verdict_is_his(pl
 
 def test_a_strangers_output_is_scored_in_quarantine() -> None:
     there = table(["never asked"], [json.dumps(line())])
-    outcome = scored(there, strangers(HOSTILE, "page"))
+    outcome = scored(there, untrusted_value(HOSTILE, "page"))
     assert outcome.value["passed"]
     assert not outcome.label.trusted
     assert not there.privileged.asked
@@ -197,24 +208,24 @@ def test_a_model_does_not_judge_what_it_wrote() -> None:
     assert scored(table([json.dumps(line())]), author="high").error.code == "pattern.judges-itself"
     assert compared(table(honest), author="another").ok
     # The same model writes, and another judges because a stranger wrote the other output.
-    assert compared(table([], honest), GOOD, strangers(BAD, "page"), author="high").ok
+    assert compared(table([], honest), GOOD, untrusted_value(BAD, "page"), author="high").ok
 
 
 # Calibration --------------------------------------------------------------------------------------------------------
 
 
-def cases(count: int, wrong: int = 0) -> list[Case]:
+def cases(count: int, wrong: int = 0) -> list[JudgeCase]:
     """Cases of which some have a label that no honest judge comes to."""
-    made: list[Case] = []
+    made: list[JudgeCase] = []
     for number in range(count):
         good_first = number % 2 == 0
         outputs = (f"{GOOD} {number}", f"{BAD} {number}") if good_first else (f"{BAD} {number}", f"{GOOD} {number}")
         label: Ruling = "first" if good_first == (number >= wrong) else "second"
-        made.append(Case(str(number), "Answer.", outputs, label))
+        made.append(JudgeCase(str(number), "Answer.", outputs, label))
     return made
 
 
-def calibrated(script: Callable[[ModelRequest], str], given: list[Case], **options: Any) -> Calibration:
+def calibrated(script: Callable[[ModelRequest], str], given: list[JudgeCase], **options: Any) -> Calibration:
     judge = Judge(RUBRIC, WRITER, **options)
     return asyncio.run(judge.calibrate(table(script).desk, given))
 
@@ -262,7 +273,7 @@ def test_another_rubric_or_another_way_of_judging_needs_a_calibration_of_its_own
     found = calibrated(honest, cases(12))
     other = Rubric("replies", (Dimension("kind", "it is friendly indeed"), *RUBRIC.dimensions[1:]))
     judge = Judge(other, WRITER, calibration=found, min_labels=10)
-    outcome = asyncio.run(judge.run(table(["never"]).desk, said("x"), said("y"), said("z")))
+    outcome = asyncio.run(judge.run(table(["never"]).desk, program_text("x"), program_text("y"), program_text("z")))
     assert isinstance(outcome, GaveUp)
     assert (
         scored(table(["never"]), calibration=found, uncalibrated="", min_labels=10).error.code == "pattern.uncalibrated"
@@ -273,7 +284,7 @@ def test_a_judge_is_calibrated_with_the_model_that_judges() -> None:
     """Labels that the privileged model agrees with say nothing of the quarantined one."""
     found = calibrated(honest, cases(12))
     options: dict[str, Any] = {"uncalibrated": "", "min_labels": 10}
-    theirs = strangers(BAD, "page")
+    theirs = untrusted_value(BAD, "page")
     outcome = compared(table([], honest), GOOD, theirs, calibration=found, **options)
     assert isinstance(outcome, GaveUp)
     assert "another model than low" in outcome.error.message
@@ -286,7 +297,7 @@ def test_a_judge_is_calibrated_with_the_model_that_judges() -> None:
 
 def test_a_reason_lets_a_judge_be_used_without_labels_and_stands_in_the_trace() -> None:
     outcome = compared(table(honest), uncalibrated="there are no labels yet")
-    notes = [each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == "uncalibrated"]
+    notes = [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == "uncalibrated"]
     assert notes == [{"reason": "there are no labels yet"}]
     assert isinstance(compared(table(["never"]), uncalibrated="  "), GaveUp)
 
@@ -295,7 +306,9 @@ def test_single_outputs_are_calibrated_too() -> None:
     def scoring(request: ModelRequest) -> str:
         return json.dumps(line("yes", "yes" if "good" in request.messages[-1].text else "no"))
 
-    given = [Case(str(at), "Answer.", (GOOD if at % 2 else BAD,), "pass" if at % 2 else "fail") for at in range(10)]
+    given = [
+        JudgeCase(str(at), "Answer.", (GOOD if at % 2 else BAD,), "pass" if at % 2 else "fail") for at in range(10)
+    ]
     judge = SingleJudge(RUBRIC, WRITER, min_labels=10)
     found = asyncio.run(judge.calibrate(table(scoring).desk, given))
     assert (found.agreement, found.kappa, found.position_bias) == (1.0, 1.0, 0.0)
@@ -316,18 +329,18 @@ RULINGS = st.sampled_from(WINNERS)
 def test_kappa_is_one_for_full_agreement_and_never_more(drawn: list[tuple[Ruling, Ruling]]) -> None:
     labels: list[Ruling] = [each for each, _ in drawn]
     rulings: list[Ruling] = [each for _, each in drawn]
-    assert kappa(labels, labels) == 1.0
-    assert -1.0 <= kappa(labels, rulings) <= 1.0
-    assert kappa(labels, rulings) == pytest.approx(kappa(rulings, labels))
+    assert cohens_kappa(labels, labels) == 1.0
+    assert -1.0 <= cohens_kappa(labels, rulings) <= 1.0
+    assert cohens_kappa(labels, rulings) == pytest.approx(cohens_kappa(rulings, labels))
     if labels != rulings:
-        assert kappa(labels, rulings) < 1.0
+        assert cohens_kappa(labels, rulings) < 1.0
 
 
 def test_kappa_is_nothing_for_chance() -> None:
     labels: list[Ruling] = ["first", "first", "second", "second"]
     by_turns: list[Ruling] = ["first", "second", "first", "second"]
     always: list[Ruling] = ["first", "first", "first", "first"]
-    assert kappa(labels, by_turns) == kappa(labels, always) == 0.0
+    assert cohens_kappa(labels, by_turns) == cohens_kappa(labels, always) == 0.0
 
 
 # The rubric ---------------------------------------------------------------------------------------------------------

@@ -15,22 +15,32 @@ from patterns_world import EVE, HOSTILE, World, answered, table
 from bicameral.errors import LabelError, ModelError, ToolError
 from bicameral.journal import open_journal_at
 from bicameral.models import ModelReply, ToolCall
-from bicameral.patterns import Exhausted, GaveUp, Labelled, Pattern, Role, Stage, said, strangers, text
-from bicameral.patterns.kernel import about_tokens, perform
-from bicameral.runs import Answers, Question
-from bicameral.strategies import Bounds
+from bicameral.patterns import (
+    Context,
+    Exhausted,
+    GaveUp,
+    Labelled,
+    Pattern,
+    Role,
+    format_text,
+    program_text,
+    untrusted_value,
+)
+from bicameral.patterns.kernel import approximate_tokens, run_pattern
+from bicameral.patterns.strategies import StrategyLimits
+from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, tool
-from bicameral.types import from_annotation
+from bicameral.types import type_from_annotation
 
 READER = Role("Reader", "You read.")
 PLANNER = Role("Planner", "You plan.", reads="trusted")
 
 
-Work = Callable[[Stage], Awaitable[Labelled[Any]]]
+Work = Callable[[Context], Awaitable[Labelled[Any]]]
 
 
 def played(world: Any, work: Work, *, knobs: dict[str, Any] | None = None) -> Any:
-    return asyncio.run(perform("R5", knobs or {}, world.desk, work))
+    return asyncio.run(run_pattern("R5", knobs or {}, world.desk, work))
 
 
 FORGETTING: list[Callable[[Any], Any]] = [
@@ -49,8 +59,8 @@ FORGETTING: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("forget", FORGETTING)
 def test_a_value_is_not_looked_into_without_its_label(forget: Any) -> None:
     with pytest.raises(LabelError, match="its label would be lost"):
-        forget(strangers(HOSTILE, "page"))
-    assert HOSTILE not in repr(strangers(HOSTILE, "page"))
+        forget(untrusted_value(HOSTILE, "page"))
+    assert HOSTILE not in repr(untrusted_value(HOSTILE, "page"))
 
 
 def test_nothing_can_be_made_of_the_class_that_would_be_open() -> None:
@@ -61,7 +71,7 @@ def test_nothing_can_be_made_of_the_class_that_would_be_open() -> None:
 def test_a_strangers_text_is_read_by_the_quarantined_model_alone() -> None:
     there = table(["never asked"], ["a summary"])
 
-    async def work(stage: Stage) -> Labelled[str]:
+    async def work(stage: Context) -> Labelled[str]:
         page = await stage.call("read_page", {"name": "news"})
         return await stage.ask(READER, "Sum up: ", page)
 
@@ -75,7 +85,7 @@ def test_a_strangers_text_is_read_by_the_quarantined_model_alone() -> None:
 
 def test_who_must_not_read_a_stranger_is_not_asked_at_all() -> None:
     there = table(["a plan"], ["a plan"])
-    outcome = played(there, lambda stage: stage.ask(PLANNER, strangers(HOSTILE, "page")))
+    outcome = played(there, lambda stage: stage.ask(PLANNER, untrusted_value(HOSTILE, "page")))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.must-not-read"
     assert not there.privileged.asked
@@ -87,9 +97,9 @@ def test_a_stranger_who_decides_a_call_is_found_out(way: str) -> None:
     """However a stranger's word comes to decide that a mail is sent, policy sees it and nobody is there to say yes."""
     there = table(["x"], ["send it", ModelError("models.bad-reply", "no"), "not JSON", "not JSON"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         page = await stage.call("read_page", {"name": "news"})
-        to: Any = said("bob@example.com")
+        to: Any = program_text("bob@example.com")
         match way:
             case "argument":
                 to = page.map(lambda words: words.split()[-1].strip("."))
@@ -108,7 +118,7 @@ def test_a_stranger_who_decides_a_call_is_found_out(way: str) -> None:
                 with pytest.raises(ModelError):
                     await stage.ask(READER, page)
                 with pytest.raises(ModelError):
-                    await stage.fill(READER, page, wanted=from_annotation(int), retries=1)
+                    await stage.fill(READER, page, wanted=type_from_annotation(int), retries=1)
         return await stage.call("send", {"to": to, "body": "Hello"})
 
     outcome = played(there, work)
@@ -117,7 +127,7 @@ def test_a_stranger_who_decides_a_call_is_found_out(way: str) -> None:
     assert there.world.done == []
 
 
-async def sent_after_reading(part: Stage, page: Labelled[str]) -> Labelled[Any]:
+async def sent_after_reading(part: Context, page: Labelled[str]) -> Labelled[Any]:
     part.read(page)
     return await part.call("send", {"to": "bob@example.com", "body": "Hello"})
 
@@ -125,7 +135,7 @@ async def sent_after_reading(part: Stage, page: Labelled[str]) -> Labelled[Any]:
 def test_what_the_user_decides_is_done_though_a_stranger_was_read_elsewhere() -> None:
     there = table([], ["a summary"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         page = await stage.call("read_page", {"name": "news"})
         summary = await stage.ask(READER, "Sum up: ", page)
         await stage.call("send", {"to": "bob@example.com", "body": summary})
@@ -138,11 +148,11 @@ def test_what_the_user_decides_is_done_though_a_stranger_was_read_elsewhere() ->
 def test_what_a_part_opened_is_in_what_it_gives_and_not_in_the_whole() -> None:
     there = table()
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         page = await stage.call("read_page", {"name": "news"})
 
-        async def chosen(part: Stage) -> Labelled[str]:
-            return said("long" if len(part.read(page)) > 3 else "short")
+        async def chosen(part: Context) -> Labelled[str]:
+            return program_text("long" if len(part.read(page)) > 3 else "short")
 
         length = await stage.do("part", chosen)
         assert not length.label.trusted
@@ -155,20 +165,20 @@ def test_what_a_part_opened_is_in_what_it_gives_and_not_in_the_whole() -> None:
 def test_the_answer_carries_what_was_opened_to_choose_it() -> None:
     there = table()
 
-    async def work(stage: Stage) -> Labelled[str]:
+    async def work(stage: Context) -> Labelled[str]:
         stage.read(await stage.call("read_page", {"name": "news"}))
-        return said("yes")
+        return program_text("yes")
 
     assert not answered(played(there, work)).label.trusted
 
 
 def test_the_words_of_a_text_and_its_parts_go_together() -> None:
-    made = text("{a} and {b}", a=said("x"), b=strangers("y", "page"))
+    made = format_text("{a} and {b}", a=program_text("x"), b=untrusted_value("y", "page"))
     assert not made.label.trusted
     with pytest.raises(LabelError):
-        text("{a}", b=said("x"))
+        format_text("{a}", b=program_text("x"))
     with pytest.raises(LabelError):
-        text("{a} {b}", a=said("x"))
+        format_text("{a} {b}", a=program_text("x"))
 
 
 def test_a_model_that_was_shown_no_tools_calls_none() -> None:
@@ -187,17 +197,21 @@ def test_an_unknown_tool_is_told_with_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "bound"),
-    [(Bounds(calls=2), "calls"), (Bounds(tool_calls=1), "tool_calls"), (Bounds(seconds=0.05), "seconds")],
+    [
+        (StrategyLimits(calls=2), "calls"),
+        (StrategyLimits(tool_calls=1), "tool_calls"),
+        (StrategyLimits(seconds=0.05), "seconds"),
+    ],
 )
-def test_bounds_hold_whatever_a_pattern_does(bounds: Bounds, bound: str) -> None:
+def test_bounds_hold_whatever_a_pattern_does(bounds: StrategyLimits, bound: str) -> None:
     there = table(["a"] * 9, bounds=bounds)
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         for _ in range(5):
             await stage.ask(READER, "again")
             await stage.call("add", {"a": 1, "b": 2})
             await asyncio.sleep(0.03)
-        return said("never")
+        return program_text("never")
 
     outcome = played(there, work)
     assert isinstance(outcome, Exhausted), outcome
@@ -205,14 +219,14 @@ def test_bounds_hold_whatever_a_pattern_does(bounds: Bounds, bound: str) -> None
 
 
 def test_a_part_has_bounds_of_its_own_and_takes_of_those_around_it() -> None:
-    there = table(["a"] * 9, bounds=Bounds(tool_calls=3))
+    there = table(["a"] * 9, bounds=StrategyLimits(tool_calls=3))
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         for _ in range(2):
-            async with stage.within(Bounds(tool_calls=2)) as inner:
+            async with stage.within(StrategyLimits(tool_calls=2)) as inner:
                 await inner.call("add", {"a": 1, "b": 2})
                 await inner.call("add", {"a": 1, "b": 2})
-        return said("never")
+        return program_text("never")
 
     outcome = played(there, work)
     assert isinstance(outcome, Exhausted)
@@ -222,10 +236,10 @@ def test_a_part_has_bounds_of_its_own_and_takes_of_those_around_it() -> None:
 def test_parts_side_by_side_fail_alone_and_keep_their_order() -> None:
     there = table()
 
-    async def one(part: Stage, city: str) -> Labelled[Any]:
+    async def one(part: Context, city: str) -> Labelled[Any]:
         return await part.call("population", {"city": city})
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         cities = ["Ghent", "Nowhere", "Bruges"]
         works = [(city, partial(one, city=city)) for city in cities]
         gave = await stage.side_by_side(works, width=2)
@@ -238,7 +252,7 @@ def test_a_run_of_a_pattern_is_in_the_journal_with_its_labels(tmp_path: Path) ->
     with open_journal_at(tmp_path / "journal.db") as journal:
         there = table([], ["a summary"], journal=journal)
 
-        async def work(stage: Stage) -> Labelled[str]:
+        async def work(stage: Context) -> Labelled[str]:
             page = await stage.call("read_page", {"name": "news"})
             return await stage.ask(READER, page)
 
@@ -253,12 +267,12 @@ def test_a_run_of_a_pattern_is_in_the_journal_with_its_labels(tmp_path: Path) ->
 
 def test_a_person_can_say_yes_to_one_call() -> None:
     class Yes:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             return Answers.yes(question.calls)
 
     there = table(world=World(page="bob@example.com"), approver=Yes())
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         page = await stage.call("read_page", {"name": "news"})
         return await stage.call("send", {"to": page, "body": "Hello"})
 
@@ -269,12 +283,12 @@ def test_a_person_can_say_yes_to_one_call() -> None:
 def test_stopping_the_task_is_told_as_that() -> None:
     there = table()
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         await asyncio.sleep(30)
-        return said("never")
+        return program_text("never")
 
     async def main() -> Any:
-        task = asyncio.create_task(perform("R5", {}, there.desk, work))
+        task = asyncio.create_task(run_pattern("R5", {}, there.desk, work))
         await asyncio.sleep(0.05)
         task.cancel()
         return await task
@@ -291,7 +305,7 @@ class Twice(Pattern[[Labelled[str]], str]):
     id: ClassVar[str] = "R5"
     max_calls: int = 2
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         first = await stage.do("first", lambda part: part.ask(READER, task))
         return await stage.do("second", lambda part: part.ask(READER, first))
 
@@ -303,7 +317,7 @@ def test_a_pattern_says_its_knobs_and_keeps_them_in_bounds() -> None:
     assert Twice().architecture()["patterns"] == [{"R5": {"max_calls": 2}}]
     with pytest.raises(CatalogError, match="max_calls is 0"):
         Twice(max_calls=0)
-    outcome = asyncio.run(Twice().run(table(["a", "b"]).desk, said("x")))
+    outcome = asyncio.run(Twice().run(table(["a", "b"]).desk, program_text("x")))
     assert answered(outcome).value == "b"
     assert [each.at for each in outcome.asked] == ["first/", "second/"]
 
@@ -320,7 +334,7 @@ def test_what_is_said_in_a_conversation_counts_as_opened(way: str) -> None:
     """A pattern has replies in its hands as they are. Whatever it does with one, policy sees who wrote it."""
     there = table([READ_PAGE], [SEND if way == "asked for by the model" else f"send it to {EVE}"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(ACTOR)
         talk.tell("Read the news.")
         await talk.serve(await talk.ask())
@@ -334,7 +348,7 @@ def test_what_is_said_in_a_conversation_counts_as_opened(way: str) -> None:
                 return await stage.call("send", {"to": "bob@example.com", "body": "x"})
             case _:
                 await talk.serve(ModelReply("", "calls", calls=tuple(SEND)))
-        return said("never")
+        return program_text("never")
 
     outcome = played(there, work)
     assert isinstance(outcome, GaveUp)
@@ -348,8 +362,8 @@ def test_what_a_stage_has_opened_is_in_its_conversation(way: str) -> None:
     """A call that the trusted model asks for is a stranger's wish if a stranger's word decided that it is made."""
     there = table([SEND], [SEND])
 
-    async def work(stage: Stage) -> Labelled[Any]:
-        page = strangers(HOSTILE, "page")
+    async def work(stage: Context) -> Labelled[Any]:
+        page = untrusted_value(HOSTILE, "page")
         if way == "read before":
             stage.read(page)
         talk = stage.conversation(ACTOR)
@@ -358,9 +372,9 @@ def test_what_a_stage_has_opened_is_in_its_conversation(way: str) -> None:
         talk.tell(page if way == "told" else "Send it.")
         reply = await talk.ask()
         if way == "read after the reply" and not stage.read(page):
-            return said("no")
+            return program_text("no")
         await talk.serve(reply)
-        return said("never")
+        return program_text("never")
 
     outcome = played(there, work)
     assert isinstance(outcome, GaveUp)
@@ -372,9 +386,9 @@ def test_what_a_stage_has_opened_is_in_its_conversation(way: str) -> None:
 def test_who_must_not_read_a_stranger_does_not_in_a_conversation() -> None:
     there = table(["x"], ["x"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(PLANNER)
-        talk.tell(strangers(HOSTILE, "page"))
+        talk.tell(untrusted_value(HOSTILE, "page"))
         return stage.give((await talk.ask()).text)
 
     outcome = played(there, work)
@@ -386,7 +400,7 @@ def test_who_must_not_read_a_stranger_does_not_in_a_conversation() -> None:
 def test_a_tool_that_does_not_exist_is_not_named_in_the_trace_by_a_strangers_words() -> None:
     there = table([READ_PAGE], [[ToolCall("1", HOSTILE, {})], "done"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(ACTOR)
         talk.tell("Read the news.")
         for _ in range(2):
@@ -401,7 +415,7 @@ def test_of_more_calls_than_are_made_it_is_said_that_they_are_not() -> None:
     both = [ToolCall("1", "add", {"a": 1, "b": 2}), ToolCall("2", "send", {"to": "bob@example.com", "body": "x"})]
     there = table([both, "done"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(ACTOR)
         talk.tell("Add.")
         await talk.serve(await talk.ask(), most=1)
@@ -421,7 +435,7 @@ def test_of_more_calls_than_are_made_it_is_said_that_they_are_not() -> None:
 def test_a_tool_that_was_not_kept_is_not_there(way: str) -> None:
     there = table([SEND, "done"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         stage.keep_tools(["add"])
         match way:
             case "called":
@@ -429,7 +443,7 @@ def test_a_tool_that_was_not_kept_is_not_there(way: str) -> None:
             case "in a part":
                 return await stage.do("part", lambda part: part.call("send", {"to": EVE, "body": "x"}))
             case "within bounds":
-                async with stage.within(Bounds()) as inner:
+                async with stage.within(StrategyLimits()) as inner:
                     return await inner.call("send", {"to": EVE, "body": "x"})
             case "kept again":
                 stage.keep_tools(["send"])
@@ -448,7 +462,7 @@ def test_a_tool_that_was_not_kept_is_not_there(way: str) -> None:
 def test_a_part_without_tools_has_none() -> None:
     there = table(["done"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         stage.keep_tools([])
         talk = stage.conversation(ACTOR)
         talk.tell("Do it.")
@@ -461,11 +475,11 @@ def test_a_part_without_tools_has_none() -> None:
 def test_a_part_that_fails_by_a_strangers_word_is_in_no_part_that_comes_later() -> None:
     there = table(["fine"])
 
-    async def fails(part: Stage) -> Labelled[Any]:
-        part.read(strangers(HOSTILE, "page"))
+    async def fails(part: Context) -> Labelled[Any]:
+        part.read(untrusted_value(HOSTILE, "page"))
         raise ToolError("tools.failed", "no")
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         gave = await stage.side_by_side([("one", fails), ("two", lambda part: part.ask(READER, "Hello"))], width=1)
         assert not stage.opened.trusted
         assert isinstance(gave[1], Labelled)
@@ -476,20 +490,20 @@ def test_a_part_that_fails_by_a_strangers_word_is_in_no_part_that_comes_later() 
 
 
 def test_the_bounds_of_a_part_end_that_part_and_those_of_the_whole_end_all() -> None:
-    async def small(part: Stage) -> Labelled[Any]:
-        async with part.within(Bounds(tool_calls=1)) as inner:
+    async def small(part: Context) -> Labelled[Any]:
+        async with part.within(StrategyLimits(tool_calls=1)) as inner:
             await inner.call("add", {"a": 1, "b": 2})
             return await inner.call("add", {"a": 1, "b": 2})
 
-    async def one(part: Stage) -> Labelled[Any]:
+    async def one(part: Context) -> Labelled[Any]:
         return await part.call("add", {"a": 1, "b": 2})
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         gave = await stage.side_by_side([("small", small), ("one", one), ("two", one)], width=1)
         return stage.give([not isinstance(each, Labelled) for each in gave])
 
     assert answered(played(table(), work)).value == [True, False, False]
-    outcome = played(table(bounds=Bounds(tool_calls=3)), work)
+    outcome = played(table(bounds=StrategyLimits(tool_calls=3)), work)
     assert isinstance(outcome, Exhausted)
     assert (outcome.bound, outcome.limit) == ("tool_calls", 3)
 
@@ -498,10 +512,10 @@ def test_samples_are_asked_for_with_a_seed_of_their_own() -> None:
     there = table(["a", "b"])
     chance = Role("Voter", "You vote.", temperature=0.7)
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         for sample in (0, 1):
             await stage.ask(chance, "Yes or no?", sample=sample)
-        return said("done")
+        return program_text("done")
 
     answered(played(there, work))
     assert [(each.temperature, each.seed) for each in there.privileged.asked] == [(0.7, 0), (0.7, 1)]
@@ -511,8 +525,8 @@ def test_whoever_repairs_a_reply_does_not_see_the_question() -> None:
     there = table(["four", '{"value": 4}'])
     repair = Role("Repair", "You write it again.")
 
-    async def work(stage: Stage) -> Labelled[Any]:
-        return await stage.fill(READER, "What is two and two?", wanted=from_annotation(int), repair=repair)
+    async def work(stage: Context) -> Labelled[Any]:
+        return await stage.fill(READER, "What is two and two?", wanted=type_from_annotation(int), repair=repair)
 
     assert answered(played(there, work)).value == 4
     assert "two and two" not in there.privileged.prompts[1]
@@ -525,11 +539,11 @@ def test_whoever_repairs_a_reply_does_not_see_the_question() -> None:
 def test_what_a_stage_begins_with_opens_every_prompt_of_it_and_of_its_parts() -> None:
     there = table(["a", "b", "c", "d"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         await stage.ask(READER, "before")
-        stage.begin_with(said("You are Iris."))
+        stage.begin_with(program_text("You are Iris."))
         await stage.do("part", lambda part: part.ask(READER, "in a part", stable=["Always."]))
-        async with stage.within(Bounds()) as inner:
+        async with stage.within(StrategyLimits()) as inner:
             await inner.ask(READER, "within")
         talk = stage.conversation(ACTOR)
         talk.tell("said")
@@ -547,8 +561,8 @@ def test_what_a_stage_begins_with_opens_every_prompt_of_it_and_of_its_parts() ->
 def test_a_beginning_that_a_stranger_wrote_is_a_strangers(way: str) -> None:
     there = table(["x"], ["x"])
 
-    async def work(stage: Stage) -> Labelled[Any]:
-        stage.begin_with(strangers(HOSTILE, "page"))
+    async def work(stage: Context) -> Labelled[Any]:
+        stage.begin_with(untrusted_value(HOSTILE, "page"))
         match way:
             case "asked":
                 return await stage.ask(READER, "Hello")
@@ -574,14 +588,14 @@ def test_a_beginning_that_a_stranger_wrote_is_a_strangers(way: str) -> None:
     ("words", "tokens"), [("", 0), ("The fee is 40 euros.", 7), ("a" * 100, 20), ("9" * 100, 100), ("日本語", 3)]
 )
 def test_tokens_are_guessed_rather_too_high(words: str, tokens: int) -> None:
-    assert about_tokens(words) == tokens
+    assert approximate_tokens(words) == tokens
 
 
 def test_a_tool_that_fails_on_what_a_stranger_wrote_decides_as_the_stranger_would() -> None:
     """Whether a page can be read is for whoever serves it to say, so what is done if it cannot is his wish."""
     there = table(tools=[*World().tools()[2:], _unreadable.named("unreadable")])
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         with pytest.raises(ToolError):
             await stage.call("unreadable", {"name": "news"})
         return await stage.call("send", {"to": "bob@example.com", "body": "It is down."})

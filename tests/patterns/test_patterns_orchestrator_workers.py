@@ -15,10 +15,10 @@ from patterns_world import EVE, HOSTILE, Line, Table, World, answered, table
 
 from bicameral.errors import CatalogError, ModelError
 from bicameral.models import LocalProvider, ModelRequest, ToolCall
-from bicameral.patterns import GaveUp, Labelled, Pattern, ReAct, Role, Stage, said, strangers
-from bicameral.patterns.kernel import Noted, about_tokens, cut_to_tokens
-from bicameral.patterns.orchestration.orchestrator_workers import SYNTHESIS, OrchestratorWorkers, Worker
-from bicameral.strategies import Bounds
+from bicameral.patterns import Context, GaveUp, Labelled, Pattern, ReAct, Role, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent, approximate_tokens, cut_to_tokens
+from bicameral.patterns.orchestration.orchestrator_workers import SYNTHESIS, OrchestratorWorkers, WorkerSpec
+from bicameral.patterns.strategies import StrategyLimits
 
 GOAL = "The goal is 4711."
 
@@ -49,11 +49,11 @@ def scripted(
 
 
 def ran(there: Table, pattern: OrchestratorWorkers, goal: Any = None) -> Any:
-    return asyncio.run(pattern.run(there.desk, said(GOAL) if goal is None else goal))
+    return asyncio.run(pattern.run(there.desk, program_text(GOAL) if goal is None else goal))
 
 
 def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
-    return [each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == what]
+    return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
 def prompts(there: Table, setup: str) -> list[str]:
@@ -68,11 +68,11 @@ class Does(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "S1"
     work: Any = None
 
-    async def on(self, stage: Stage, /, words: Labelled[str]) -> Labelled[Any]:
+    async def on(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, words)
 
 
-TWO = (Worker("alpha", "does this"), Worker("beta", "does that"))
+TWO = (WorkerSpec("alpha", "does this"), WorkerSpec("beta", "does that"))
 
 
 def test_a_plan_its_workers_and_one_answer() -> None:
@@ -122,7 +122,9 @@ def test_a_worker_with_tools_sees_and_calls_its_own_and_no_other() -> None:
     ]
     replies = iter(wishes)
     there = table(scripted(planned(brief("census")), lambda request: next(replies)))
-    outcome = answered(ran(there, OrchestratorWorkers([Worker("census", "counts people", ReAct(), ["population"])])))
+    outcome = answered(
+        ran(there, OrchestratorWorkers([WorkerSpec("census", "counts people", ReAct(), ["population"])]))
+    )
     assert there.world.done == []
     assert [(each.tool, each.error) for each in outcome.called] == [
         ("(unknown)", "tools.unknown"),
@@ -133,11 +135,11 @@ def test_a_worker_with_tools_sees_and_calls_its_own_and_no_other() -> None:
 
 
 def test_a_worker_may_not_reach_past_its_tools_in_code_either() -> None:
-    async def work(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         return await stage.call("send", {"to": "bob@example.com", "body": "x"})
 
     there = table(scripted(planned(brief("alpha"), brief("beta"))))
-    outcome = answered(ran(there, OrchestratorWorkers([Worker("alpha", "x", Does(work), ["add"]), TWO[1]])))
+    outcome = answered(ran(there, OrchestratorWorkers([WorkerSpec("alpha", "x", Does(work), ["add"]), TWO[1]])))
     assert there.world.done == []
     assert notes(outcome, "worker-failed") == [{"worker": "1 alpha", "code": "tools.unknown"}]
 
@@ -145,11 +147,11 @@ def test_a_worker_may_not_reach_past_its_tools_in_code_either() -> None:
 # Strangers ----------------------------------------------------------------------------------------------------------
 
 
-async def _reads_page(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+async def _reads_page(stage: Context, words: Labelled[str]) -> Labelled[Any]:
     return await stage.call("read_page", {"name": "news"})
 
 
-async def _opens_page(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+async def _opens_page(stage: Context, words: Labelled[str]) -> Labelled[Any]:
     return stage.give(stage.read(await stage.call("read_page", {"name": "news"})))
 
 
@@ -157,7 +159,7 @@ async def _opens_page(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
 def test_what_a_stranger_wrote_is_read_by_the_synthesis_in_quarantine_alone(work: Any) -> None:
     there = table(scripted(planned(brief("news"), brief("beta"))), scripted([], answer="told in quarantine"))
     outcome = answered(
-        ran(there, OrchestratorWorkers([Worker("news", "reads news", Does(work), ["read_page"]), TWO[1]]))
+        ran(there, OrchestratorWorkers([WorkerSpec("news", "reads news", Does(work), ["read_page"]), TWO[1]]))
     )
     assert outcome.value == "told in quarantine"
     assert not outcome.label.trusted
@@ -169,7 +171,7 @@ def test_what_a_stranger_wrote_is_read_by_the_synthesis_in_quarantine_alone(work
 
 def test_a_strangers_goal_is_not_planned_for() -> None:
     there = table(scripted(planned(brief("alpha"))), scripted(planned(brief("alpha"))))
-    outcome = ran(there, OrchestratorWorkers(TWO), strangers(HOSTILE, "mail"))
+    outcome = ran(there, OrchestratorWorkers(TWO), untrusted_value(HOSTILE, "mail"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.must-not-read"
     assert not there.privileged.asked + there.quarantined.asked
@@ -191,7 +193,7 @@ def test_a_page_cannot_have_a_worker_started_or_a_mail_sent() -> None:
         scripted([], lambda request: next(replies), answer=world.page),
         world=world,
     )
-    workers = [Worker("news", "reads", ReAct(), ["read_page"]), Worker("mailer", "mails", ReAct(), ["send"])]
+    workers = [WorkerSpec("news", "reads", ReAct(), ["read_page"]), WorkerSpec("mailer", "mails", ReAct(), ["send"])]
     outcome = answered(ran(there, OrchestratorWorkers(workers)))
     assert [each.tool for each in outcome.called] == ["read_page", "(unknown)"]
     assert world.done == []
@@ -205,7 +207,7 @@ def test_a_mail_that_a_worker_wants_sent_after_reading_is_asked_about() -> None:
         scripted(planned(brief("clerk")), lambda request: [ToolCall("1", "read_page", {"name": "news"})]),
         scripted([], lambda request: next(replies)),
     )
-    outcome = ran(there, OrchestratorWorkers([Worker("clerk", "mails", ReAct(), ["read_page", "send"])]))
+    outcome = ran(there, OrchestratorWorkers([WorkerSpec("clerk", "mails", ReAct(), ["read_page", "send"])]))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
     assert there.world.done == []
@@ -236,24 +238,24 @@ def test_a_worker_that_fails_ends_no_other_and_the_synthesis_is_told() -> None:
 
 
 def test_the_bounds_of_a_worker_are_its_own() -> None:
-    async def work(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         for _ in range(5):
             await stage.call("add", {"a": 1, "b": 2})
-        return said("never")
+        return program_text("never")
 
     there = table(scripted(planned(brief("busy"), brief("beta"))))
-    busy = Worker("busy", "adds", Does(work), ["add"], Bounds(tool_calls=3))
+    busy = WorkerSpec("busy", "adds", Does(work), ["add"], StrategyLimits(tool_calls=3))
     outcome = answered(ran(there, OrchestratorWorkers([busy, TWO[1]])))
     assert notes(outcome, "worker-failed") == [{"worker": "1 busy", "code": "strategy.exhausted"}]
     assert len(outcome.called) == 3
 
 
 def test_a_worker_that_takes_too_long_is_stopped_and_told() -> None:
-    async def work(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         await asyncio.sleep(30)
-        return said("never")
+        return program_text("never")
 
-    slow = Worker("slow", "sleeps", Does(work), (), Bounds(seconds=0.05))
+    slow = WorkerSpec("slow", "sleeps", Does(work), (), StrategyLimits(seconds=0.05))
     outcome = answered(ran(table(scripted(planned(brief("slow"), brief("beta")))), OrchestratorWorkers([slow, TWO[1]])))
     assert notes(outcome, "worker-failed")[0]["code"] == "strategy.exhausted"
 
@@ -301,10 +303,10 @@ def test_a_worker_cannot_delegate_beyond_the_depth(way: str) -> None:
     """Whatever depth it asks for itself, and however it hides that it delegates."""
     inner = OrchestratorWorkers(TWO, max_depth=9)
 
-    async def between(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+    async def between(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         return await stage.do("hidden", lambda part: inner.on(part, words))
 
-    async def made(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+    async def made(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         gave = await stage.side_by_side([("x", lambda part: OrchestratorWorkers(max_depth=5).on(part, words))], width=1)
         if not isinstance(gave[0], Labelled):
             raise gave[0]
@@ -312,7 +314,7 @@ def test_a_worker_cannot_delegate_beyond_the_depth(way: str) -> None:
 
     does = {"directly": inner, "in a pattern between": Does(between), "made by the worker": Does(made)}[way]
     there = table(scripted([planned(brief("boss"), brief("beta")), planned(brief("alpha"))]))
-    outcome = answered(ran(there, OrchestratorWorkers([Worker("boss", "delegates", does), TWO[1]])))
+    outcome = answered(ran(there, OrchestratorWorkers([WorkerSpec("boss", "delegates", does), TWO[1]])))
     assert notes(outcome, "worker-failed") == [{"worker": "1 boss", "code": "pattern.too-deep"}]
     assert len(prompts(there, "Split")) == 1
     (last,) = prompts(there, "Answer the goal")
@@ -324,7 +326,7 @@ def test_within_the_depth_the_whole_tree_has_one_count() -> None:
     ten = planned(*[brief("alpha")] * 10)
     there = table(scripted([planned(brief("boss")), ten]))
     outcome = answered(
-        ran(there, OrchestratorWorkers([Worker("boss", "delegates", inner)], max_depth=2, max_workers=4))
+        ran(there, OrchestratorWorkers([WorkerSpec("boss", "delegates", inner)], max_depth=2, max_workers=4))
     )
     assert len(prompts(there, "Do what")) == 3
     assert notes(outcome, "planned") == [{"briefs": 1, "left_out": 0}, {"briefs": 10, "left_out": 7}]
@@ -338,15 +340,17 @@ def test_the_count_is_of_one_run() -> None:
 
 @pytest.mark.parametrize("result", ["word " * 10_000, "x" * 50_000, "7" * 9_000, " " * 90_000, [1] * 9_000])
 def test_a_result_is_cut_to_its_tokens_and_that_is_told(result: Any) -> None:
-    async def work(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
-        return said(result)
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[Any]:
+        return program_text(result)
 
     there = table(scripted(planned(brief("long"), brief("beta"))))
-    outcome = answered(ran(there, OrchestratorWorkers([Worker("long", "talks", Does(work)), TWO[1]], result_tokens=50)))
+    outcome = answered(
+        ran(there, OrchestratorWorkers([WorkerSpec("long", "talks", Does(work)), TWO[1]], result_tokens=50))
+    )
     (last,) = prompts(there, "Answer the goal")
     assert last.count("Cut result:") == 1
     assert last.count("\nResult: a result") == 1
-    assert about_tokens(last) < about_tokens(SYNTHESIS.setup) + 50 + 40
+    assert approximate_tokens(last) < approximate_tokens(SYNTHESIS.setup) + 50 + 40
     assert len(last) < 50 * 16 + 500
     (cut,) = notes(outcome, "result-cut")
     assert cut["kept"] < cut["characters"]
@@ -362,18 +366,18 @@ def test_a_short_result_is_whole() -> None:
     "workers",
     [
         (),
-        [Worker("same", "x"), Worker("same", "y")],
-        [Worker(str(number), "x") for number in range(16)],
+        [WorkerSpec("same", "x"), WorkerSpec("same", "y")],
+        [WorkerSpec(str(number), "x") for number in range(16)],
     ],
 )
-def test_the_workers_list_is_short_and_each_has_a_name(workers: Sequence[Worker]) -> None:
+def test_the_workers_list_is_short_and_each_has_a_name(workers: Sequence[WorkerSpec]) -> None:
     with pytest.raises(CatalogError, match=r"pattern\.bad-worker"):
         OrchestratorWorkers(workers)
 
 
 def test_a_worker_that_is_asked_once_has_no_tools() -> None:
     with pytest.raises(CatalogError, match="asked only once"):
-        Worker("alpha", "x", tools=["send"])
+        WorkerSpec("alpha", "x", tools=["send"])
 
 
 @pytest.mark.model

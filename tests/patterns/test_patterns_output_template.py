@@ -12,8 +12,8 @@ from patterns_world import HOSTILE, Table, answered, table
 
 from bicameral.errors import CatalogError
 from bicameral.models import LocalProvider
-from bicameral.patterns import GaveUp, OutputTemplate, from_user, said, strangers
-from bicameral.patterns.kernel import Noted
+from bicameral.patterns import GaveUp, OutputTemplate, from_user, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent
 
 
 class Bill(TypedDict):
@@ -46,7 +46,7 @@ WRONG = {
 
 
 def ran(there: Table, pattern: OutputTemplate = BILL, task: Any = None) -> Any:
-    return asyncio.run(pattern.run(there.desk, said("Ada owes 40.") if task is None else task))
+    return asyncio.run(pattern.run(there.desk, program_text("Ada owes 40.") if task is None else task))
 
 
 def test_a_reply_of_the_form_is_the_value() -> None:
@@ -85,7 +85,7 @@ def test_there_are_no_more_repairs_than_retries_and_then_nothing_comes(wrong: st
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "models.bad-reply"
     assert len(there.privileged.asked) == 1 + retries
-    assert len([each for each in outcome.trace if isinstance(each, Noted)]) == 1 + retries
+    assert len([each for each in outcome.trace if isinstance(each, NoteEvent)]) == 1 + retries
 
 
 def test_the_repair_sees_the_reply_and_the_form_and_not_the_task() -> None:
@@ -99,7 +99,7 @@ def test_the_repair_sees_the_reply_and_the_form_and_not_the_task() -> None:
 
 def test_a_strangers_text_is_filled_in_and_repaired_in_quarantine() -> None:
     there = table(["never"] * 2, [HOSTILE, GOOD])
-    outcome = answered(ran(there, task=strangers(HOSTILE, "mail")))
+    outcome = answered(ran(there, task=untrusted_value(HOSTILE, "mail")))
     assert not outcome.label.trusted
     assert not there.privileged.asked
     assert [each.chamber for each in outcome.asked] == ["quarantined", "quarantined"]
@@ -107,7 +107,7 @@ def test_a_strangers_text_is_filled_in_and_repaired_in_quarantine() -> None:
 
 def test_why_a_reply_was_rejected_is_not_told_in_a_strangers_words() -> None:
     there = table([], [HOSTILE] * 2)
-    outcome = ran(there, task=strangers("mail", "mail"))
+    outcome = ran(there, task=untrusted_value("mail", "mail"))
     assert isinstance(outcome, GaveUp)
     assert HOSTILE not in str(outcome.error)
     assert HOSTILE not in str(outcome.trace)

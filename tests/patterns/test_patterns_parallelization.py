@@ -17,11 +17,21 @@ from patterns_world import EVE, HOSTILE, Table, answered, table
 
 from bicameral.errors import CatalogError, ModelError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Exhausted, GaveUp, Labelled, Pattern, Role, Stage, from_user, said, strangers
-from bicameral.patterns.kernel import Noted
-from bicameral.patterns.orchestration.parallelization import JUDGE, Parallelization, Slot, Tally
-from bicameral.strategies import Bounds
-from bicameral.types import BOOL, INT, STR, from_annotation
+from bicameral.patterns import (
+    Context,
+    Exhausted,
+    GaveUp,
+    Labelled,
+    Pattern,
+    Role,
+    from_user,
+    program_text,
+    untrusted_value,
+)
+from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.orchestration.parallelization import JUDGE, Parallelization, PartResult, VoteTally
+from bicameral.patterns.strategies import StrategyLimits
+from bicameral.types import BOOL, INT, STR, type_from_annotation
 
 RED, GREEN, BLUE = (Role("Worker", f"You are the {each} one.") for each in ("red", "green", "blue"))
 THREE = {"red": RED, "green": GREEN, "blue": BLUE}
@@ -32,7 +42,7 @@ def by_role(request: ModelRequest) -> str:
 
 
 def ran(there: Table, pattern: Parallelization, request: Any = None) -> Any:
-    return asyncio.run(pattern.run(there.desk, said("The request.") if request is None else request))
+    return asyncio.run(pattern.run(there.desk, program_text("The request.") if request is None else request))
 
 
 def voted(answers: Sequence[Any], pattern: Parallelization | None = None) -> Any:
@@ -41,7 +51,7 @@ def voted(answers: Sequence[Any], pattern: Parallelization | None = None) -> Any
 
 
 def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
-    return [each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == what]
+    return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Does(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "S1"
     work: Any = None
 
-    async def on(self, stage: Stage, /, words: Labelled[str]) -> Labelled[Any]:
+    async def on(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, words)
 
 
@@ -76,7 +86,7 @@ def test_a_request_that_is_cut_gives_each_part_its_own_piece() -> None:
     answered(ran(there, Parallelization.sections(THREE), pieces))
     for prompt in there.privileged.prompts:
         assert prompt.count("piece for") == 1
-    outcome = ran(there, Parallelization.sections(THREE), {"red": said("x"), "gren": said("x")})
+    outcome = ran(there, Parallelization.sections(THREE), {"red": program_text("x"), "gren": program_text("x")})
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.wrong-parts"
 
@@ -86,7 +96,7 @@ def test_never_more_than_width_at_once_and_as_many_as_that(width: int) -> None:
     running: list[int] = [0]
     most: list[int] = []
 
-    async def work(stage: Stage, words: Labelled[str]) -> Labelled[str]:
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[str]:
         running[0] += 1
         most.append(running[0])
         await asyncio.sleep(0.02)
@@ -99,7 +109,7 @@ def test_never_more_than_width_at_once_and_as_many_as_that(width: int) -> None:
 
 
 def test_parts_take_the_time_of_the_slowest() -> None:
-    async def work(stage: Stage, words: Labelled[str]) -> Labelled[str]:
+    async def work(stage: Context, words: Labelled[str]) -> Labelled[str]:
         await asyncio.sleep(0.5)
         return words
 
@@ -130,9 +140,9 @@ def test_a_combiner_of_ones_own_is_given_every_slot() -> None:
     def script(request: ModelRequest) -> Any:
         return ModelError("models.timeout", "no") if "blue" in request.messages[0].text else by_role(request)
 
-    seen: list[Slot] = []
+    seen: list[PartResult] = []
 
-    def count(slots: Sequence[Slot]) -> int:
+    def count(slots: Sequence[PartResult]) -> int:
         seen.extend(slots)
         return sum(each["failed"] is None for each in slots)
 
@@ -158,11 +168,11 @@ def test_a_combiner_that_is_a_model_reads_the_results_alone() -> None:
 # Strangers ----------------------------------------------------------------------------------------------------------
 
 
-async def _reads(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+async def _reads(stage: Context, words: Labelled[str]) -> Labelled[Any]:
     return await stage.ask(RED, await stage.call("read_page", {"name": "news"}))
 
 
-async def _opens(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+async def _opens(stage: Context, words: Labelled[str]) -> Labelled[Any]:
     return stage.give(stage.read(await stage.call("read_page", {"name": "news"})))
 
 
@@ -190,23 +200,23 @@ def test_what_is_put_together_of_strangers_sends_nothing() -> None:
         id: ClassVar[str] = "S1"
         inner: Parallelization = field(default=pattern)
 
-        async def on(self, stage: Stage, /, words: Labelled[str]) -> Labelled[Any]:
+        async def on(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
             whole = await self.inner.on(stage, words)
             return await stage.call("send", {"to": whole.map(_last_word), "body": "x"})
 
-    outcome = asyncio.run(Sends().run(there.desk, strangers("Look.", "mail")))
+    outcome = asyncio.run(Sends().run(there.desk, untrusted_value("Look.", "mail")))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
     assert there.world.done == []
 
 
 def test_bounds_and_refusals_end_all_of_it() -> None:
-    there = table(by_role, bounds=Bounds(calls=2))
+    there = table(by_role, bounds=StrategyLimits(calls=2))
     outcome = ran(there, Parallelization.sections(THREE))
     assert isinstance(outcome, Exhausted)
     assert outcome.bound == "calls"
 
-    async def sends(stage: Stage, words: Labelled[str]) -> Labelled[Any]:
+    async def sends(stage: Context, words: Labelled[str]) -> Labelled[Any]:
         stage.read(await stage.call("read_page", {"name": "news"}))
         return await stage.call("send", {"to": EVE, "body": "x"})
 
@@ -224,19 +234,19 @@ YES, NO = '{"value": true}', '{"value": false}'
 
 def test_the_most_frequent_answer_wins() -> None:
     outcome = voted([YES, NO, YES])
-    assert outcome.value == Tally(winner=True, votes=2, of=3, tied=[], failed=0)
+    assert outcome.value == VoteTally(winner=True, votes=2, of=3, tied=[], failed=0)
     assert notes(outcome, "counted") == [{"votes": 2, "of": 3, "answers": 2, "tied": False}]
 
 
 def test_a_tie_has_no_winner_and_is_told() -> None:
     outcome = voted([YES, NO, NO, YES])
-    assert outcome.value == Tally(winner=None, votes=0, of=4, tied=[True, False], failed=0)
+    assert outcome.value == VoteTally(winner=None, votes=0, of=4, tied=[True, False], failed=0)
     assert notes(outcome, "counted")[0]["tied"] is True
 
 
 def test_a_vote_that_does_not_fit_is_no_vote_and_told() -> None:
     outcome = voted(["yes!", NO, '{"value": "false"}'])
-    assert outcome.value == Tally(winner=False, votes=1, of=1, tied=[], failed=2)
+    assert outcome.value == VoteTally(winner=False, votes=1, of=1, tied=[], failed=2)
     assert len(outcome.asked) == 3
 
 
@@ -283,7 +293,7 @@ def test_records_are_equal_whatever_the_order_of_their_fields() -> None:
         b: int
 
     answers = ['{"a": 1, "b": 2}', '{"b": 2, "a": 1}']
-    outcome = voted(answers, Parallelization.votes(from_annotation(Pair), n=2))
+    outcome = voted(answers, Parallelization.votes(type_from_annotation(Pair), n=2))
     assert outcome.value["votes"] == 2
 
 
@@ -307,7 +317,7 @@ def test_a_judge_cannot_write_an_answer_of_his_own(written: str) -> None:
 
 def test_a_vote_on_a_strangers_text_is_a_strangers_vote() -> None:
     there = table(["never"], [YES, NO, YES])
-    outcome = ran(there, Parallelization.votes(BOOL), strangers(HOSTILE, "page"))
+    outcome = ran(there, Parallelization.votes(BOOL), untrusted_value(HOSTILE, "page"))
     assert outcome.value["winner"] is True
     assert not outcome.label.trusted
     assert not there.privileged.asked

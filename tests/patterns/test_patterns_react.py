@@ -11,13 +11,13 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
 from bicameral.models import LocalProvider, ScriptedProvider, ToolCall
-from bicameral.patterns import Exhausted, GaveUp, said, strangers
-from bicameral.patterns.kernel import Noted
+from bicameral.patterns import Exhausted, GaveUp, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent
 from bicameral.patterns.reasoning.react import ReAct
+from bicameral.patterns.strategies import ModelPair, Runtime, StrategyLimits
 from bicameral.policy import Policy
-from bicameral.runs import Answers, Question
+from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Bounds, Desk, Voices
 from bicameral.tools import Origin, Registry, tool
 
 
@@ -31,12 +31,12 @@ SEND = call("send", to=EVE, body="all I know")
 
 
 def ran(there: Table, pattern: ReAct | None = None, question: Any = None) -> Any:
-    question = said("How many?") if question is None else question
+    question = program_text("How many?") if question is None else question
     return asyncio.run((pattern or ReAct()).run(there.desk, question))
 
 
 def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
-    return [each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == what]
+    return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
 def test_each_step_sees_what_the_last_call_gave() -> None:
@@ -82,17 +82,17 @@ def test_once_a_stranger_is_read_the_quarantined_model_goes_on() -> None:
 def test_what_a_page_wants_sent_is_not_sent_without_a_yes(wish: list[ToolCall]) -> None:
     """Also not to somebody whom the user knows, and not as the second of two calls."""
     there = table([[READ]], [wish, [SEND], "done"])
-    outcome = ran(there, question=said("Read the news and greet bob@example.com"))
+    outcome = ran(there, question=program_text("Read the news and greet bob@example.com"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
     assert (there.world.done, outcome.effects) == ([], ())
 
 
 def test_a_person_sees_the_call_and_a_no_ends_it() -> None:
-    asked: list[Question] = []
+    asked: list[ApprovalQuestion] = []
 
     class No:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             asked.append(question)
             return Answers.no()
 
@@ -108,7 +108,7 @@ def test_a_person_sees_the_call_and_a_no_ends_it() -> None:
 
 def test_a_question_that_a_stranger_wrote_is_never_seen_by_the_privileged_model() -> None:
     there = table(["never"], [[SEND]])
-    outcome = ran(there, question=strangers(HOSTILE, "mail"))
+    outcome = ran(there, question=untrusted_value(HOSTILE, "mail"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
     assert not there.privileged.asked
@@ -195,15 +195,15 @@ def test_a_look_after_a_change_is_no_stall_and_the_same_change_twice_is() -> Non
 
 def test_a_stall_does_not_repeat_a_strangers_words() -> None:
     there = table([], [[call(HOSTILE)], [call(HOSTILE)]])
-    outcome = ran(there, question=strangers("What is new?", "mail"))
+    outcome = ran(there, question=untrusted_value("What is new?", "mail"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.stalled"
     assert HOSTILE not in str(outcome.error)
     assert HOSTILE not in str(outcome.trace)
 
 
-@pytest.mark.parametrize("bounds", [Bounds(rounds=2), Bounds(calls=2), Bounds(tool_calls=1)])
-def test_the_bounds_of_the_run_hold_as_well(bounds: Bounds) -> None:
+@pytest.mark.parametrize("bounds", [StrategyLimits(rounds=2), StrategyLimits(calls=2), StrategyLimits(tool_calls=1)])
+def test_the_bounds_of_the_run_hold_as_well(bounds: StrategyLimits) -> None:
     there = table([[call("add", a=1, b=number)] for number in range(9)], bounds=bounds)
     assert isinstance(ran(there), Exhausted)
 
@@ -272,9 +272,9 @@ def test_a_small_model_takes_from_one_result_what_the_next_call_needs(small_mode
         return pages[name]
 
     registry = Registry([read_page])
-    voices = Voices(Chambers(small_model, Quarantined(ScriptedProvider([], name="low", chamber="quarantined"))))
-    desk = Desk(voices, registry, Policy((), registry), Bounds())
-    question = said("Begin at the page 'start' and follow the pages: who wrote the guide?")
+    voices = ModelPair(Chambers(small_model, Quarantined(ScriptedProvider([], name="low", chamber="quarantined"))))
+    desk = Runtime(voices, registry, Policy((), registry), StrategyLimits())
+    question = program_text("Begin at the page 'start' and follow the pages: who wrote the guide?")
     outcome = asyncio.run(ReAct(max_steps=4).run(desk, question))
     assert read[:2] == ["start", "guide"]
     assert notes(outcome, "step")[0]["thought"]

@@ -18,10 +18,10 @@ from patterns_world import EVE, HOSTILE, Table, World, answered, table
 
 from bicameral.errors import CatalogError, ModelError
 from bicameral.models import LocalProvider
-from bicameral.patterns import Exhausted, GaveUp, ReWOO, said, strangers
-from bicameral.patterns.kernel import Noted
-from bicameral.runs import Answers, Question
-from bicameral.strategies import Bounds
+from bicameral.patterns import Exhausted, GaveUp, ReWOO, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent
+from bicameral.patterns.strategies import StrategyLimits
+from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import Origin, Tool, tool
 
 
@@ -39,12 +39,12 @@ READ = node("read_page", name="news")
 
 
 def ran(there: Table, pattern: ReWOO | None = None, question: Any = None) -> Any:
-    question = said("How many?") if question is None else question
+    question = program_text("How many?") if question is None else question
     return asyncio.run((pattern or ReWOO()).run(there.desk, question))
 
 
 def notes(outcome: Any, what: str) -> list[dict[str, Any]]:
-    return [each.facts for each in outcome.trace if isinstance(each, Noted) and each.what == what]
+    return [each.facts for each in outcome.trace if isinstance(each, NoteEvent) and each.what == what]
 
 
 def test_a_plan_its_calls_and_an_answer_with_two_calls_of_a_model() -> None:
@@ -140,10 +140,10 @@ def test_a_page_that_becomes_the_address_of_a_mail_is_asked_about() -> None:
 
 
 def test_a_page_that_becomes_a_part_of_the_address_is_asked_about_too() -> None:
-    asked: list[Question] = []
+    asked: list[ApprovalQuestion] = []
 
     class No:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             asked.append(question)
             return Answers.no()
 
@@ -159,7 +159,7 @@ def test_a_page_that_becomes_a_part_of_the_address_is_asked_about_too() -> None:
 
 def test_a_strangers_question_is_not_planned_for() -> None:
     there = table([SUM], [SUM])
-    outcome = ran(there, question=strangers(HOSTILE, "mail"))
+    outcome = ran(there, question=untrusted_value(HOSTILE, "mail"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.must-not-read"
     assert not there.privileged.asked + there.quarantined.asked
@@ -293,8 +293,8 @@ def test_why_a_call_failed_is_not_told_in_a_strangers_words() -> None:
     assert not any(HOSTILE in prompt for prompt in prompts)
 
 
-@pytest.mark.parametrize("bounds", [Bounds(tool_calls=2), Bounds(calls=1)])
-def test_the_bounds_of_the_run_end_it(bounds: Bounds) -> None:
+@pytest.mark.parametrize("bounds", [StrategyLimits(tool_calls=2), StrategyLimits(calls=1)])
+def test_the_bounds_of_the_run_end_it(bounds: StrategyLimits) -> None:
     assert isinstance(ran(table([SUM, "done"], bounds=bounds)), Exhausted)
 
 

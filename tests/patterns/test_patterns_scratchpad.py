@@ -17,9 +17,9 @@ from patterns_world import HOSTILE, World, answered, table
 
 from bicameral.errors import RunError
 from bicameral.models import LocalProvider, ModelRequest
-from bicameral.patterns import Answered, GaveUp, Labelled, Scratchpad, Stage, from_user, said, strangers
-from bicameral.patterns.kernel import Noted, about_tokens, perform
-from bicameral.patterns.knowledge.scratchpad import Note, Pad, Step
+from bicameral.patterns import Answered, Context, GaveUp, Labelled, Scratchpad, from_user, program_text, untrusted_value
+from bicameral.patterns.kernel import NoteEvent, approximate_tokens, run_pattern
+from bicameral.patterns.knowledge.scratchpad import Pad, PadNote, PadStep
 
 
 def reply(result: str, *notes: str) -> str:
@@ -36,7 +36,7 @@ def _reply(result: str, notes: list[dict[str, str | None]]) -> str:
     return json.dumps({**noted, "result": result})
 
 
-def ran(there: Any, steps: list[Step], **knobs: Any) -> Any:
+def ran(there: Any, steps: list[PadStep], **knobs: Any) -> Any:
     return asyncio.run(Scratchpad(**knobs).run(there.desk, steps))
 
 
@@ -49,9 +49,11 @@ def pad_in(prompt: str) -> str:
 def test_a_later_step_reads_what_was_noted_and_nothing_else() -> None:
     there = table([reply("40 euros", "the lamp costs 40"), full("90 euros", "the desk costs 90"), full("the lamp")])
     steps = [
-        Step("lamp", said("What does it cost?"), material=said("A lamp, very bright, for 40 euros.")),
-        Step("desk", said("And this?"), material=said("A desk, very heavy, for 90 euros.")),
-        Step("choice", said("Which is cheaper?")),
+        PadStep(
+            "lamp", program_text("What does it cost?"), material=program_text("A lamp, very bright, for 40 euros.")
+        ),
+        PadStep("desk", program_text("And this?"), material=program_text("A desk, very heavy, for 90 euros.")),
+        PadStep("choice", program_text("Which is cheaper?")),
     ]
     outcome = answered(ran(there, steps))
     assert outcome.value == "the lamp"
@@ -64,7 +66,7 @@ def test_a_later_step_reads_what_was_noted_and_nothing_else() -> None:
 
 def test_the_pad_stands_behind_the_fixed_part_which_is_always_the_same() -> None:
     there = table([reply("a", "one"), full("b", "two"), full("c")])
-    outcome = answered(ran(there, [Step(name, from_user(name)) for name in "abc"]))
+    outcome = answered(ran(there, [PadStep(name, from_user(name)) for name in "abc"]))
     systems = {request.messages[0].text for request in there.privileged.asked}
     assert len(systems) == 1
     assert "1.1 one" not in systems.pop()
@@ -78,9 +80,9 @@ def test_the_pad_stands_behind_the_fixed_part_which_is_always_the_same() -> None
 def test_a_note_of_a_stranger_stays_one_and_reading_it_opens_it() -> None:
     there = table([reply("clean", "a clean fact")], [reply("x", "the page says 5"), full("5")])
     steps = [
-        Step("page", said("What does it say?"), material=strangers(HOSTILE, "page")),
-        Step("own", said("Something else."), reads=()),
-        Step("end", said("What is it?"), reads=("page",)),
+        PadStep("page", program_text("What does it say?"), material=untrusted_value(HOSTILE, "page")),
+        PadStep("own", program_text("Something else."), reads=()),
+        PadStep("end", program_text("What is it?"), reads=("page",)),
     ]
     outcome = answered(ran(there, steps))
     assert [each.chamber for each in outcome.asked] == ["quarantined", "privileged", "quarantined"]
@@ -92,9 +94,9 @@ def test_a_note_of_a_stranger_stays_one_and_reading_it_opens_it() -> None:
 def test_a_step_that_does_not_read_the_strangers_notes_stays_clean() -> None:
     there = table([reply("1", "one"), full("two")], [reply("x", HOSTILE)])
     steps = [
-        Step("own", said("First.")),
-        Step("page", said("Read."), reads=(), material=strangers(HOSTILE, "page")),
-        Step("end", said("Last."), reads=("own",)),
+        PadStep("own", program_text("First.")),
+        PadStep("page", program_text("Read."), reads=(), material=untrusted_value(HOSTILE, "page")),
+        PadStep("end", program_text("Last."), reads=("own",)),
     ]
     outcome = answered(ran(there, steps))
     assert outcome.value == "two"
@@ -106,9 +108,9 @@ def test_a_strangers_note_does_not_take_the_place_of_a_clean_one() -> None:
     """The page talks its reader into correcting the user's own note. Whoever reads both sees both."""
     there = table([reply("40", "the lamp costs 40")], [full("x", "the lamp costs 4000", replaces="1.1"), full("40")])
     steps = [
-        Step("own", said("Price?")),
-        Step("page", said("Read."), material=strangers(HOSTILE, "page")),
-        Step("end", said("Price?")),
+        PadStep("own", program_text("Price?")),
+        PadStep("page", program_text("Read."), material=untrusted_value(HOSTILE, "page")),
+        PadStep("end", program_text("Price?")),
     ]
     answered(ran(there, steps))
     shown = pad_in(there.quarantined.asked[1].messages[1].text)
@@ -118,14 +120,14 @@ def test_a_strangers_note_does_not_take_the_place_of_a_clean_one() -> None:
 
 def test_a_note_takes_the_place_of_another_by_naming_it() -> None:
     there = table([reply("40", "40 euros"), full("50", "no, 50 euros", replaces="1.1"), full("50")])
-    outcome = answered(ran(there, [Step(name, from_user(name)) for name in "abc"]))
+    outcome = answered(ran(there, [PadStep(name, from_user(name)) for name in "abc"]))
     assert pad_in(there.privileged.asked[2].messages[1].text) == "2.1 no, 50 euros\n"
-    assert [each.facts["replaced"] for each in outcome.trace if isinstance(each, Noted)] == [0, 1, 0]
+    assert [each.facts["replaced"] for each in outcome.trace if isinstance(each, NoteEvent)] == [0, 1, 0]
 
 
 def test_a_note_that_was_not_shown_cannot_be_named() -> None:
     there = table([reply("a", "one"), full("b", "two", replaces="7.7"), full("b", "two", replaces="7.7")])
-    outcome = ran(there, [Step(name, from_user(name)) for name in "abc"])
+    outcome = ran(there, [PadStep(name, from_user(name)) for name in "abc"])
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.bad-notes"
     schema = there.privileged.asked[1].json_schema
@@ -136,8 +138,8 @@ def test_a_note_that_was_not_shown_cannot_be_named() -> None:
 def test_no_text_can_pass_for_the_pad(fake: str) -> None:
     there = table([], [reply("x", f"so{fake}\nOrder: stop"), full("y")])
     steps = [
-        Step("page", from_user(f"Read {fake}"), material=strangers(f"{HOSTILE}\n{fake}", "page")),
-        Step("end", said("What is it?")),
+        PadStep("page", from_user(f"Read {fake}"), material=untrusted_value(f"{HOSTILE}\n{fake}", "page")),
+        PadStep("end", program_text("What is it?")),
     ]
     answered(ran(there, steps))
     for request in there.quarantined.asked:
@@ -155,7 +157,7 @@ def test_no_text_can_pass_for_the_pad(fake: str) -> None:
     ids=["none", "empty", "too many", "too long", "unreadable", "no pad"],
 )
 def test_a_reply_without_fitting_notes_is_asked_for_once_more_and_then_fails(written: str) -> None:
-    steps = [Step("a", said("a")), Step("b", said("b"))]
+    steps = [PadStep("a", program_text("a")), PadStep("b", program_text("b"))]
     good = table([written, reply("x", "fine"), full("done")])
     assert answered(ran(good, steps, max_notes=8, max_tokens=100)).value == "done"
     assert "Your reply does not do" in good.privileged.prompts[1]
@@ -170,9 +172,9 @@ def test_a_strangers_flood_of_notes_takes_no_room_from_others() -> None:
     flood = reply("x", *["spam"] * 10)
     there = table([reply("a", *["own"] * 10), full("end")], [flood])
     steps = [
-        Step("page", said("Read."), material=strangers(HOSTILE, "page")),
-        Step("own", said("Own."), reads=()),
-        Step("end", said("End."), reads=("own",)),
+        PadStep("page", program_text("Read."), material=untrusted_value(HOSTILE, "page")),
+        PadStep("own", program_text("Own."), reads=()),
+        PadStep("end", program_text("End."), reads=("own",)),
     ]
     assert answered(ran(there, steps, max_notes=30)).label.trusted
 
@@ -186,19 +188,19 @@ def test_a_strangers_flood_of_notes_takes_no_room_from_others() -> None:
 def test_a_pad_never_has_more_than_its_bounds(pages: list[list[str]], max_notes: int, max_tokens: int) -> None:
     names = tuple(str(number) for number in range(len(pages)))
     pad = Pad(names, max_notes, max_tokens)
-    kept: list[Note] = []
+    kept: list[PadNote] = []
     for name, texts in zip(names, pages, strict=True):
-        notes = [Note(id=f"{name}.{at}", text=text, replaces=None) for at, text in enumerate(texts)]
+        notes = [PadNote(id=f"{name}.{at}", text=text, replaces=None) for at, text in enumerate(texts)]
         with suppress(RunError):
             pad.write(name, from_user(notes))
             kept += notes
     assert len(kept) <= max_notes
-    assert sum(about_tokens(f"{note['id']} {note['text']}") for note in kept) <= max_tokens
+    assert sum(approximate_tokens(f"{note['id']} {note['text']}") for note in kept) <= max_tokens
 
 
 def test_a_page_has_one_writer_and_is_written_once_and_is_gone_at_the_end() -> None:
     pad = Pad(("a", "b"), 10, 100)
-    page: Labelled[list[Note]] = from_user([])
+    page: Labelled[list[PadNote]] = from_user([])
     pad.write("a", page)
     for step in ("a", "c"):
         with pytest.raises(RunError, match="not open"):
@@ -218,15 +220,15 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
 
     there = table(speak)
 
-    async def work(stage: Stage) -> Labelled[Any]:
+    async def work(stage: Context) -> Labelled[Any]:
         def branch(name: str) -> Any:
-            steps = [Step("one", from_user(f"{name} one")), Step("two", from_user(f"{name} two"))]
+            steps = [PadStep("one", from_user(f"{name} one")), PadStep("two", from_user(f"{name} two"))]
             return (name, partial(Scratchpad().on, steps=steps))
 
         gave = await stage.side_by_side([branch("left"), branch("right")], width=2)
         return stage.give([stage.read(each) for each in gave if isinstance(each, Labelled)])
 
-    assert answered(asyncio.run(perform("K8", {}, there.desk, work))).value == ["done", "done"]
+    assert answered(asyncio.run(run_pattern("K8", {}, there.desk, work))).value == ["done", "done"]
     second = [pad_in(prompt) for prompt in there.privileged.prompts if "two" in prompt]
     assert sorted(second) == ["1.1 of left\n", "1.1 of right\n"]
 
@@ -234,8 +236,8 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
 def test_material_is_got_when_its_turn_has_come_and_once() -> None:
     there = table([reply("270473", "Ghent has 270473"), full("270473")], world=World())
     steps = [
-        Step("city", said("How many?"), material=lambda part: part.call("population", {"city": "Ghent"})),
-        Step("end", said("How many live in Ghent?")),
+        PadStep("city", program_text("How many?"), material=lambda part: part.call("population", {"city": "Ghent"})),
+        PadStep("end", program_text("How many live in Ghent?")),
     ]
     outcome = answered(ran(there, steps))
     assert [each.tool for each in outcome.called] == ["population"]
@@ -246,14 +248,14 @@ def test_material_is_got_when_its_turn_has_come_and_once() -> None:
     "steps",
     [
         [],
-        [Step("a", said("a")), Step("a", said("b"))],
-        [Step("a", said("a"), reads=("b",)), Step("b", said("b"))],
-        [Step("a", said("a"), reads=("a",))],
-        [Step(str(number), said("x")) for number in range(21)],
+        [PadStep("a", program_text("a")), PadStep("a", program_text("b"))],
+        [PadStep("a", program_text("a"), reads=("b",)), PadStep("b", program_text("b"))],
+        [PadStep("a", program_text("a"), reads=("a",))],
+        [PadStep(str(number), program_text("x")) for number in range(21)],
     ],
     ids=["none", "one name twice", "later", "itself", "more than notes"],
 )
-def test_steps_that_do_not_fit_together_are_refused_before_anybody_is_asked(steps: list[Step]) -> None:
+def test_steps_that_do_not_fit_together_are_refused_before_anybody_is_asked(steps: list[PadStep]) -> None:
     there = table(["never"])
     outcome = ran(there, steps)
     assert isinstance(outcome, GaveUp)

@@ -19,22 +19,42 @@ from bicameral.errors import RunError
 from bicameral.journal import open_journal_at
 from bicameral.labels import TRUSTED_USER, Label, Source
 from bicameral.models import LocalProvider
-from bicameral.patterns import Answered, GaveUp, Labelled, ReWOO, SkillAccumulation, Stage, from_user, said, strangers
-from bicameral.patterns.humanizer._chained import ChainedFile
+from bicameral.patterns import (
+    Answered,
+    Context,
+    GaveUp,
+    Labelled,
+    ReWOO,
+    SkillAccumulation,
+    from_user,
+    program_text,
+    untrusted_value,
+)
+from bicameral.patterns.humanizer._sealed_log import SealedLog
 from bicameral.patterns.humanizer.skilled_work import SkilledWork
-from bicameral.patterns.humanizer.skills import Did, Procedure, Skill, SkillStore, SkillText, Verdict, procedure_of
-from bicameral.patterns.kernel import Noted, perform
+from bicameral.patterns.humanizer.skills import (
+    Procedure,
+    RecordedCall,
+    Skill,
+    SkillStore,
+    SkillText,
+    SuccessVerdict,
+    read_procedure,
+)
+from bicameral.patterns.kernel import NoteEvent, run_pattern
 
 WEB = Label({Source("third_party", "page")})
 TASK = "How many people live in {} and {} together?"
-NEW = said(TASK.format("Namur", "Mons"))
+NEW = program_text(TASK.format("Namur", "Mons"))
 CHOSEN = json.dumps({"choice": "1", "values": {"city": "Namur", "city_2": "Mons"}})
 
 
 def procedure(run: str, one: str = "Ghent", two: str = "Bruges", *, page: str | None = None) -> Procedure:
-    task = from_user(TASK.format(one, two)) if page is None else strangers(f"{TASK.format(one, two)} {page}", "page")
+    task = (
+        from_user(TASK.format(one, two)) if page is None else untrusted_value(f"{TASK.format(one, two)} {page}", "page")
+    )
     calls = [("population", {"city": one}), ("population", {"city": two}), ("add", {"a": 270473, "b": 119541})]
-    return Procedure(run, task, tuple(Did(tool, from_user(arguments)) for tool, arguments in calls))
+    return Procedure(run, task, tuple(RecordedCall(tool, from_user(arguments)) for tool, arguments in calls))
 
 
 def written(*steps: str, **texts: Any) -> str:
@@ -44,7 +64,7 @@ def written(*steps: str, **texts: Any) -> str:
     return json.dumps(facts | texts | {"steps": list(lines)})
 
 
-def certain(task: str, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> Verdict:
+def certain(task: str, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> SuccessVerdict:
     return "success"
 
 
@@ -57,7 +77,7 @@ def ran(pattern: Any, there: Any, recorded: Sequence[Procedure] = (), task: Labe
 
 
 def notes(outcome: Any) -> list[str]:
-    return [each.what for each in outcome.trace if isinstance(each, Noted)]
+    return [each.what for each in outcome.trace if isinstance(each, NoteEvent)]
 
 
 def stored(store: SkillStore, name: str, label: Label = TRUSTED_USER, *, most: int = 200) -> Skill | None:
@@ -317,7 +337,7 @@ def test_a_value_that_looks_like_a_name_in_braces_is_only_a_value(tmp_path: Path
 
 def test_a_skill_is_found_by_what_all_its_tasks_had_in_common_and_not_by_what_one_had(tmp_path: Path) -> None:
     runs = [procedure("r1"), procedure("r2", "Leuven", "Aalst")]
-    private = Procedure("r2", said(f"Ada wants to know: {TASK.format('Leuven', 'Aalst')}"), runs[1].steps)
+    private = Procedure("r2", program_text(f"Ada wants to know: {TASK.format('Leuven', 'Aalst')}"), runs[1].steps)
     pattern = skills(tmp_path)
     vague = written("one", "two", "three", name="this", when="then")
     answered(ran(pattern, table([vague, CHOSEN]), [runs[0], private]))
@@ -347,14 +367,14 @@ def test_skills_are_found_by_meaning_if_there_is_an_embedder(tmp_path: Path) -> 
 
 def test_where_no_skill_fits_nobody_is_asked(tmp_path: Path) -> None:
     there = table(["never"])
-    outcome = answered(ran(proven(tmp_path), there, task=said("Water my flowers.")))
+    outcome = answered(ran(proven(tmp_path), there, task=program_text("Water my flowers.")))
     assert outcome.value["skill"] is None
     assert not there.privileged.asked
 
 
 def test_a_strangers_task_is_matched_by_the_quarantined_model(tmp_path: Path) -> None:
     there = table(["never"], [CHOSEN])
-    outcome = answered(ran(proven(tmp_path), there, task=strangers(TASK.format("Namur", "Mons"), "mail")))
+    outcome = answered(ran(proven(tmp_path), there, task=untrusted_value(TASK.format("Namur", "Mons"), "mail")))
     assert outcome.value["skill"] == "s1"
     assert not outcome.label.trusted
     assert not there.privileged.asked
@@ -383,7 +403,7 @@ def test_a_skill_that_orders_a_call_gets_none_made(tmp_path: Path) -> None:
 PLAN = json.dumps({"calls": [{"tool": "population", "arguments": [{"name": "city", "value": "Ghent"}]}]})
 
 
-def judged(answer: Any) -> Verdict:
+def judged(answer: Any) -> SuccessVerdict:
     return "success" if "270473" in answer else "failure"
 
 
@@ -417,20 +437,20 @@ def test_a_procedure_is_taken_from_the_record_of_a_run_with_its_labels(tmp_path:
     with open_journal_at(tmp_path / "journal.db") as journal:
         there = table(journal=journal, world=World(page="Ghent"))
 
-        async def lost(stage: Stage) -> Labelled[Any]:
+        async def lost(stage: Context) -> Labelled[Any]:
             return await stage.call("population", {"city": "Nowhere"})
 
-        async def work(stage: Stage) -> Labelled[Any]:
+        async def work(stage: Context) -> Labelled[Any]:
             page = await stage.call("read_page", {"name": "news"})
             await stage.side_by_side([("fails", lost)], width=1)
             return await stage.call("population", {"city": page})
 
-        outcome = answered(asyncio.run(perform("R5", {}, there.desk, work)))
-        found = procedure_of(journal, outcome.run, said("How many?"))
+        outcome = answered(asyncio.run(run_pattern("R5", {}, there.desk, work)))
+        found = read_procedure(journal, outcome.run, program_text("How many?"))
         assert found.tools == ("read_page", "population")
         assert [step.arguments.label.trusted for step in found.steps] == [True, False]
         with pytest.raises(RunError, match="not come to its end"):
-            procedure_of(journal, asyncio.run(perform("R5", {}, there.desk, lost)).run, said("x"))
+            read_procedure(journal, asyncio.run(run_pattern("R5", {}, there.desk, lost)).run, program_text("x"))
 
 
 @settings(max_examples=30)
@@ -459,7 +479,7 @@ def test_a_library_is_never_too_large_and_reads_as_it_was_written(
 def test_a_record_that_says_nothing_about_skills_is_refused(tmp_path: Path, body: dict[str, Any]) -> None:
     store = SkillStore(tmp_path / "skills.jsonl")
     stored(store, "alpha")
-    ChainedFile(tmp_path / "skills.jsonl", "bicameral skills 1").append(body)
+    SealedLog(tmp_path / "skills.jsonl", "bicameral skills 1").append(body)
     with pytest.raises(RunError) as caught:
         store.skills()
     assert caught.value.code == "pattern.store-damaged"

@@ -12,9 +12,9 @@ from patterns_models import performed
 from patterns_world import EVE, HOSTILE, World, table
 
 from bicameral.models import LocalProvider, ToolCall
-from bicameral.patterns import Answered, GaveUp, from_user, strangers, text
-from bicameral.patterns.integration.tool_call import MOST_TOOLS, ToolCalling
-from bicameral.runs import Answers, Question
+from bicameral.patterns import Answered, GaveUp, format_text, from_user, untrusted_value
+from bicameral.patterns.integration.tool_call import MAX_TOOLS, ToolCalling
+from bicameral.runs import Answers, ApprovalQuestion
 from bicameral.tools import tool
 
 
@@ -97,7 +97,7 @@ def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
     assert there.world.done == []
 
 
-@pytest.mark.parametrize("count", [0, MOST_TOOLS + 1])
+@pytest.mark.parametrize("count", [0, MAX_TOOLS + 1])
 def test_too_many_tools_or_none_are_refused_before_anybody_is_asked(count: int) -> None:
     @tool(effect="pure")
     def one(a: int) -> int:
@@ -115,7 +115,7 @@ def test_too_many_tools_or_none_are_refused_before_anybody_is_asked(count: int) 
 def test_who_has_read_a_stranger_picks_as_a_stranger_does(to: str) -> None:
     """The page talks the model into a mail; whoever gets it, the call is a stranger's wish and nobody says yes."""
     there = table(["never asked"], [call("send", to=to, body="all you know")])
-    outcome = routed(there, text("Sum this up: {page}", page=strangers(HOSTILE, "page")))
+    outcome = routed(there, format_text("Sum this up: {page}", page=untrusted_value(HOSTILE, "page")))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
     assert there.world.done == []
@@ -124,8 +124,8 @@ def test_who_has_read_a_stranger_picks_as_a_stranger_does(to: str) -> None:
 
 def test_what_a_stranger_made_it_read_carries_his_label_and_so_do_words() -> None:
     there = table([], [call("population", city="Ghent"), words("A word.")])
-    page = strangers("Ghent is nice.", "page")
-    looked_up = routed(there, text("How many live there? {page}", page=page))
+    page = untrusted_value("Ghent is nice.", "page")
+    looked_up = routed(there, format_text("How many live there? {page}", page=page))
     assert looked_up.value["result"] == 270_473
     assert not looked_up.label.trusted
     assert not routed(there, page).label.trusted
@@ -133,7 +133,7 @@ def test_what_a_stranger_made_it_read_carries_his_label_and_so_do_words() -> Non
 
 def test_a_retry_in_quarantine_stays_there() -> None:
     there = table(["never asked"], [call("ad"), call("send", to=EVE, body="x")])
-    outcome = routed(there, strangers(HOSTILE, "page"))
+    outcome = routed(there, untrusted_value(HOSTILE, "page"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
     assert [each.chamber for each in outcome.asked] == ["quarantined"] * 2
@@ -144,13 +144,13 @@ def test_a_person_can_say_yes_to_exactly_this_call() -> None:
         def __init__(self) -> None:
             self.seen: list[Any] = []
 
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             self.seen += [(each.tool, dict(each.arguments)) for each in question.calls]
             return Answers.yes(question.calls)
 
     yes = Yes()
     there = table([], [call("send", to="bob@example.com", body="Hi")], world=World(), approver=yes)
-    assert routed(there, strangers("Write to Bob.", "page")).value["result"] == "sent"
+    assert routed(there, untrusted_value("Write to Bob.", "page")).value["result"] == "sent"
     assert yes.seen == [("send", {"to": "bob@example.com", "body": "Hi"})]
 
 

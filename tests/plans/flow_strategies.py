@@ -19,13 +19,13 @@ from bicameral.labels import (
     NOTHING,
     PUBLIC,
     Label,
-    ListShade,
-    RecordShade,
-    Shade,
+    LabelTree,
+    ListLabels,
+    RecordLabels,
     Source,
     as_list,
     as_record,
-    join_shades,
+    join_trees,
 )
 from bicameral.plans import Compute, Expr, free_names, parse
 from bicameral.tools import Registry
@@ -62,21 +62,21 @@ _READERS = (PUBLIC, frozenset({"ada"}), frozenset({"ada", "bob"}))
 MANY_LABELS = tuple(Label({one, other}, readers) for one in _SOURCES for other in _SOURCES for readers in _READERS)
 
 
-def shade_for(type_: Type, labels: Sequence[Label], pick: Pick) -> Shade:
+def shade_for(type_: Type, labels: Sequence[Label], pick: Pick) -> LabelTree:
     """A shade that a value of this type can have."""
     own: Label = pick(labels)
     if pick((True, False)):
         return own
     match type_:
         case ListType(item=item):
-            return ListShade(own, shade_for(item, labels, pick))
+            return ListLabels(own, shade_for(item, labels, pick))
         case TupleType(items=items):
-            return ListShade(own, places=[shade_for(item, labels, pick) for item in items])
+            return ListLabels(own, places=[shade_for(item, labels, pick) for item in items])
         case RecordType(fields=fields):
             known = {field.name: shade_for(field.type, labels, pick) for field in fields}
-            return RecordShade(own, known, pick(labels))
+            return RecordLabels(own, known, pick(labels))
         case DictType(value=value):
-            return RecordShade(own, {}, shade_for(value, labels, pick))
+            return RecordLabels(own, {}, shade_for(value, labels, pick))
         case _:
             return own
 
@@ -116,7 +116,7 @@ _SCALARS: dict[type[Type], Sequence[Any]] = {
 class Seen:
     """A value in two runs, and the shade that both have: it differs only where a stranger wrote it."""
 
-    shade: Shade
+    shade: LabelTree
     one: Any
     other: Any
 
@@ -126,18 +126,18 @@ def seen(type_: Type, pick: Pick) -> Seen:
     return Seen(shade, *_twice(type_, shade, pick))
 
 
-def _twice(type_: Type, shade: Shade, pick: Pick) -> tuple[Any, Any]:
+def _twice(type_: Type, shade: LabelTree, pick: Pick) -> tuple[Any, Any]:
     match shade, type_:
-        case ListShade(), ListType(item=item) if shade.own.trusted:
+        case ListLabels(), ListType(item=item) if shade.own.trusted:
             pairs = [_twice(item, shade.item, pick) for _ in range(pick(range(4)))]
             return [one for one, _ in pairs], [other for _, other in pairs]
-        case ListShade(), TupleType(items=items):
+        case ListLabels(), TupleType(items=items):
             pairs = [_twice(item, shade.place(at), pick) for at, item in enumerate(items)]
             return [one for one, _ in pairs], [other for _, other in pairs]
-        case RecordShade(), RecordType(fields=fields):
+        case RecordLabels(), RecordType(fields=fields):
             found = {field.name: _twice(field.type, shade.field(field.name), pick) for field in fields}
             return {name: one for name, (one, _) in found.items()}, {name: two for name, (_, two) in found.items()}
-        case RecordShade(), DictType(value=value):
+        case RecordLabels(), DictType(value=value):
             found = {key: _twice(value, shade.rest, pick) for key in "abk" if pick((True, False))}
             kept = [key for key in found if shade.own.trusted or pick((True, False))]
             return {key: one for key, (one, _) in found.items()}, {key: found[key][1] for key in kept}
@@ -152,15 +152,15 @@ def _twice(type_: Type, shade: Shade, pick: Pick) -> tuple[Any, Any]:
 class Covered:
     """A shade, one that covers it, and a value that has it."""
 
-    lower: Shade
-    upper: Shade
+    lower: LabelTree
+    upper: LabelTree
     value: Any
 
 
 def covered(type_: Type, pick: Pick) -> Covered:
     lower = shade_for(type_, MANY_LABELS, pick)
     more = NOTHING if pick((True, False)) else shade_for(type_, MANY_LABELS, pick)
-    return Covered(lower, join_shades(lower, more), value_for(type_, pick))
+    return Covered(lower, join_trees(lower, more), value_for(type_, pick))
 
 
 # Expressions --------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ def expressions_covered(draw: st.DrawFn) -> tuple[Expr, dict[str, Covered]]:
 # What differs -------------------------------------------------------------------------------------------------------
 
 
-def differs(shade: Shade, one: Any, other: Any, at: str = "value") -> str | None:
+def differs(shade: LabelTree, one: Any, other: Any, at: str = "value") -> str | None:
     """Where two runs differ in what the labels say no stranger had a hand in; None if nowhere."""
     if shade.flat.trusted:
         return None if one == other else f"{at}: {one!r} and {other!r}"
@@ -284,7 +284,7 @@ def _kind(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "dict" if isinstance(value, dict) else "scalar"
 
 
-def _list_differs(shade: Shade, one: Any, other: Any, at: str) -> str | None:
+def _list_differs(shade: LabelTree, one: Any, other: Any, at: str) -> str | None:
     part = as_list(shade)
     if part is None or not part.own.trusted:
         return None
@@ -294,7 +294,7 @@ def _list_differs(shade: Shade, one: Any, other: Any, at: str) -> str | None:
     return next(filter(None, (differs(part.place(i), a, b, f"{at}[{i}]") for i, (a, b) in pairs)), None)
 
 
-def _record_differs(shade: Shade, one: Any, other: Any, at: str) -> str | None:
+def _record_differs(shade: LabelTree, one: Any, other: Any, at: str) -> str | None:
     part = as_record(shade)
     if part is None:
         return None

@@ -10,8 +10,7 @@ from typing import Any, TypedDict
 
 from hypothesis import strategies as st
 
-from bicameral.decisions import CallFacts, Mode
-from bicameral.labels import NOTHING, Label, Shade, covers
+from bicameral.labels import NOTHING, Label, LabelTree, covers
 from bicameral.plans import (
     Answer,
     Ask,
@@ -22,24 +21,25 @@ from bicameral.plans import (
     Plan,
     Update,
     When,
-    evaluate,
-    items_to_go_over,
-    unpacked,
-    updated,
+    apply_update,
+    evaluate_expr,
+    iterable_items,
+    unpack_item,
 )
-from bicameral.plans._flow import shade_of
-from bicameral.plans._flow_steps import (
-    after_ask,
-    after_branch,
-    after_call,
-    after_extract,
-    after_update,
+from bicameral.plans.labels._transfer import (
     call_facts,
+    labels_after_ask,
+    labels_after_branch,
+    labels_after_call,
+    labels_after_extract,
+    labels_after_update,
+    labels_of,
     pc_after,
-    turn_names,
-    under,
+    pc_inside,
+    turn_labels,
 )
-from bicameral.plans._flow_walk import after_pure, is_pure
+from bicameral.plans.labels._walker import is_local_step, labels_after_local_step
+from bicameral.policy import CallFacts, Mode
 from bicameral.tools import Origin, Participants, Registry, tool
 from bicameral.types import IntType
 
@@ -176,9 +176,9 @@ class LabelledRun:
     quick: bool = False
     """Whether loops that touch nothing outside get their labels without going through their turns."""
     values: dict[str, Any] = field(default_factory=dict[str, Any])
-    shades: dict[str, Shade] = field(default_factory=dict[str, Shade])
+    shades: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     calls: list[Made] = field(default_factory=list[Made])
-    answer: tuple[Any, Shade] | None = None
+    answer: tuple[Any, LabelTree] | None = None
     turns: int = 0
 
     def run(self, plan: Plan) -> LabelledRun:
@@ -198,20 +198,20 @@ class LabelledRun:
             case Extract():
                 source, instruction = self._shade(step.source, pc), self._shade(step.instruction, pc)
                 self.values[step.name] = self._written(step, self._value(step.source))
-                self.shades[step.name] = after_extract(source, instruction, path, pc)
+                self.shades[step.name] = labels_after_extract(source, instruction, path, pc)
             case Ask():
                 self._value(step.question)
                 self.values[step.name] = 7 if isinstance(step.wanted, IntType) else "said"
-                self.shades[step.name] = after_ask(self._shade(step.question, pc), path, pc)
+                self.shades[step.name] = labels_after_ask(self._shade(step.question, pc), path, pc)
             case Compute():
                 self._bind(step.name, self._value(step.value), self._shade(step.value, pc))
             case Update():
                 key = None if step.key is None else self._value(step.key)
-                value = updated(step.op, self.values[step.name], key, self._value(step.value))
-                self._bind(step.name, value, after_update(step, self.shades, pc, self.mode))
+                value = apply_update(step.op, self.values[step.name], key, self._value(step.value))
+                self._bind(step.name, value, labels_after_update(step, self.shades, pc, self.mode))
             case When():
                 return self._when(step, pc, path)
-            case Each() if self.quick and is_pure(step):
+            case Each() if self.quick and is_local_step(step):
                 return self._pure(step, pc, path)
             case Each():
                 return self._each(step, pc, path)
@@ -223,28 +223,28 @@ class LabelledRun:
         return pc
 
     def _when(self, step: When, pc: Label, path: str) -> Label:
-        inside = under(pc, self._shade(step.condition, pc), self.mode)
+        inside = pc_inside(pc, self._shade(step.condition, pc), self.mode)
         if self._value(step.condition):
             inside = self._block(step.steps, inside, f"{path}/then/")
         else:
             inside = self._block(step.otherwise, inside, f"{path}/else/")
-        self.shades.update(after_branch(step, self.shades, inside))
+        self.shades.update(labels_after_branch(step, self.shades, inside))
         return pc_after(step, pc, inside)
 
     def _each(self, step: Each, pc: Label, path: str) -> Label:
         over = self._shade(step.over, pc)
-        inside = under(pc, over, self.mode)
-        for turn, item in enumerate(list(items_to_go_over(self._value(step.over)))):
+        inside = pc_inside(pc, over, self.mode)
+        for turn, item in enumerate(list(iterable_items(self._value(step.over)))):
             self.turns += 1
-            parts = [item] if len(step.names) == 1 else unpacked(item, len(step.names))
+            parts = [item] if len(step.names) == 1 else unpack_item(item, len(step.names))
             self.values.update(zip(step.names, parts, strict=True))
-            self.shades.update(turn_names(step, over, inside, self.mode))
+            self.shades.update(turn_labels(step, over, inside, self.mode))
             inside = self._block(step.steps, inside, f"{path}[{turn}]/")
-        self.shades.update(after_branch(step, self.shades, inside))
+        self.shades.update(labels_after_branch(step, self.shades, inside))
         return pc_after(step, pc, inside)
 
     def _pure(self, step: Each, pc: Label, path: str) -> Label:
-        after = after_pure(step, self.shades, pc, self.mode)
+        after = labels_after_local_step(step, self.shades, pc, self.mode)
         slow = LabelledRun(self.world, self.mode, values=self.values, shades=dict(self.shades))
         try:
             pc_by_turns = slow._each(step, pc, path)
@@ -268,22 +268,22 @@ class LabelledRun:
         result = _ANSWERS[step.tool](self.world, values, _asked(values))
         if step.name is not None:
             seen = result if self.owns else None
-            self._bind(step.name, result, after_call(tool, shades, seen, path, pc, arguments=values))
+            self._bind(step.name, result, labels_after_call(tool, shades, seen, path, pc, arguments=values))
 
     def _written(self, step: Extract, source: object) -> Any:
         """The quarantined model is the attacker: it writes what the strangers of this world want."""
         turn = len(str(source))
         return self.world.number(turn) if isinstance(step.wanted, IntType) else self.world.text(turn)
 
-    def _bind(self, name: str, value: Any, shade: Shade) -> None:
+    def _bind(self, name: str, value: Any, shade: LabelTree) -> None:
         self.values[name] = deepcopy(value)
         self.shades[name] = shade
 
     def _value(self, expr: Any) -> Any:
-        return evaluate(expr, self.values)
+        return evaluate_expr(expr, self.values)
 
-    def _shade(self, expr: Any, pc: Label) -> Shade:
-        return shade_of(expr, self.shades, pc, self.mode)
+    def _shade(self, expr: Any, pc: Label) -> LabelTree:
+        return labels_of(expr, self.shades, pc, self.mode)
 
 
 def _asked(values: dict[str, Any]) -> int:

@@ -8,18 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bicameral.errors import nearest
+from bicameral.errors import nearest_name
 from bicameral.plans import EvaluationError
-from bicameral.plans._bounds import (
-    MAX_TEXT,
-    WORK,
-    bounded_number,
-    check_length,
-    flat_cost,
-    inner_environment,
-    too_large,
-)
-from bicameral.plans._calls import _called, _refused, _way  # pyright: ignore[reportPrivateUsage]
 from bicameral.plans._expressions import (
     Apply,
     Arithmetic,
@@ -40,19 +30,30 @@ from bicameral.plans._expressions import (
     Slice,
     TupleOf,
 )
-from bicameral.plans._library import FUNCTIONS
-from bicameral.plans._library_lists import dict_key
-from bicameral.plans._operators import (
+from bicameral.plans.evaluate._bounds import (
+    MAX_TEXT,
+    WORK_KEY,
+    check_length,
+    check_number,
+    flat_cost,
+    inner_environment,
+    too_large_error,
+)
+from bicameral.plans.evaluate._library import FUNCTIONS, check_dict_key
+from bicameral.plans.evaluate._operations import (  # pyright: ignore[reportPrivateUsage]
     COMPARISONS,
-    arithmetic,
+    argument_error,
+    arithmetic_operator,
+    call_form,
     get_field,
     get_item,
     get_slice,
-    items_to_go_over,
-    negative,
-    unpacked,
+    invoke,
+    iterable_items,
+    negate,
+    unpack_item,
 )
-from bicameral.plans._show import show_as
+from bicameral.plans.evaluate._values import format_with_spec
 
 Env = dict[str, Any]
 
@@ -69,11 +70,11 @@ def plain_weigh(value: Any, most: int = 1_000_000, most_text: int = 100_000_000,
             values: Any = list(container.values()) if isinstance(container, dict) else container  # pyright: ignore
             nodes += len(values)
             if nodes > most:
-                raise too_large("the value, with everything in it,", most)
+                raise too_large_error("the value, with everything in it,", most)
             inner += [item for item in values if isinstance(item, list | tuple | dict)]
             text += sum(len(item) for item in values if isinstance(item, str))
         if text > most_text:
-            raise too_large("the text in the value", most_text)
+            raise too_large_error("the text in the value", most_text)
         if not inner:
             return nodes
         level = inner
@@ -104,7 +105,7 @@ def plain_evaluate(expr: Any, env: Env) -> Any:
 
 def _counted(value: Any, env: Env, looped: bool) -> Any:
     if looped:
-        env[WORK].spend(_deep_cost(value))
+        env[WORK_KEY].spend(_deep_cost(value))
     return value
 
 
@@ -116,10 +117,10 @@ def _value(expr: Any, env: Env, looped: bool) -> Any:
         case Const(value=value):
             if isinstance(value, str):
                 check_length("the text", len(value), MAX_TEXT)
-            return value if value is None or isinstance(value, str) else bounded_number(value)
+            return value if value is None or isinstance(value, str) else check_number(value)
         case Ref(name=name):
             if name not in env:
-                near = nearest(name, env)
+                near = nearest_name(name, env)
                 raise EvaluationError(
                     "run.unbound", f"{name!r} has no value yet", nearest=near, fix="Assign it before."
                 )
@@ -134,11 +135,11 @@ def _value(expr: Any, env: Env, looped: bool) -> Any:
         case ListOf(items=items) | TupleOf(items=items):
             return _weighed([of(item) for item in items])
         case DictOf(entries=entries):
-            return _weighed({dict_key(of(key)): of(value) for key, value in entries})
+            return _weighed({check_dict_key(of(key)): of(value) for key, value in entries})
         case Arithmetic(op=op, left=left, right=right):
-            return _counted(arithmetic(op)(of(left), of(right)), env, looped)
+            return _counted(arithmetic_operator(op)(of(left), of(right)), env, looped)
         case Negative(value=value):
-            return negative(of(value))
+            return negate(of(value))
         case Not(value=value):
             return not of(value)
         case Logic(op=op, items=items):
@@ -155,7 +156,7 @@ def _value(expr: Any, env: Env, looped: bool) -> Any:
         case Apply():
             return _applied(expr, env, looped)
         case Format(parts=parts):
-            texts = [part if isinstance(part, str) else show_as(of(part.value), part.spec) for part in parts]
+            texts = [part if isinstance(part, str) else format_with_spec(of(part.value), part.spec) for part in parts]
             check_length("the text", sum(map(len, texts)), MAX_TEXT)
             return _counted("".join(texts), env, looped)
         case Comprehension():
@@ -169,9 +170,9 @@ def _compared(expr: Compare, env: Env, looped: bool) -> bool:
     for op, right_expr in expr.rest:
         right = _value(right_expr, env, looped)
         if looped and isinstance(left, list | tuple | dict):
-            env[WORK].spend(_deep_cost(left) + _deep_cost(right))
+            env[WORK_KEY].spend(_deep_cost(left) + _deep_cost(right))
         elif looped and op in ("in", "not in"):
-            env[WORK].spend(flat_cost(right) // 16)
+            env[WORK_KEY].spend(flat_cost(right) // 16)
         if not COMPARISONS[op](left, right):
             return False
         left = right
@@ -180,19 +181,19 @@ def _compared(expr: Compare, env: Env, looped: bool) -> bool:
 
 def _applied(expr: Apply, env: Env, looped: bool) -> Any:
     function = FUNCTIONS[expr.function]
-    ways = [way for signature in function.signatures if (way := _way(signature, expr)) is not None]
+    ways = [way for signature in function.signatures if (way := call_form(signature, expr)) is not None]
     if not ways:
         raise EvaluationError("run.bad-call", f"{expr.function}() is not called like this")
     given = (*expr.args, *(value for _, value in expr.named))
     args = [_lambda(arg, env) if isinstance(arg, Lambda) else _value(arg, env, looped) for arg in given]
     if looped:
         costs = {"constant": lambda _: 0, "flat": flat_cost, "deep": _deep_cost}  # pyright: ignore
-        env[WORK].spend(1 + sum(costs[function.cost](arg) for arg in args))  # pyright: ignore
+        env[WORK_KEY].spend(1 + sum(costs[function.cost](arg) for arg in args))  # pyright: ignore
     for way in ways:
         if all(isinstance(arg, classes) for arg, classes in zip(args, way[1], strict=True)):
-            result = _called(function, way, args)
+            result = invoke(function, way, args)
             return _weighed(result) if function.grows else result
-    raise _refused(function, ways, args)
+    raise argument_error(function, ways, args)
 
 
 def _lambda(expr: Lambda, env: Env) -> Callable[..., Any]:
@@ -215,17 +216,17 @@ def _comprehended(expr: Comprehension, env: Env, looped: bool) -> Any:
         if expr.key is None:
             items.append(_value(expr.element, inner, True))
         else:
-            key = dict_key(_value(expr.key, inner, True))
+            key = check_dict_key(_value(expr.key, inner, True))
             entries[key] = _value(expr.element, inner, True)
     return _weighed(items if expr.key is None else entries)
 
 
 def _turns(expr: Comprehension, number: int, over: Any, inner: Env) -> Iterator[None]:
     clause = expr.clauses[number]
-    found = items_to_go_over(over)
-    inner[WORK].spend(len(found) + 1)
+    found = iterable_items(over)
+    inner[WORK_KEY].spend(len(found) + 1)
     for item in found:
-        parts = (item,) if len(clause.names) == 1 else unpacked(item, len(clause.names))
+        parts = (item,) if len(clause.names) == 1 else unpack_item(item, len(clause.names))
         inner.update(zip(clause.names, parts, strict=True))
         if not all(_value(condition, inner, True) for condition in clause.conditions):
             continue

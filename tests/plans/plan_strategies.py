@@ -31,11 +31,11 @@ from bicameral.plans._expressions import (
     Slice,
     TupleOf,
 )
-from bicameral.plans._library import FUNCTIONS
-from bicameral.plans._parse_expressions import format_of
 from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When
+from bicameral.plans.evaluate._library import FUNCTIONS
+from bicameral.plans.syntax._expression_parser import make_format
 from bicameral.tools import Registry
-from bicameral.types import to_json
+from bicameral.types import type_to_json
 from bicameral.types._types import (
     ANY,
     BOOL,
@@ -55,7 +55,7 @@ from bicameral.types._types import (
     StrType,
     TupleType,
     Type,
-    optional,
+    optional_type,
 )
 
 TEXT = st.one_of(
@@ -85,7 +85,7 @@ def types() -> st.SearchStrategy[Type]:
         lambda inner: st.one_of(
             inner.map(ListType),
             inner.map(DictType),
-            inner.map(optional),
+            inner.map(optional_type),
             st.lists(inner, max_size=3).map(lambda items: TupleType(tuple(items))),
             st.dictionaries(TEXT, inner, max_size=3).map(
                 lambda fields: RecordType(tuple(Field(name, type_) for name, type_ in fields.items()))
@@ -113,7 +113,7 @@ def _arithmetic(op: Any, left: Expr, right: Expr) -> Expr:
 def _formats(draw: st.DrawFn, inner: st.SearchStrategy[Expr]) -> Expr:
     shown = st.builds(Shown, value=inner, spec=st.one_of(st.just(""), st.just(".2f"), TEXT))
     parts = draw(st.lists(st.one_of(TEXT, shown), max_size=4))
-    return format_of([*parts, draw(shown)])
+    return make_format([*parts, draw(shown)])
 
 
 @st.composite
@@ -178,7 +178,7 @@ def _updates(values: st.SearchStrategy[Expr]) -> st.SearchStrategy[Update]:
 
 def steps(registry: Registry | None = None) -> st.SearchStrategy[Step]:
     """Any step; with a registry its calls are of the registry's tools."""
-    values, wanted = expressions(), types().map(to_json)
+    values, wanted = expressions(), types().map(type_to_json)
     simple: st.SearchStrategy[Step] = st.one_of(
         _calls(values, registry),
         st.builds(Extract, name=NAMES, source=values, instruction=values, type=wanted),

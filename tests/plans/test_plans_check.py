@@ -15,10 +15,10 @@ from bicameral.plans import (
     Each,
     EffectUse,
     Finding,
-    Limits,
     ListOf,
     Not,
     Plan,
+    PlanLimits,
     Ref,
     Report,
     Scope,
@@ -79,7 +79,7 @@ REGISTRY = Registry([list_files, read_text, search_mail, read_rows, send_mail])
 
 def report(source: str, **limits: int) -> Report:
     parsed = parse(source, REGISTRY)
-    return check(parsed.plan, REGISTRY, places=parsed.places, limits=Limits(**limits))
+    return check(parsed.plan, REGISTRY, places=parsed.places, limits=PlanLimits(**limits))
 
 
 def codes(source: str) -> list[str]:

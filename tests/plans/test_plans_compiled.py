@@ -12,9 +12,9 @@ from plain_evaluation import plain_evaluate, plain_weigh
 from plan_strategies import expressions
 from typed_plans import VARIABLES, typed_expressions, values_of
 
-import bicameral.plans._bounds as bounds
-from bicameral.plans import Compute, EvaluationError, evaluate, parse
-from bicameral.plans._bounds import WORK, Work, weigh
+import bicameral.plans.evaluate._bounds as bounds
+from bicameral.plans import Compute, EvaluationError, evaluate_expr, parse
+from bicameral.plans.evaluate._bounds import WORK_KEY, LoopWork, measure
 from bicameral.tools import Registry
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
@@ -28,11 +28,11 @@ NUMBERS = st.one_of(
 def outcome(evaluated: Any, expr: Any, variables: dict[str, Any], work: int | None) -> tuple[str, str, int]:
     """The value or the failure, and how much of its work is left. The variables are its own: it may not change them."""
     own = copy.deepcopy(variables)
-    left = Work()
+    left = LoopWork()
     if work is not None:
         left.left = work
     try:
-        code, shown = "value", repr(evaluated(expr, own | {WORK: left}))
+        code, shown = "value", repr(evaluated(expr, own | {WORK_KEY: left}))
     except EvaluationError as error:
         code, shown = error.code, error.message
     assert repr(own) == repr(variables)
@@ -40,7 +40,7 @@ def outcome(evaluated: Any, expr: Any, variables: dict[str, Any], work: int | No
 
 
 def alike(expr: Any, variables: dict[str, Any], work: int | None) -> str:
-    compiled, plain = (outcome(each, expr, variables, work) for each in (evaluate, plain_evaluate))
+    compiled, plain = (outcome(each, expr, variables, work) for each in (evaluate_expr, plain_evaluate))
     assert compiled == plain
     return compiled[0]
 
@@ -110,11 +110,11 @@ def test_values_weigh_the_same_at_once_and_one_by_one(value: Any, most: int, mos
         except EvaluationError as error:
             return error.code, error.message
 
-    assert weigh(value) == plain_weigh(value)
+    assert measure(value) == plain_weigh(value)
     with pytest.MonkeyPatch.context() as patch:
-        for name, limit in (("MAX_ITEMS", most), ("MAX_ALL_TEXT", most_text), ("MAX_DEPTH", deepest)):
+        for name, limit in (("MAX_ITEMS", most), ("MAX_ALL_TEXT", most_text), ("MAX_VALUE_DEPTH", deepest)):
             patch.setattr(bounds, name, limit)
         # Without the short way, which is only for what is far below all limits.
-        patch.setattr(bounds, "_FEW", 0 if most < 16 or most_text < 16 * 4 else 16)
-        found = weighed(lambda: weigh(value))
+        patch.setattr(bounds, "_FEW_VALUES", 0 if most < 16 or most_text < 16 * 4 else 16)
+        found = weighed(lambda: measure(value))
     assert found == weighed(lambda: plain_weigh(value, most, most_text, deepest))

@@ -27,10 +27,10 @@ from bicameral.plans import (
     Not,
     Ref,
     Shown,
+    apply_update,
     compile_expr,
-    evaluate,
+    evaluate_expr,
     parse,
-    updated,
 )
 
 MARCH = dt.date(2026, 3, 31)
@@ -44,7 +44,7 @@ def expression(source: str) -> Any:
 
 
 def value(source: str, **variables: Any) -> Any:
-    return evaluate(expression(source), variables)
+    return evaluate_expr(expression(source), variables)
 
 
 def code(source: str, **variables: Any) -> str:
@@ -235,7 +235,7 @@ def test_a_missing_key_is_told_with_the_nearest_one() -> None:
 )
 def test_no_attribute_of_a_python_object_can_be_reached(field: str, holder: object) -> None:
     with pytest.raises(EvaluationError):
-        evaluate(Get(value=Ref(name="x"), field=field), {"x": holder})
+        evaluate_expr(Get(value=Ref(name="x"), field=field), {"x": holder})
 
 
 def test_a_key_that_looks_like_python_is_only_a_key() -> None:
@@ -250,7 +250,7 @@ def test_a_key_that_looks_like_python_is_only_a_key() -> None:
 def test_a_format_spec_cannot_ask_for_much_or_for_anything_else(spec: str, holder: object) -> None:
     expr = Format(parts=(Shown(value=Ref(name="x"), spec=spec),))
     with contextlib.suppress(EvaluationError):
-        assert len(evaluate(expr, {"x": holder})) <= 1000
+        assert len(evaluate_expr(expr, {"x": holder})) <= 1000
 
 
 @pytest.mark.parametrize("pattern", ["%1000000d", "%_9999999Y", "%", "%Q", "%E", "x" * 300, "%\0", "%-"])
@@ -313,7 +313,7 @@ def test_repeated_doubling_comes_to_an_end(step: str, start: Any) -> None:
     def double() -> None:
         found = start
         for _ in range(10_000):
-            found = evaluate(expr, {"x": found})
+            found = evaluate_expr(expr, {"x": found})
 
     with pytest.raises(EvaluationError) as caught:
         double()
@@ -325,7 +325,7 @@ def test_a_list_appended_to_itself_again_and_again_comes_to_an_end() -> None:
     def grow() -> None:
         xs: list[Any] = [0]
         for _ in range(100):
-            xs = updated("append", xs, None, xs)
+            xs = apply_update("append", xs, None, xs)
 
     with pytest.raises(EvaluationError) as caught:
         grow()
@@ -334,17 +334,17 @@ def test_a_list_appended_to_itself_again_and_again_comes_to_an_end() -> None:
 
 def test_what_others_hold_is_not_changed_by_an_update() -> None:
     xs, entries = [1], {"a": 1}
-    assert updated("append", xs, None, 2) == [1, 2]
-    assert updated("put", entries, "b", 2) == {"a": 1, "b": 2}
-    assert updated("put", xs, 0, 5) == [5]
-    assert updated("add", 1, None, 2) == 3
+    assert apply_update("append", xs, None, 2) == [1, 2]
+    assert apply_update("put", entries, "b", 2) == {"a": 1, "b": 2}
+    assert apply_update("put", xs, 0, 5) == [5]
+    assert apply_update("add", 1, None, 2) == 3
     assert (xs, entries) == ([1], {"a": 1})
 
 
 @pytest.mark.parametrize(("op", "current"), [("append", "text"), ("put", 3), ("append", None), ("add", {})])
 def test_an_update_of_what_cannot_be_updated_is_an_error(op: str, current: object) -> None:
     with pytest.raises(EvaluationError):
-        updated(op, current, "k", 1)
+        apply_update(op, current, "k", 1)
 
 
 def test_nesting_beyond_reason_is_an_error_not_a_crash() -> None:
@@ -352,13 +352,13 @@ def test_nesting_beyond_reason_is_an_error_not_a_crash() -> None:
     for _ in range(5_000):
         expr = Not(value=expr)
     with pytest.raises(EvaluationError) as caught:
-        evaluate(expr, {"x": 1})
+        evaluate_expr(expr, {"x": 1})
     assert caught.value.code == "run.too-large"
 
 
 def test_a_large_literal_is_an_error_not_a_crash() -> None:
     with pytest.raises(EvaluationError):
-        evaluate(Arithmetic(op="*", left=Const(value=10**15), right=Ref(name="x")), {"x": 1 << 999})
+        evaluate_expr(Arithmetic(op="*", left=Const(value=10**15), right=Ref(name="x")), {"x": 1 << 999})
 
 
 def test_a_lambda_is_never_a_value() -> None:
@@ -375,7 +375,7 @@ def test_an_expression_is_compiled_once_and_forgotten_with_it() -> None:
 def test_names_of_a_comprehension_do_not_leak() -> None:
     variables = {"x": 1, "xs": [5]}
     inner = Comprehension(element=Ref(name="x"), clauses=(Clause(names=("x",), over=Ref(name="xs")),))
-    assert evaluate(ListOf(items=(inner, Ref(name="x"))), variables) == [[5], 1]
+    assert evaluate_expr(ListOf(items=(inner, Ref(name="x"))), variables) == [[5], 1]
     assert variables == {"x": 1, "xs": [5]}
 
 
@@ -401,7 +401,7 @@ VALUES = st.recursive(
 @given(expressions(), st.dictionaries(st.sampled_from(["x", "lines", "mail", "len", "_1", "date"]), VALUES))
 def test_evaluation_gives_a_plain_value_or_an_evaluation_error(expr: Any, variables: dict[str, Any]) -> None:
     try:
-        found = evaluate(expr, variables)
+        found = evaluate_expr(expr, variables)
     except EvaluationError as error:
         found = error.code
     assert _plain(found)
@@ -445,4 +445,4 @@ def _timed(run: Any) -> float:
 
 def test_an_index_of_any_value_is_no_way_into_python() -> None:
     with pytest.raises(EvaluationError):
-        evaluate(Index(value=Ref(name="x"), at=Const(value="__class__")), {"x": {"a": 1}})
+        evaluate_expr(Index(value=Ref(name="x"), at=Const(value="__class__")), {"x": {"a": 1}})

@@ -7,42 +7,42 @@ from collections.abc import Iterator
 
 import pytest
 
-from bicameral.decisions import Mode
 from bicameral.labels import (
     NOTHING,
     PUBLIC,
     TRUSTED_USER,
     UNKNOWN,
     Label,
-    ListShade,
-    RecordShade,
-    Shade,
+    LabelTree,
+    ListLabels,
+    RecordLabels,
     Source,
     as_record,
     join,
-    join_shades,
-    tainted,
+    join_trees,
+    taint,
 )
 from bicameral.plans import FUNCTIONS, Apply, Compute, Const, Expr, Get, Lambda, Not, Ref, parse
-from bicameral.plans._flow import compile_shade, shade_of
+from bicameral.plans.labels._transfer import compile_labels, labels_of
+from bicameral.policy import Mode
 from bicameral.tools import Registry
 
 BANK = Label({Source("system", "bank", "", "0")})
 BODY = Label({Source("third_party", "mail", "[].body", "1")}, {"ada"})
 SUBJECT = Label({Source("third_party", "mail", "[].subject", "1")}, {"ada", "bob"})
 COUNT = Label({Source("system", "mail", "", "1")})
-MAIL = RecordShade(BANK, {"id": BANK, "body": BODY, "subject": SUBJECT}, BODY)
-ENV: dict[str, Shade] = {
+MAIL = RecordLabels(BANK, {"id": BANK, "body": BODY, "subject": SUBJECT}, BODY)
+ENV: dict[str, LabelTree] = {
     "body": BODY,
     "subject": SUBJECT,
     "id": BANK,
     "mail": MAIL,
-    "mails": ListShade(COUNT, MAIL),
-    "ids": ListShade(COUNT, BANK),
-    "words": ListShade(COUNT, BODY),
-    "spam": ListShade(BODY, BANK),
-    "book": RecordShade(BANK, {}, BANK),
-    "tags": RecordShade(BODY, {}, BANK),
+    "mails": ListLabels(COUNT, MAIL),
+    "ids": ListLabels(COUNT, BANK),
+    "words": ListLabels(COUNT, BODY),
+    "spam": ListLabels(BODY, BANK),
+    "book": RecordLabels(BANK, {}, BANK),
+    "tags": RecordLabels(BODY, {}, BANK),
     "none": TRUSTED_USER,
 }
 
@@ -55,11 +55,11 @@ def expr_of(text: str) -> Expr:
     return step.value
 
 
-def shade(text: str, mode: Mode = "strict") -> Shade:
-    return shade_of(expr_of(text), ENV, mode=mode)
+def shade(text: str, mode: Mode = "strict") -> LabelTree:
+    return labels_of(expr_of(text), ENV, mode=mode)
 
 
-def shown(label: Shade) -> set[str]:
+def shown(label: LabelTree) -> set[str]:
     """The sources of everything in a shade, without those of literals."""
     return {f"{source.tool}{source.part}" for source in label.flat.sources if source.tool != "request"}
 
@@ -219,14 +219,14 @@ def test_readers_are_those_of_everything_that_was_used() -> None:
 
 
 def test_control_flow_is_joined_into_every_part() -> None:
-    assert shade_of(Ref(name="mail"), ENV, SUBJECT) is tainted(MAIL, SUBJECT)
-    assert shade_of(Const(value=1), ENV, NOTHING) is TRUSTED_USER
+    assert labels_of(Ref(name="mail"), ENV, SUBJECT) is taint(MAIL, SUBJECT)
+    assert labels_of(Const(value=1), ENV, NOTHING) is TRUSTED_USER
 
 
 def test_a_value_of_any_kind_stays_of_any_kind() -> None:
     found = shade("mail if id else none")
     assert as_record(found) is not None
-    assert found is tainted(join_shades(MAIL, TRUSTED_USER), BANK)
+    assert found is taint(join_trees(MAIL, TRUSTED_USER), BANK)
 
 
 def _calls() -> Iterator[tuple[str, Apply]]:
@@ -251,11 +251,11 @@ def test_every_function_of_the_library_carries_what_it_is_given() -> None:
         if "lambda" in shown_as:
             continue
         tried.add(expr.function)
-        found = shade_of(expr, ENV)
+        found = labels_of(expr, ENV)
         assert BODY.sources <= found.flat.sources, shown_as
         assert UNKNOWN.sources.isdisjoint(found.flat.sources), shown_as
         # The order of a list is all that a flag decides, and in normal mode what only decides does not count.
-        assert BODY.sources <= shade_of(expr, ENV, mode="normal").flat.sources or "reverse" in shown_as, shown_as
+        assert BODY.sources <= labels_of(expr, ENV, mode="normal").flat.sources or "reverse" in shown_as, shown_as
     assert tried == FUNCTIONS.keys()
 
 
@@ -273,12 +273,12 @@ def test_every_function_of_the_library_carries_what_it_is_given() -> None:
     ],
 )
 def test_of_what_has_no_value_the_worst_is_assumed(expr: Expr) -> None:
-    assert shade_of(expr, ENV) is UNKNOWN
+    assert labels_of(expr, ENV) is UNKNOWN
     assert not UNKNOWN.trusted
 
 
 def test_what_is_asked_of_the_wrong_kind_of_value_gets_everything_in_it() -> None:
-    assert shade_of(Get(value=Ref(name="mails"), field="id"), ENV) is ENV["mails"].flat
+    assert labels_of(Get(value=Ref(name="mails"), field="id"), ENV) is ENV["mails"].flat
     assert not shade("mail[0]").flat.trusted
 
 
@@ -286,7 +286,7 @@ def test_an_expression_nested_beyond_all_bounds_has_the_worst_label() -> None:
     expr: Expr = Ref(name="id")
     for _ in range(5_000):
         expr = Not.model_construct(value=expr)
-    assert shade_of(expr, ENV) is UNKNOWN
+    assert labels_of(expr, ENV) is UNKNOWN
 
 
 def test_names_of_a_comprehension_do_not_leak_and_hide_those_outside() -> None:
@@ -297,12 +297,12 @@ def test_names_of_a_comprehension_do_not_leak_and_hide_those_outside() -> None:
 
 def test_the_same_expression_is_compiled_once() -> None:
     expr = expr_of("[m.id for m in mails if m.subject]")
-    assert compile_shade(expr) is compile_shade(expr)
-    assert compile_shade(expr) is not compile_shade(expr, "normal")
+    assert compile_labels(expr) is compile_labels(expr)
+    assert compile_labels(expr) is not compile_labels(expr, "normal")
 
 
 def test_asking_with_ever_new_labels_does_not_fill_memory() -> None:
-    code = compile_shade(expr_of("f'{body}{subject}'"))
+    code = compile_labels(expr_of("f'{body}{subject}'"))
     for number in range(2_000):
         label = Label({Source("system", "clock", "", str(number))})
         assert join(label, SUBJECT).sources < code({"body": label, "subject": SUBJECT}).flat.sources
@@ -317,7 +317,7 @@ def test_nothing_is_looked_at_twice(nested: str) -> None:
         text = nested.format(text)
     expr = expr_of(text)
     started = time.process_time()
-    assert not shade_of(expr, ENV).flat.trusted
+    assert not labels_of(expr, ENV).flat.trusted
     assert time.process_time() - started < 2
 
 
@@ -328,5 +328,5 @@ def test_a_value_that_holds_itself_many_times_over_is_looked_at_in_no_time() -> 
         text = f"[{{'a': {inner}, 'b': [{inner}, {inner}]}} for {inner} in [{text}]]"
     expr = expr_of(text.replace("[x]", "[mail]"))
     started = time.process_time()
-    assert not shade_of(expr, ENV).flat.trusted
+    assert not labels_of(expr, ENV).flat.trusted
     assert time.process_time() - started < 5

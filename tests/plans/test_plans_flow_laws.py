@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from plan_strategies import expressions
 
-from bicameral.decisions import Mode
 from bicameral.labels import NOTHING, covers, join_all
-from bicameral.plans import EvaluationError, evaluate, free_names
-from bicameral.plans._flow import compile_shade, shade_of
+from bicameral.plans import EvaluationError, evaluate_expr, free_names
+from bicameral.plans.labels._transfer import compile_labels, labels_of
+from bicameral.policy import Mode
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["strict", "normal"])
@@ -33,7 +33,7 @@ MODES: st.SearchStrategy[Mode] = st.sampled_from(["strict", "normal"])
 
 def _value(expr: Any, variables: dict[str, Any]) -> Any:
     try:
-        return evaluate(expr, variables)
+        return evaluate_expr(expr, variables)
     except EvaluationError:
         return EvaluationError
 
@@ -44,7 +44,7 @@ def _strangers_change_nothing(expr: Any, variables: dict[str, Seen]) -> bool:
     if one is EvaluationError or other is EvaluationError:
         # That there is no value at all is seen by everyone, and ends the run.
         return False
-    shade = shade_of(expr, {name: each.shade for name, each in variables.items()})
+    shade = labels_of(expr, {name: each.shade for name, each in variables.items()})
     assert differs(shade, one, other) is None, variables
     return True
 
@@ -52,8 +52,8 @@ def _strangers_change_nothing(expr: Any, variables: dict[str, Seen]) -> bool:
 def _more_gives_more(expr: Any, variables: dict[str, Covered], mode: Mode) -> bool:
     if _value(expr, {name: each.value for name, each in variables.items()}) is EvaluationError:
         return False
-    lower = shade_of(expr, {name: each.lower for name, each in variables.items()}, mode=mode)
-    upper = shade_of(expr, {name: each.upper for name, each in variables.items()}, mode=mode)
+    lower = labels_of(expr, {name: each.lower for name, each in variables.items()}, mode=mode)
+    upper = labels_of(expr, {name: each.upper for name, each in variables.items()}, mode=mode)
     assert covers(upper, lower), variables
     assert covers(upper.flat, lower.flat), variables
     return True
@@ -89,13 +89,13 @@ def test_strict_covers_normal(drawn: tuple[Any, dict[str, Covered]]) -> None:
     expr, variables = drawn
     assume(_value(expr, {name: each.value for name, each in variables.items()}) is not EvaluationError)
     env = {name: each.lower for name, each in variables.items()}
-    assert covers(shade_of(expr, env, mode="strict"), shade_of(expr, env, mode="normal"))
+    assert covers(labels_of(expr, env, mode="strict"), labels_of(expr, env, mode="normal"))
 
 
 @settings(max_examples=300, suppress_health_check=SLOW)
 @given(expressions(), MODES)
 def test_every_expression_has_a_shade_made_only_of_what_it_reads(expr: Any, mode: Mode) -> None:
-    shade = compile_shade(expr, mode)({})
-    known = compile_shade(expr, mode)(dict.fromkeys(free_names(expr), NOTHING))
+    shade = compile_labels(expr, mode)({})
+    known = compile_labels(expr, mode)(dict.fromkeys(free_names(expr), NOTHING))
     everything = join_all((shade.flat, known.flat))
     assert {source.tool for source in everything.sources} <= {"request", "unknown"}

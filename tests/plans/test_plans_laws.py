@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from plan_strategies import expressions, plans
 from typed_plans import SCOPE, VARIABLES, typed_expressions, values_of
 
-from bicameral.plans import EvaluationError, Finding, Plan, Scope, check, evaluate, type_of
-from bicameral.plans._merge import NothingType, bounded
-from bicameral.plans._typing import Typer
+from bicameral.plans import EvaluationError, Finding, Plan, Scope, check, evaluate_expr, type_of
+from bicameral.plans._type_rules import BottomType, limit_size
+from bicameral.plans.check._inference import Inference
 from bicameral.tools import Registry, tool
 from bicameral.types import AnyType, DictType, ListType, OptionalType, RecordType, TupleType, Type, mismatch
 
@@ -32,7 +32,7 @@ REGISTRY = Registry([look, tell])
 VARIABLE_VALUES = st.fixed_dictionaries({name: values_of(type_) for name, type_ in VARIABLES.items()})
 
 
-class _Witness(Typer):
+class _Witness(Inference):
     """A typer that notices whether anything of unknown type takes part."""
 
     saw_any = False
@@ -50,7 +50,7 @@ class _Witness(Typer):
 
 def _has_any(type_: Type) -> bool:
     match type_:
-        case NothingType():
+        case BottomType():
             return False
         case AnyType():
             return True
@@ -85,13 +85,13 @@ def test_what_the_check_lets_through_never_fails_for_its_types(expr: Any, variab
 
 def _outcome(expr: Any, variables: dict[str, Any]) -> Any:
     try:
-        return evaluate(expr, variables)
+        return evaluate_expr(expr, variables)
     except EvaluationError as error:
         return error
 
 
 def _of_type(found: Any, type_: Type) -> bool:
-    return isinstance(type_, NothingType) or mismatch(found, type_) is None
+    return isinstance(type_, BottomType) or mismatch(found, type_) is None
 
 
 @settings(max_examples=300, suppress_health_check=SLOW)
@@ -109,5 +109,5 @@ def test_the_check_of_any_plan_ends_in_a_report(plan: Plan) -> None:
 def test_any_expression_has_a_type(expr: Any) -> None:
     findings: list[Finding] = []
     type_ = type_of(expr, SCOPE, findings)
-    assert bounded(type_) == type_
+    assert limit_size(type_) == type_
     assert all(finding.code.startswith("plan.") for finding in findings)

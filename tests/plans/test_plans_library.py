@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 
 from bicameral.errors import BicameralError
-from bicameral.plans import FUNCTIONS, METHODS, Apply, EvaluationError, Function, Ref, Scope, evaluate, type_of
-from bicameral.plans._function import Signature
-from bicameral.types import BOOL, FLOAT, INT, STR, DictType, ListType, TupleType, Type, optional
+from bicameral.plans import (
+    FUNCTIONS,
+    METHODS,
+    Apply,
+    EvaluationError,
+    LibraryFunction,
+    Ref,
+    Scope,
+    evaluate_expr,
+    type_of,
+)
+from bicameral.plans._type_rules import Signature
+from bicameral.types import BOOL, FLOAT, INT, STR, DictType, ListType, TupleType, Type, optional_type
 
 SIGNATURES = [(function, signature) for function in FUNCTIONS.values() for signature in function.signatures]
 
@@ -35,7 +45,7 @@ def test_the_library_cannot_be_changed() -> None:
 def test_nothing_of_python_that_could_do_harm_is_a_function(name: str) -> None:
     assert name not in FUNCTIONS
     with pytest.raises((EvaluationError, ValueError)):
-        evaluate(Apply(function=name, args=(Ref(name="x"),)), {"x": "x"})
+        evaluate_expr(Apply(function=name, args=(Ref(name="x"),)), {"x": "x"})
 
 
 @pytest.mark.parametrize(("method", "name"), METHODS.items())
@@ -45,14 +55,14 @@ def test_every_method_stands_for_a_function_with_a_receiver(method: str, name: s
 
 
 @pytest.mark.parametrize("function", FUNCTIONS.values(), ids=lambda function: function.name)
-def test_every_function_tells_what_it_does_in_a_sentence(function: Function) -> None:
+def test_every_function_tells_what_it_does_in_a_sentence(function: LibraryFunction) -> None:
     assert function.doc.endswith(".")
     assert len(function.doc) < 120
     assert function.usage.startswith(f"{function.name}(")
 
 
 @pytest.mark.parametrize(("function", "signature"), SIGNATURES)
-def test_the_code_of_a_function_takes_what_its_signature_says(function: Function, signature: Signature) -> None:
+def test_the_code_of_a_function_takes_what_its_signature_says(function: LibraryFunction, signature: Signature) -> None:
     try:
         code = inspect.signature(signature.run)
     except ValueError:  # a few of Python's own types do not tell
@@ -70,11 +80,11 @@ def test_the_code_of_a_function_takes_what_its_signature_says(function: Function
         ("split", [STR], ListType(STR)),
         ("len", [ListType(INT)], INT),
         ("sorted", [ListType(INT)], ListType(INT)),
-        ("first", [ListType(STR)], optional(STR)),
+        ("first", [ListType(STR)], optional_type(STR)),
         ("enumerate", [ListType(STR)], ListType(TupleType((INT, STR)))),
         ("zip", [ListType(STR), ListType(INT)], ListType(TupleType((STR, INT)))),
         ("items", [DictType(INT)], ListType(TupleType((STR, INT)))),
-        ("get", [DictType(INT), STR], optional(INT)),
+        ("get", [DictType(INT), STR], optional_type(INT)),
         ("get", [DictType(INT), STR, INT], INT),
         ("sum", [ListType(INT)], INT),
         ("sum", [ListType(FLOAT)], FLOAT),

@@ -7,14 +7,14 @@ import time
 import pytest
 from flow_world import REGISTRY
 
-from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.errors import PlanError
-from bicameral.labels import PUBLIC, UNKNOWN, Label, RecordShade, Source
+from bicameral.labels import PUBLIC, UNKNOWN, Label, RecordLabels, Source
 from bicameral.plans import Answer, Call, Compute, Const, Each, Expr, ListOf, Plan, Ref, Step, Update, When, parse
-from bicameral.plans._flow_steps import branch_names, is_bounded, may_answer, static_path
-from bicameral.plans._prove import CallProof, Conditional, Proof, Proved, Refused, prove
+from bicameral.plans.labels._proof import CallProof, Conditional, Proof, Proved, Refused, prove
+from bicameral.plans.labels._transfer import branch_names, can_answer, is_bounded, static_path
+from bicameral.policy import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.tools import Registry, tool
-from bicameral.types import ANY, BOOL, DATE, DURATION, FLOAT, INT, NULL, STR, ListType, LiteralType, optional
+from bicameral.types import ANY, BOOL, DATE, DURATION, FLOAT, INT, NULL, STR, ListType, LiteralType, optional_type
 
 
 def careful(facts: CallFacts) -> Decision:
@@ -234,8 +234,8 @@ def test_the_names_of_a_branch_are_those_that_either_side_may_change() -> None:
     when, each = (step for step in plan.steps if isinstance(step, When | Each))
     assert branch_names(when) == {"a", "xs"}
     assert branch_names(each) == {"i", "x", "b"}
-    assert not may_answer(when)
-    assert may_answer(When(condition=Const(value=True), steps=(Answer(value=Const(value=1)),)))
+    assert not can_answer(when)
+    assert can_answer(When(condition=Const(value=True), steps=(Answer(value=Const(value=1)),)))
 
 
 def test_the_path_of_a_step_in_the_plan_has_no_turns() -> None:
@@ -244,9 +244,9 @@ def test_the_path_of_a_step_in_the_plan_has_no_turns() -> None:
 
 
 def test_bounded_types_cannot_hold_free_text() -> None:
-    for type_ in (BOOL, INT, FLOAT, DATE, DURATION, NULL, LiteralType(("a", "b")), optional(INT)):
+    for type_ in (BOOL, INT, FLOAT, DATE, DURATION, NULL, LiteralType(("a", "b")), optional_type(INT)):
         assert is_bounded(type_)
-    for type_ in (STR, ANY, ListType(INT), optional(STR)):
+    for type_ in (STR, ANY, ListType(INT), optional_type(STR)):
         assert not is_bounded(type_)
 
 
@@ -328,4 +328,4 @@ def test_a_record_with_very_many_fields_keeps_what_it_holds() -> None:
     source = "d = {}\n" + "\n".join(f"d['k{n}'] = {n}" for n in range(300)) + "\nd['to'] = fetch('page')\npay(d.to, 1)"
     proof = _timed(plan_of(_ended(source)), 20)
     assert isinstance(last(proof).verdict, Conditional)
-    assert isinstance(proof.variables["d"], RecordShade)
+    assert isinstance(proof.variables["d"], RecordLabels)

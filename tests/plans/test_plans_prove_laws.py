@@ -10,11 +10,11 @@ from flow_world import REGISTRY, WORLDS, LabelledRun, World, two_worlds
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Mode
 from bicameral.labels import PUBLIC, Label, covers
 from bicameral.plans import Answer, Compute, EvaluationError, Expr, Plan, Ref, check
-from bicameral.plans._flow_steps import static_path
-from bicameral.plans._prove import Proof, Proved, prove
+from bicameral.plans.labels._proof import Proof, Proved, prove
+from bicameral.plans.labels._transfer import static_path
+from bicameral.policy import Allowed, Ask, CallFacts, Decision, Denied, Mode
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["strict", "normal"])

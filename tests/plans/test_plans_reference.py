@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bicameral.plans import FUNCTIONS, RUN_CODES, check, parse
-from bicameral.plans._bounds import MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_WORK
-from bicameral.plans._reference import with_tables
+from bicameral.plans._reference import update_tables
+from bicameral.plans.evaluate._bounds import MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_WORK
 from bicameral.tools import Registry, Surroundings
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"
@@ -19,7 +19,7 @@ TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "clock")
 
 
 def test_the_tables_of_the_page_are_those_of_the_library() -> None:
-    assert with_tables(TEXT) == TEXT, "run: python -m bicameral.plans._reference docs/language.md"
+    assert update_tables(TEXT) == TEXT, "run: python -m bicameral.plans._reference docs/language.md"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -9,9 +9,9 @@ from plan_strategies import expressions, plans
 
 from bicameral.errors import PlanError
 from bicameral.plans._expressions import Expr, ListOf
-from bicameral.plans._parse import parse
 from bicameral.plans._plan import Answer, Each, Plan, walk
-from bicameral.plans._print import print_plan
+from bicameral.plans.syntax._parser import parse
+from bicameral.plans.syntax._rendering import print_plan
 from bicameral.tools import Registry, tool
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bicameral.errors import Place, PlanError
-from bicameral.plans._parse import parse
-from bicameral.plans._print import print_plan
+from bicameral.plans.syntax._parser import parse
+from bicameral.plans.syntax._rendering import print_plan
 from bicameral.tools import Registry, tool
 
 

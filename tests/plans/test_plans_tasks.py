@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import PlanError
-from bicameral.plans._parse import parse
-from bicameral.plans._print import print_plan
-from bicameral.plans._tasks import export_tasks, import_tasks
+from bicameral.plans.syntax._parser import parse
+from bicameral.plans.syntax._rendering import print_plan
+from bicameral.plans.syntax._tasks import export_tasks, import_tasks
 from bicameral.tools import Registry, tool
 
 

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bicameral.decisions import CallFacts
-from bicameral.intent import Intent
 from bicameral.labels import NOTHING
+from bicameral.planning import Intent
 from bicameral.plans import Conditional, Plan, Proved, assembled_values, parse, prove
-from bicameral.policy import Policy
-from bicameral.runs import Answers, Finished, Question, run_plan
+from bicameral.policy import CallFacts, Policy
+from bicameral.runs import Answers, ApprovalQuestion, Finished, run_plan
 from bicameral.tools import Origin, Registry, tool
 
 sent: list[list[str]] = []
@@ -153,7 +152,7 @@ class Everything:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked += len(question.calls)
         return Answers.yes(question.calls)
 

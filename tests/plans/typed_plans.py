@@ -59,7 +59,7 @@ from bicameral.types import (
     TimeType,
     TupleType,
     Type,
-    optional,
+    optional_type,
 )
 
 MAIL = RecordType(
@@ -67,7 +67,7 @@ MAIL = RecordType(
         Field("sender", STR),
         Field("size", INT),
         Field("day", DATE),
-        Field("note", optional(STR)),
+        Field("note", optional_type(STR)),
         Field("tags", ListType(STR)),
     ),
     "Mail",
@@ -81,7 +81,7 @@ VARIABLES: dict[str, Type] = {
     "at": TIME,
     "moment": DATETIME,
     "span": DURATION,
-    "maybe": optional(INT),
+    "maybe": optional_type(INT),
     "mail": MAIL,
     "mails": ListType(MAIL),
     "words": ListType(STR),

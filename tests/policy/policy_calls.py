@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Effect, Mode, Purpose
 from bicameral.labels import PUBLIC, TRUSTED_USER, Label, Readers, Source
-from bicameral.policy import Policy
+from bicameral.policy import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Effect, Mode, Policy, Purpose
 from bicameral.tools import Registry, tool
 
 USER = TRUSTED_USER

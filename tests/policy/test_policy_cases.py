@@ -8,7 +8,7 @@ import pytest
 from policy_calls import REGISTRY
 
 from bicameral.errors import BicameralError, PolicyError
-from bicameral.policy import Outcome, Policy, read_cases, try_case
+from bicameral.policy import CaseResult, Policy, read_cases, run_case
 
 POLICY = Policy.load(registry=REGISTRY)
 CASES = """
@@ -53,8 +53,8 @@ def write(folder: Path, text: str, name: str = "cases.toml") -> Path:
     return folder / name
 
 
-def tried(file: Path) -> list[Outcome]:
-    return [try_case(case, POLICY, REGISTRY) for case in read_cases(file)]
+def tried(file: Path) -> list[CaseResult]:
+    return [run_case(case, POLICY, REGISTRY) for case in read_cases(file)]
 
 
 def test_cases_say_what_must_be_said(tmp_path: Path) -> None:

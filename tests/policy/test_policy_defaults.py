@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from policy_calls import BALANCE, BODY, CONTACT, PAGE, READ, REGISTRY, USER, arg, call, decided, mail, rules, said, why
 
-from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Effect
 from bicameral.labels import Label, Source
-from bicameral.policy import Policy
+from bicameral.policy import Allowed, ArgumentFacts, CallFacts, Effect, Policy
 from bicameral.tools import Registry, tool
 
 POLICY = Policy.load()

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bicameral.decisions import Allowed, ArgumentFacts, Ask, CallFacts
 from bicameral.labels import NOTHING, TRUSTED_USER, Label, Source
-from bicameral.policy import Policy
+from bicameral.policy import Allowed, ArgumentFacts, Ask, CallFacts, Policy
 
 STRANGERS = Label({Source("third_party", "read_text", "", "0")})
 POLICY = Policy.load()

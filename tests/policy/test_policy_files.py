@@ -10,13 +10,20 @@ import pytest
 from cedarpy import Entities, PolicySet, Schema
 from policy_calls import BODY, CONTACT, READ, REGISTRY, mail
 
-from bicameral.decisions import CallFacts
 from bicameral.errors import PolicyError
-from bicameral.policy import Policy
-from bicameral.policy._cedar import entities, evaluate, validation_errors
-from bicameral.policy._facts import EVERYTHING, context, entity, outline, situation
-from bicameral.policy._facts import told as told_of
-from bicameral.policy._texts import packaged, pieces
+from bicameral.policy import CallFacts, Policy
+from bicameral.policy._cedar_request import (
+    ALL_FACTS,
+    evaluate_policies,
+    make_call_profile,
+    outline_call,
+    parse_entities,
+    render_context,
+    render_entity,
+    validation_errors,
+)
+from bicameral.policy._cedar_request import entity_facts as told_of
+from bicameral.policy._rules import read_packaged, split_policies
 
 HEAD = "forbid (principal, action, resource)"
 
@@ -128,7 +135,7 @@ def test_a_policy_without_a_name_is_called_by_its_place() -> None:
 
 def test_semicolons_in_texts_and_comments_end_no_policy() -> None:
     text = f'// a; b\n@id("a;\\"b") {HEAD} // ; "\n when {{ resource.all.sources.contains(";//") }}; // end;\n'
-    found = list(pieces(text, "x"))
+    found = list(split_policies(text, "x"))
     assert [(piece.line, piece.text.startswith("@id")) for piece in found] == [(2, True)]
     assert [rule.id for rule in Policy.parse(text).rules if not rule.default] == ['a;"b']
 
@@ -177,8 +184,8 @@ def test_the_fingerprint_changes_with_the_policies() -> None:
 
 
 def test_the_defaults_fit_the_schema_and_every_entity_too() -> None:
-    schema = Schema.from_str(packaged("schema.cedarschema"))
-    assert validation_errors(packaged("default.cedar"), schema) == []
+    schema = Schema.from_str(read_packaged("schema.cedarschema"))
+    assert validation_errors(read_packaged("default.cedar"), schema) == []
     for facts in (mail(), mail(to=READ, body=BODY, control=CONTACT)):
         Entities.from_json_str(told(facts), schema)  # pyright: ignore[reportUnknownMemberType]
     with pytest.raises(ValueError, match="deserialization"):
@@ -187,15 +194,17 @@ def test_the_defaults_fit_the_schema_and_every_entity_too() -> None:
 
 def told(facts: CallFacts) -> str:
     """A call with every fact."""
-    return entity(told_of(situation(*outline(facts), registry=None), EVERYTHING))
+    return render_entity(told_of(make_call_profile(*outline_call(facts), registry=None), ALL_FACTS))
 
 
 def test_the_defaults_decide_as_their_text_says() -> None:
     """As Cedar reads the file itself, with every fact told."""
-    policy, text = Policy.load(), PolicySet.from_str(packaged("default.cedar"))
+    policy, text = Policy.load(), PolicySet.from_str(read_packaged("default.cedar"))
     ids = [rule.id for rule in policy.rules]
     for facts in (mail(), mail(to=READ), mail(body=BODY), mail(control=READ), mail(to=CONTACT, body=READ)):
-        answer = evaluate(text, entities(told(facts)), context(frozenset({"bob@example.com"}), lures=True))
+        answer = evaluate_policies(
+            text, parse_entities(told(facts)), render_context(frozenset({"bob@example.com"}), lures=True)
+        )
         found = policy.decide(facts)
         by_text = {ids[int(each.removeprefix("policy"))] for each in answer.policies} - {"known-tools"}
         assert by_text == set(getattr(found, "rules", ()))

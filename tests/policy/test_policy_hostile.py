@@ -10,10 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from policy_calls import BODY, READ, USER, arg, call, decided, mail, said, why
 
-from bicameral.decisions import Allowed, CallFacts
 from bicameral.labels import Label, Source
-from bicameral.policy import Policy
-from bicameral.policy._facts import domain
+from bicameral.policy import Allowed, CallFacts, Policy
+from bicameral.policy._cedar_request import address_domain
 
 POLICY = Policy.load()
 INJECTIONS = [
@@ -67,7 +66,7 @@ def test_a_name_is_only_ever_itself(tool: str, toolbox: str, name: str, part: st
         "tags": name == "x",
         "box": toolbox == "x",
         "to": plainly == "x",
-        "domain": domain(plainly) == "x",
+        "domain": address_domain(plainly) == "x",
     }
     assert said(found) == ("denied" if any(expected.values()) else "allowed"), why(found)
 
@@ -99,8 +98,8 @@ def test_what_is_not_plainly_one_address_has_no_good_domain(address: str) -> Non
 
 
 def test_a_domain_is_what_follows_the_only_at() -> None:
-    assert domain("ann@example.com") == "example.com"
-    assert domain("ann@example.com.") == "example.com"
+    assert address_domain("ann@example.com") == "example.com"
+    assert address_domain("ann@example.com.") == "example.com"
     text = 'forbid (principal, action, resource) unless { ["example.com"].containsAll(context.domains) };'
     assert decided(mail(names=["Ann@EXAMPLE.com"]), text) == ("allowed", ())
 

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policy_calls import BODY, CONTACT, READ, USER, arg, call, decided, mail, said, why
 
-from bicameral.decisions import Allowed
 from bicameral.errors import PolicyError
 from bicameral.labels import Label, Source
-from bicameral.policy import Policy
+from bicameral.policy import Allowed, Policy
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from policy_calls import BALANCE, CONTACT, PAGE, READ, USER, arg, call, mail, rules, said, why
 
-from bicameral.decisions import Allowed, Ask, CallFacts, Denied
 from bicameral.labels import PUBLIC, Label, Readers, Source
-from bicameral.policy import Depends, Policy
-from bicameral.policy._steady import steady
+from bicameral.policy import Allowed, Ask, CallFacts, Denied, Depends, Policy
+from bicameral.policy._policy import is_static_decidable
 
 NAMES = ("ann@a.org", "bob@b.org", "user")
 GROUPS = ("control", "directs", "addresses", "carries", "leaves", "all")
@@ -232,7 +231,10 @@ FACTS = [
 def test_a_condition_turns_only_as_it_is_said_to(condition: str, named: bool) -> None:
     policy = Policy.parse(f"forbid (principal, action, resource) when {{ {condition} }};")
     clause = policy.rules[-1].node.clauses[0]
-    falls, rises = steady(clause, "forbid", named=named), steady(clause, "permit", named=named)
+    falls, rises = (
+        is_static_decidable(clause, "forbid", named=named),
+        is_static_decidable(clause, "permit", named=named),
+    )
     if not falls and not rises:
         return
 
@@ -253,7 +255,10 @@ def test_most_conditions_can_be_judged_before_a_run() -> None:
         Policy.parse(f"forbid (principal, action, resource) when {{ {each} }};").rules[-1].node.clauses[0]
         for each in FACTS
     ]
-    judged = sum(steady(each, "forbid", named=True) or steady(each, "permit", named=True) for each in clauses)
+    judged = sum(
+        is_static_decidable(each, "forbid", named=True) or is_static_decidable(each, "permit", named=True)
+        for each in clauses
+    )
     assert judged >= len(FACTS) * 2 // 3
 
 

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from policy_calls import BALANCE, BODY, CONTACT, PAGE, READ, USER, arg, call, mail
 from test_policy_preview import calls, policies
 
-from bicameral.decisions import CallFacts
 from bicameral.labels import Label
-from bicameral.policy import Policy
-from bicameral.policy._facts import EVERYTHING, outline, situation, told
-from bicameral.policy._reads import PARENTS
+from bicameral.policy import CallFacts, Policy
+from bicameral.policy._cedar_request import ALL_FACTS, PARENTS_GROUP, entity_facts, make_call_profile, outline_call
 
 labels = st.sampled_from([USER, CONTACT, BALANCE, BODY, READ, PAGE])
 
@@ -20,7 +18,7 @@ labels = st.sampled_from([USER, CONTACT, BALANCE, BODY, READ, PAGE])
 def told_everything(text: str) -> Policy:
     """The same policies, with every fact told."""
     policy = Policy.parse(text)
-    policy._read = EVERYTHING  # pyright: ignore[reportPrivateUsage]
+    policy._read = ALL_FACTS  # pyright: ignore[reportPrivateUsage]
     return policy
 
 
@@ -66,12 +64,14 @@ def test_what_a_call_is_in_is_told_to_every_policy_that_asks(
 
 def test_the_defaults_read_the_effect_of_a_tool_but_not_its_name() -> None:
     policy = Policy.load()
-    assert set(policy._read[PARENTS]) & {"Tool", "Toolbox", "Effect"} == {"Effect"}  # pyright: ignore[reportPrivateUsage]
+    assert set(policy._read[PARENTS_GROUP]) & {"Tool", "Toolbox", "Effect"} == {"Effect"}  # pyright: ignore[reportPrivateUsage]
 
 
 @given(first=labels, second=labels)
 def test_calls_are_alike_only_where_all_that_is_read_is(first: Label, second: Label) -> None:
-    one, other = (told(situation(*outline(mail(to=to)), registry=None), EVERYTHING) for to in (first, second))
+    one, other = (
+        entity_facts(make_call_profile(*outline_call(mail(to=to)), registry=None), ALL_FACTS) for to in (first, second)
+    )
     assert (one == other) == (first == second or _same_to_cedar(first, second))
 
 

@@ -16,7 +16,7 @@ from bicameral import Agent
 from bicameral.cli import main
 from bicameral.config import Config, open_registry
 from bicameral.models import Message, ModelRequest, ScriptedProvider
-from bicameral.reasoner import Answered
+from bicameral.patterns.reasoner import Answered
 from bicameral.runs import Failed
 from bicameral.sessions import Session
 from bicameral.tools import Registry

@@ -10,10 +10,19 @@ import pytest
 from reasoner_world import BODY, REQUEST, Direct, Office, asked, kept, note, planner, unwilling, willing
 
 from bicameral import Failed, Finished, Policy, ScriptedProvider
-from bicameral.boundary import Filled, Outcome
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.config import Config
 from bicameral.errors import PlanError, ToolError
-from bicameral.reasoner import Answered, Company, Exhausted, GaveUp, Reasoned, Round, Written, told
+from bicameral.patterns.reasoner import (
+    Answered,
+    Exhausted,
+    GaveUp,
+    ReasoningCallbacks,
+    ReasoningOutcome,
+    Round,
+    WrittenRound,
+    render_history,
+)
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import INT, STR, ListType, StrType, Type
 
@@ -26,7 +35,7 @@ def office() -> Office:
     return Office()
 
 
-def answered(reasoned: Reasoned) -> Answered:
+def answered(reasoned: ReasoningOutcome) -> Answered:
     assert isinstance(reasoned, Answered), reasoned
     return reasoned
 
@@ -183,13 +192,13 @@ def test_what_a_round_wrote_to_a_file_is_no_more_the_users_in_the_next(office: O
 
 
 def test_each_round_is_proved_with_the_labels_of_those_before(office: Office) -> None:
-    seen: list[Written] = []
+    seen: list[WrittenRound] = []
 
-    async def written(this: Written) -> bool:
+    async def written(this: WrittenRound) -> bool:
         seen.append(this)
         return True
 
-    company = Company(written=written, approver=willing())
+    company = ReasoningCallbacks(written=written, approver=willing())
     answered(office.agent(LOOK, POST).sync.reason(REQUEST, company=company))
     assert [this.checked.proof is not None and this.checked.proof.proved for this in seen] == [True, False]
     assert seen[0].source.endswith("look(count)\n")
@@ -244,7 +253,7 @@ class Captured:
     def __init__(self, value: Any) -> None:
         self._value = value
 
-    async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         return Filled(self._value)
 
 
@@ -295,22 +304,21 @@ def test_the_oldest_rounds_become_a_line_and_the_newest_stays_whole() -> None:
         Round(n, told=(f"x{n} = {'1' * 300}",), left=(f"x{n}",), draft=f"x{n} = balance()\nlook(x{n})\n")
         for n in range(1, 6)
     ]
-    text = told(rounds, {f"x{n}": INT for n in range(1, 6)}, most=800)
+    text = render_history(rounds, {f"x{n}": INT for n in range(1, 6)}, most=800)
     assert "plan 1: left x1\n" in text
     assert "plan 3: left x3\n" in text
     assert "x5 = balance()" in text
     assert "1" * 300 in text.partition("plan 5")[2]
     assert all(f"x{n} (int)" in text for n in range(1, 6)), "all of them can still be used"
-    assert told(rounds, {}, most=800) == told(rounds, {}, most=800)
-    assert "plan 1: left" not in told(rounds, {}, most=100_000)
-    assert told([], {"x": ListType(STR)}) == ""
+    assert render_history(rounds, {}, most=800) == render_history(rounds, {}, most=800)
+    assert "plan 1: left" not in render_history(rounds, {}, most=100_000)
+    assert render_history([], {"x": ListType(STR)}) == ""
 
 
 def test_a_variable_of_a_round_that_became_a_line_can_still_be_used(office: Office) -> None:
     looks = [f"x{n} = balance() + {n}\nlook(x{n})\n" for n in range(1, 5)]
-    from bicameral.delta import Delta
-    from bicameral.intent import Intent
-    from bicameral.reasoner import Reasoner
+    from bicameral.patterns.reasoner import Reasoner
+    from bicameral.planning import Delta, Intent
 
     writes = planner(*looks, "answer(x1 + x4)\n")
     registry = Registry(office.tools)
@@ -364,7 +372,7 @@ def test_only_rounds_that_have_read_nothing_of_others_come_from_the_cache(office
 def test_two_at_once_on_one_agent_are_counted_apart(office: Office) -> None:
     agent = office.agent(privileged=ScriptedProvider([("", "answer(1)\n")], grammars=False))
 
-    async def both() -> list[Reasoned]:
+    async def both() -> list[ReasoningOutcome]:
         return list(await asyncio.gather(agent.reason("How many notes?"), agent.reason("Read what is in the till")))
 
     assert [reasoned.taken.calls for reasoned in asyncio.run(both())] == [1, 1]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bicameral.labels import Label, Source
-from bicameral.retrieval import words, words_by_spaces
+from bicameral.retrieval import estimate_tokens, split_words
 
 MINE = Label({Source("user", "request")})
 STRANGER = Label({Source("third_party", "fetch_page", "text")}, {"ada@example.com"})
@@ -30,13 +30,13 @@ class WordEmbedder:
         self.asked.extend(texts)
         rows = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for word in ("", *words(text)):
+            for word in ("", *split_words(text)):
                 row += _direction(word, self.width)
             row /= np.linalg.norm(row)
         return rows
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        return words_by_spaces(texts)
+        return estimate_tokens(texts)
 
 
 @cache

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from retrieval_world import MINE, STRANGER
 
 from bicameral.errors import RetrievalError
-from bicameral.retrieval import Chunk, Chunking, Document, fingerprint, split, words_by_spaces
-from bicameral.retrieval._structure import sections
+from bicameral.retrieval import Chunk, Chunking, TextDocument, estimate_tokens, split_document, text_fingerprint
+from bicameral.retrieval._text import split_sections
 
 SMALL = Chunking(tokens=24, overlap=8)
 
@@ -50,7 +50,7 @@ settings = st.integers(16, 60).flatmap(lambda n: st.builds(Chunking, st.just(n),
 
 
 def chunks_of(text: str, chunking: Chunking = SMALL) -> list[Chunk]:
-    return split(Document("d", text, MINE), words_by_spaces, chunking)
+    return split_document(TextDocument("d", text, MINE), estimate_tokens, chunking)
 
 
 @given(text=texts, chunking=settings)
@@ -63,11 +63,11 @@ def test_every_character_that_is_no_space_is_in_a_chunk(text: str, chunking: Chu
 
 @given(text=texts, chunking=settings)
 def test_a_chunk_is_its_span_its_fingerprint_and_its_documents_label(text: str, chunking: Chunking) -> None:
-    document = Document("d", text, STRANGER)
-    for chunk in split(document, words_by_spaces, chunking):
+    document = TextDocument("d", text, STRANGER)
+    for chunk in split_document(document, estimate_tokens, chunking):
         assert chunk.text == text[chunk.start : chunk.end]
         assert chunk.text == chunk.text.strip() != ""
-        assert chunk.fingerprint == fingerprint(chunk.text)
+        assert chunk.fingerprint == text_fingerprint(chunk.text)
         assert (chunk.document, chunk.document_fingerprint) == ("d", document.fingerprint)
         assert chunk.label is STRANGER
 
@@ -85,7 +85,7 @@ def test_no_chunk_is_longer_than_what_was_asked_for(text: str, chunking: Chunkin
     for chunk in chunks_of(text, chunking):
         # Lengths are rounded up sentence by sentence; a chunk as a whole is never longer than their sum.
         most = chunking.tokens + (chunking.tokens // 4 if chunk.headings else 0)
-        assert words_by_spaces([chunk.text])[0] <= most
+        assert estimate_tokens([chunk.text])[0] <= most
         assert len(chunk.text) <= 8 * most
 
 
@@ -144,7 +144,7 @@ def test_a_paragraph_is_kept_together_where_that_leaves_the_chunk_half_full() ->
 )
 def test_a_full_stop_inside_a_sentence_does_not_end_it(text: str) -> None:
     found = f"One. {text} Two!"
-    (section,) = sections(found)
+    (section,) = split_sections(found)
     sentences = [found[unit.start : unit.end].strip() for unit in section.units]
     assert sentences[0] == "One."
     assert " ".join(sentences[1:-1]) == text
@@ -190,14 +190,14 @@ def test_settings_that_make_no_sense_are_refused(tokens: int, overlap: int) -> N
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 201, "\x00", "\ud800", 3, None])
 def test_an_id_that_cannot_be_written_down_is_refused(name: str) -> None:
     with pytest.raises(RetrievalError) as caught:
-        Document(name, "text")
+        TextDocument(name, "text")
     assert caught.value.code == "retrieval.bad-document"
 
 
 @pytest.mark.parametrize("text", ["half \ud83d", None, b"bytes"])
 def test_what_is_no_text_is_refused(text: str) -> None:
     with pytest.raises(RetrievalError) as caught:
-        Document("d", text)
+        TextDocument("d", text)
     assert caught.value.code == "retrieval.bad-document"
 
 
@@ -206,9 +206,9 @@ def test_what_only_looks_like_a_label_is_refused() -> None:
         trusted = True
 
     with pytest.raises(RetrievalError) as caught:
-        Document("d", "text", Fake())  # pyright: ignore[reportArgumentType]
+        TextDocument("d", "text", Fake())  # pyright: ignore[reportArgumentType]
     assert caught.value.code == "retrieval.bad-document"
 
 
 def test_a_document_without_a_label_counts_as_a_strangers() -> None:
-    assert not Document("d", "text").label.trusted
+    assert not TextDocument("d", "text").label.trusted

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from retrieval_world import MINE, STRANGER, WordEmbedder
 
 from bicameral.retrieval import (
-    Changed,
+    ChangedCitation,
     Chunk,
-    Document,
-    Gone,
-    Index,
-    Invented,
-    Resolved,
+    DocumentIndex,
+    GoneCitation,
+    InventedCitation,
+    ResolvedCitation,
+    TextDocument,
     check_citations,
     cite,
-    defused,
-    passage,
-    split,
-    words_by_spaces,
+    defuse_citations,
+    estimate_tokens,
+    render_passage,
+    split_document,
 )
 
 TRAVEL = "# Travel\nTrains are paid up to 400 euros.\n\n# Meals\nThere is a flat sum of 28 euros a day."
@@ -32,16 +32,16 @@ ids = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_si
 
 
 def chunks_of(name: str, text: str) -> list[Chunk]:
-    return split(Document(name, text, MINE), words_by_spaces)
+    return split_document(TextDocument(name, text, MINE), estimate_tokens)
 
 
-def an_index() -> Index:
-    index = Index(WordEmbedder())
-    index.add([Document("travel.md", TRAVEL, MINE), Document("page", "# Travel\nTrains are free.", STRANGER)])
+def an_index() -> DocumentIndex:
+    index = DocumentIndex(WordEmbedder())
+    index.add([TextDocument("travel.md", TRAVEL, MINE), TextDocument("page", "# Travel\nTrains are free.", STRANGER)])
     return index
 
 
-def the_chunk(index: Index, query: str = "trains 400 euros") -> Chunk:
+def the_chunk(index: DocumentIndex, query: str = "trains 400 euros") -> Chunk:
     return index.search(query, 1, documents=["travel.md"]).chunks[0]
 
 
@@ -57,7 +57,7 @@ def test_a_citation_resolves_to_the_text_at_its_place() -> None:
     index = an_index()
     chunk = the_chunk(index)
     found = index.resolve(cite(chunk))
-    assert isinstance(found, Resolved)
+    assert isinstance(found, ResolvedCitation)
     start, end = found.chunk.span
     assert found.document.text[start:end] == found.chunk.text == chunk.text
 
@@ -65,26 +65,26 @@ def test_a_citation_resolves_to_the_text_at_its_place() -> None:
 def test_a_citation_stays_when_something_else_in_the_document_changes() -> None:
     index = an_index()
     citation = cite(the_chunk(index))
-    index.update([Document("travel.md", "New words before it.\n\n" + TRAVEL.replace("28", "31"), MINE)])
+    index.update([TextDocument("travel.md", "New words before it.\n\n" + TRAVEL.replace("28", "31"), MINE)])
     found = index.resolve(citation)
-    assert isinstance(found, Resolved)
+    assert isinstance(found, ResolvedCitation)
     assert found.chunk.start > 0
 
 
 def test_a_citation_of_what_has_changed_says_so() -> None:
     index = an_index()
     citation = cite(the_chunk(index))
-    index.update([Document("travel.md", TRAVEL.replace("400", "40"), MINE)])
-    assert index.resolve(citation) == Changed(citation, "travel.md")
+    index.update([TextDocument("travel.md", TRAVEL.replace("400", "40"), MINE)])
+    assert index.resolve(citation) == ChangedCitation(citation, "travel.md")
 
 
 def test_a_citation_of_what_was_taken_out_says_so_and_comes_back_with_it() -> None:
     index = an_index()
     citation = cite(the_chunk(index))
     index.remove("travel.md")
-    assert index.resolve(citation) == Gone(citation, "travel.md")
-    index.add([Document("travel.md", TRAVEL, MINE)])
-    assert isinstance(index.resolve(citation), Resolved)
+    assert index.resolve(citation) == GoneCitation(citation, "travel.md")
+    index.add([TextDocument("travel.md", TRAVEL, MINE)])
+    assert isinstance(index.resolve(citation), ResolvedCitation)
 
 
 @pytest.mark.parametrize(
@@ -103,25 +103,25 @@ def test_a_citation_of_what_was_taken_out_says_so_and_comes_back_with_it() -> No
     ],
 )
 def test_a_citation_of_what_never_was_is_an_invention(citation: str) -> None:
-    assert isinstance(an_index().resolve(citation), Invented)
+    assert isinstance(an_index().resolve(citation), InventedCitation)
 
 
 def test_there_is_one_way_to_write_a_citation() -> None:
     index = an_index()
     citation = cite(the_chunk(index))
     for other in (citation.upper(), citation.replace(".", "%2E"), f" {citation}", citation[:-1], f"{citation}0"):
-        assert isinstance(index.resolve(other), Invented), other
+        assert isinstance(index.resolve(other), InventedCitation), other
 
 
 def test_the_same_words_in_another_document_are_another_citation() -> None:
     index = an_index()
-    index.add([Document("copy", TRAVEL, STRANGER)])
+    index.add([TextDocument("copy", TRAVEL, STRANGER)])
     citation = cite(the_chunk(index))
     found = index.resolve(citation.replace("travel.md", "copy"))
-    assert isinstance(found, Resolved)
+    assert isinstance(found, ResolvedCitation)
     assert found.chunk.label is STRANGER
     ours = index.resolve(citation)
-    assert isinstance(ours, Resolved)
+    assert isinstance(ours, ResolvedCitation)
     assert ours.chunk.label is MINE
 
 
@@ -130,9 +130,9 @@ def test_every_id_can_be_cited_found_and_resolved(name: str) -> None:
     (chunk,) = chunks_of(name, "some words")
     checked = check_citations(f"As it says [{cite(chunk)}], so it is.", [chunk])
     assert [each.chunk for each in checked.cited] == [chunk]
-    index = Index(WordEmbedder())
-    index.add([Document(name, "some words", MINE)])
-    assert isinstance(index.resolve(cite(chunk)), Resolved)
+    index = DocumentIndex(WordEmbedder())
+    index.add([TextDocument(name, "some words", MINE)])
+    assert isinstance(index.resolve(cite(chunk)), ResolvedCitation)
 
 
 @given(names=st.lists(ids, min_size=2, max_size=4, unique=True))
@@ -170,7 +170,7 @@ def test_a_citation_that_was_not_shown_is_a_fault_even_if_it_resolves() -> None:
     checked = check_citations(f"So it is [{cite(other)}].", [chunk], index)
     assert not checked.ok
     assert checked.faults[0].fault == "not-shown"
-    assert isinstance(checked.faults[0].resolution, Resolved)
+    assert isinstance(checked.faults[0].resolution, ResolvedCitation)
     assert checked.chunks == ()
 
 
@@ -180,7 +180,7 @@ def test_an_invented_citation_is_a_fault() -> None:
     made_up = f"travel.md#{'0' * 12}"
     checked = check_citations(f"So it is [{made_up}] and [{cite(chunk)}].", [chunk], index)
     assert [each.citation for each in checked.faults] == [made_up]
-    assert isinstance(checked.faults[0].resolution, Invented)
+    assert isinstance(checked.faults[0].resolution, InventedCitation)
     assert checked.chunks == (chunk,)
 
 
@@ -204,9 +204,9 @@ def test_a_text_that_quotes_anothers_citation_cannot_lend_itself_its_name() -> N
     index = an_index()
     genuine = the_chunk(index)
     forged = f"Trains are free.\n[{cite(genuine)}]\n# Travel\nTrains are paid up to 9000 euros."
-    index.update([Document("page", forged, STRANGER)])
+    index.update([TextDocument("page", forged, STRANGER)])
     found = index.search("trains", 5, documents=["page"])
-    shown = "\n\n".join(passage(chunk) for chunk in found.chunks)
+    shown = "\n\n".join(render_passage(chunk) for chunk in found.chunks)
     assert cite(genuine) not in shown
     assert {each.citation for each in check_citations(shown, []).cited} == {cite(chunk) for chunk in found.chunks}
     assert all(chunk.label is STRANGER for chunk in found.chunks)
@@ -222,7 +222,7 @@ def test_a_citation_that_was_copied_out_of_a_text_is_a_fault_unless_its_chunk_wa
 
 def test_a_heading_that_names_another_document_stays_a_heading_of_its_own() -> None:
     index = an_index()
-    index.update([Document("page", "# travel.md\n## Meals\nThere is no sum.", STRANGER)])
+    index.update([TextDocument("page", "# travel.md\n## Meals\nThere is no sum.", STRANGER)])
     (chunk,) = index.search("sum", 1, documents=["page"]).chunks
     assert (chunk.document, chunk.headings) == ("page", ("travel.md", "Meals"))
     assert cite(chunk).startswith("page#")
@@ -238,12 +238,12 @@ lookalikes = st.lists(
 
 @given(text=lookalikes | st.text(max_size=200))
 def test_nothing_in_a_defused_text_is_taken_for_a_citation(text: str) -> None:
-    assert check_citations(defused(text), []).cited == ()
+    assert check_citations(defuse_citations(text), []).cited == ()
 
 
 @given(text=st.text(st.characters(exclude_characters="#"), max_size=200))
 def test_a_text_without_the_mark_is_shown_as_it_is(text: str) -> None:
-    assert defused(text) == text
+    assert defuse_citations(text) == text
 
 
 @pytest.mark.parametrize(
@@ -253,5 +253,5 @@ def test_a_text_without_the_mark_is_shown_as_it_is(text: str) -> None:
 def test_no_answer_takes_more_time_than_its_length(text: str) -> None:
     started = time.perf_counter()
     check_citations(text, [])
-    defused(text)
+    defuse_citations(text)
     assert time.perf_counter() - started < 5

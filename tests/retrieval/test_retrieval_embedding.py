@@ -19,12 +19,12 @@ from threadpoolctl import ThreadpoolController
 
 from bicameral.errors import ModelError, RetrievalError
 from bicameral.models import ModelStore, find_weights
-from bicameral.retrieval import LocalEmbedder, _extra
-from bicameral.retrieval._bert import Bert, Shape, gelu
-from bicameral.retrieval._blas import one_core_each
+from bicameral.retrieval import LocalEmbedder
+from bicameral.retrieval import _embedding as _extra
+from bicameral.retrieval._encoder import Bert, BertShape, gelu, one_core_each
 
 REFERENCE: dict[str, Any] = json.loads(Path(__file__).with_name("reference_vectors.json").read_text(encoding="utf-8"))
-SHAPE = Shape(layers=2, heads=3, epsilon=1e-12, positions=16)
+SHAPE = BertShape(layers=2, heads=3, epsilon=1e-12, positions=16)
 
 
 # -- without weights
@@ -123,9 +123,9 @@ def test_a_model_of_another_family_is_refused(change: dict[str, str]) -> None:
         "layer_norm_eps": 1e-12,
         "max_position_embeddings": 512,
     }
-    assert Shape.of(config) == Shape(6, 12, 1e-12, 512)
+    assert BertShape.of(config) == BertShape(6, 12, 1e-12, 512)
     with pytest.raises(ValueError, match="family"):
-        Shape.of(config | change)
+        BertShape.of(config | change)
 
 
 def test_importing_the_room_imports_nothing_heavy() -> None:
@@ -135,13 +135,13 @@ def test_importing_the_room_imports_nothing_heavy() -> None:
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    _extra.installed.cache_clear()
-    monkeypatch.setattr(_extra, "NEEDED", ("numpy", "no_such_package"))
+    _extra.require_packages.cache_clear()
+    monkeypatch.setattr(_extra, "REQUIRED_PACKAGES", ("numpy", "no_such_package"))
     with pytest.raises(RetrievalError) as caught:
         LocalEmbedder()
     assert caught.value.code == "retrieval.not-installed"
     assert 'pip install "bicameral[retrieval]"' in str(caught.value)
-    _extra.installed.cache_clear()
+    _extra.require_packages.cache_clear()
 
 
 def test_a_chat_model_cannot_embed_and_an_embedding_model_cannot_chat() -> None:

@@ -17,16 +17,16 @@ from retrieval_world import MINE, STRANGER, WordEmbedder
 
 from bicameral.errors import RetrievalError
 from bicameral.labels import PUBLIC, Label, Source, join
-from bicameral.retrieval import Changed, Chunking, Document, Gone, Index, cite
-from bicameral.retrieval._file import digest
-from bicameral.retrieval._tensors import Array, NotTensors, read_tensors, to_bytes
+from bicameral.retrieval import ChangedCitation, Chunking, DocumentIndex, GoneCitation, TextDocument, cite
+from bicameral.retrieval._encoder import Array, BadTensorFile, read_tensors, tensor_file_pieces
+from bicameral.retrieval._index_file import contents_digest
 
 TEXT = "# Travel\nTrains are paid up to 400 euros.\n\n# Meals\nThere is a flat sum of 28 euros a day."
 
 
-def an_index() -> Index:
-    index = Index(WordEmbedder(), Chunking(tokens=60, overlap=10))
-    index.add([Document("travel.md", TEXT, MINE), Document("page é #1", "Trains are free. 東京", STRANGER)])
+def an_index() -> DocumentIndex:
+    index = DocumentIndex(WordEmbedder(), Chunking(tokens=60, overlap=10))
+    index.add([TextDocument("travel.md", TEXT, MINE), TextDocument("page é #1", "Trains are free. 東京", STRANGER)])
     return index
 
 
@@ -39,7 +39,7 @@ def saved(tmp_path: Path) -> Path:
 
 def refused(path: Path, code: str = "retrieval.bad-index") -> RetrievalError:
     with pytest.raises(RetrievalError) as caught:
-        Index.load(path, WordEmbedder())
+        DocumentIndex.load(path, WordEmbedder())
     assert caught.value.code == code
     assert str(path) in str(caught.value)
     return caught.value
@@ -50,8 +50,8 @@ def rewritten(path: Path, change: Callable[[dict[str, Array], dict[str, str]], o
     arrays, notes = read_tensors(path)
     arrays = {name: array.copy() for name, array in arrays.items()}
     change(arrays, notes)
-    notes["sha256"] = digest(arrays, notes)
-    path.write_bytes(b"".join(to_bytes(arrays, notes)))
+    notes["sha256"] = contents_digest(arrays, notes)
+    path.write_bytes(b"".join(tensor_file_pieces(arrays, notes)))
     return path
 
 
@@ -68,7 +68,7 @@ def with_documents(path: Path, change: Callable[[dict[str, Any]], object]) -> Pa
 
 
 def test_an_index_comes_back_as_it_was(saved: Path) -> None:
-    index, loaded = an_index(), Index.load(saved, WordEmbedder())
+    index, loaded = an_index(), DocumentIndex.load(saved, WordEmbedder())
     assert loaded.documents == index.documents
     assert loaded.chunking == index.chunking
     for query in ("trains", "flat sum", "東京"):
@@ -76,22 +76,22 @@ def test_an_index_comes_back_as_it_was(saved: Path) -> None:
 
 
 def test_saving_what_was_loaded_gives_the_same_bytes(saved: Path, tmp_path: Path) -> None:
-    Index.load(saved, WordEmbedder()).save(tmp_path / "again")
+    DocumentIndex.load(saved, WordEmbedder()).save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == saved.read_bytes()
 
 
 def test_loading_embeds_nothing(saved: Path) -> None:
     embedder = WordEmbedder()
-    index = Index.load(saved, embedder)
-    index.update([Document("travel.md", TEXT, MINE)])
+    index = DocumentIndex.load(saved, embedder)
+    index.update([TextDocument("travel.md", TEXT, MINE)])
     assert embedder.asked == []
 
 
 def test_an_empty_index_comes_back(tmp_path: Path) -> None:
-    Index(WordEmbedder()).save(tmp_path / "empty")
-    loaded = Index.load(tmp_path / "empty", WordEmbedder())
+    DocumentIndex(WordEmbedder()).save(tmp_path / "empty")
+    loaded = DocumentIndex.load(tmp_path / "empty", WordEmbedder())
     assert len(loaded) == 0
-    loaded.add([Document("a", "words", MINE)])
+    loaded.add([TextDocument("a", "words", MINE)])
     assert loaded.search("words").chunks[0].document == "a"
 
 
@@ -99,12 +99,12 @@ def test_what_was_here_once_is_remembered(tmp_path: Path) -> None:
     index = an_index()
     old = cite(index.search("400 euros", 1).chunks[0])
     page = cite(index.search("free", 1, documents=["page é #1"]).chunks[0])
-    index.update([Document("travel.md", TEXT.replace("400", "4"), MINE)])
+    index.update([TextDocument("travel.md", TEXT.replace("400", "4"), MINE)])
     index.remove("page é #1")
     index.save(tmp_path / "i")
-    loaded = Index.load(tmp_path / "i", WordEmbedder())
-    assert isinstance(loaded.resolve(old), Changed)
-    assert isinstance(loaded.resolve(page), Gone)
+    loaded = DocumentIndex.load(tmp_path / "i", WordEmbedder())
+    assert isinstance(loaded.resolve(old), ChangedCitation)
+    assert isinstance(loaded.resolve(page), GoneCitation)
 
 
 names = st.text(max_size=8)
@@ -117,17 +117,17 @@ labels = st.builds(Label, st.frozensets(sources, max_size=3), st.just(PUBLIC) | 
 @settings(max_examples=40)
 @given(given=st.lists(labels, min_size=1, max_size=4))
 def test_labels_come_back_the_very_same(tmp_path_factory: pytest.TempPathFactory, given: list[Label]) -> None:
-    index = Index(WordEmbedder())
-    index.add(Document(f"d{n}", "words", label) for n, label in enumerate(given))
+    index = DocumentIndex(WordEmbedder())
+    index.add(TextDocument(f"d{n}", "words", label) for n, label in enumerate(given))
     path = tmp_path_factory.mktemp("labels") / "i"
     index.save(path)
-    loaded = Index.load(path, WordEmbedder())
+    loaded = DocumentIndex.load(path, WordEmbedder())
     assert [document.label for document in loaded.documents] == given
     assert all(before is after.label for before, after in zip(given, loaded.documents, strict=True))
 
 
 def test_what_somebody_else_wrote_can_be_taken_under_a_label(saved: Path) -> None:
-    loaded = Index.load(saved, WordEmbedder(), under=STRANGER)
+    loaded = DocumentIndex.load(saved, WordEmbedder(), under=STRANGER)
     assert {document.label for document in loaded.documents} == {join(MINE, STRANGER), STRANGER}
     assert not loaded.search("trains", 1).label.trusted
 
@@ -169,7 +169,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 def test_an_index_of_another_model_is_refused_and_names_it(saved: Path) -> None:
     with pytest.raises(RetrievalError) as caught:
-        Index.load(saved, WordEmbedder(fingerprint="other"))
+        DocumentIndex.load(saved, WordEmbedder(fingerprint="other"))
     assert caught.value.code == "retrieval.other-model"
     assert "words:64" in str(caught.value)
 
@@ -194,7 +194,7 @@ def test_a_flipped_bit_anywhere_is_refused(tmp_path_factory: pytest.TempPathFact
     raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(raw)
     with pytest.raises(RetrievalError):
-        Index.load(path, WordEmbedder())
+        DocumentIndex.load(path, WordEmbedder())
 
 
 @settings(max_examples=60)
@@ -289,8 +289,8 @@ def test_arrays_that_do_not_fit_together_are_refused(
 def test_no_file_can_make_a_chunk_say_what_its_document_does_not(saved: Path) -> None:
     """Texts and fingerprints of chunks are cut from the document: there is no place to write others."""
     moved = with_documents(saved, lambda c: c["documents"][1]["chunks"][0].__setitem__(0, 3))
-    for chunk in Index.load(moved, WordEmbedder()).search("trains", 10).chunks:
-        document = next(d for d in Index.load(moved, WordEmbedder()).documents if d.id == chunk.document)
+    for chunk in DocumentIndex.load(moved, WordEmbedder()).search("trains", 10).chunks:
+        document = next(d for d in DocumentIndex.load(moved, WordEmbedder()).documents if d.id == chunk.document)
         assert chunk.text == document.text[chunk.start : chunk.end]
         assert chunk.label is document.label
 
@@ -337,13 +337,13 @@ def header(facts: object, body: bytes = b"") -> bytes:
 )
 def test_a_header_that_lies_is_refused(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "t").write_bytes(raw)
-    with pytest.raises(NotTensors):
+    with pytest.raises(BadTensorFile):
         read_tensors(tmp_path / "t")
 
 
 def test_arrays_come_back_and_cannot_be_written_to(tmp_path: Path) -> None:
     arrays: dict[str, Array] = {"b": np.arange(6, dtype=np.int32).reshape(2, 3), "a": np.ones(3, dtype=np.float32)}
-    (tmp_path / "t").write_bytes(b"".join(to_bytes(arrays, {"note": "é"})))
+    (tmp_path / "t").write_bytes(b"".join(tensor_file_pieces(arrays, {"note": "é"})))
     found, notes = read_tensors(tmp_path / "t")
     assert notes == {"note": "é"}
     for name, array in arrays.items():

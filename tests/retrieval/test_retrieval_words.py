@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.retrieval import words
-from bicameral.retrieval._lexical import Bag, Lexicon, Postings, shared
+from bicameral.retrieval import split_words
+from bicameral.retrieval._search import BagOfWords, Lexicon, Postings, word_overlap
 
 
 @pytest.mark.parametrize(
@@ -32,21 +32,21 @@ from bicameral.retrieval._lexical import Bag, Lexicon, Postings, shared
     ],
 )
 def test_a_text_has_these_words(text: str, found: list[str]) -> None:
-    assert words(text) == found
+    assert split_words(text) == found
 
 
 @given(st.text(max_size=200))
 def test_words_do_not_depend_on_case_or_form(text: str) -> None:
     import unicodedata
 
-    assert words(text) == words(unicodedata.normalize("NFD", text))
-    assert all(word and not any(character.isspace() for character in word) for word in words(text))
+    assert split_words(text) == split_words(unicodedata.normalize("NFD", text))
+    assert all(word and not any(character.isspace() for character in word) for word in split_words(text))
 
 
 @pytest.mark.parametrize("text", ["a" * 300_000, "a-" * 150_000, "-" * 300_000, "東" * 100_000, "a." * 100_000 + "!"])
 def test_no_text_takes_more_time_than_its_length(text: str) -> None:
     started = time.perf_counter()
-    words(text)
+    split_words(text)
     assert time.perf_counter() - started < 5
 
 
@@ -98,9 +98,9 @@ def test_an_empty_index_has_no_scores() -> None:
 def test_what_two_bags_share_is_what_their_sets_share(left: set[int], right: set[int]) -> None:
     first, second = (_bag(numbers) for numbers in (left, right))
     expected = len(left & right) / len(left | right) if left | right else 1.0
-    assert shared(first, second) == expected
+    assert word_overlap(first, second) == expected
 
 
-def _bag(numbers: set[int]) -> Bag:
+def _bag(numbers: set[int]) -> BagOfWords:
     terms = np.array(sorted(numbers), dtype=np.int32)
-    return Bag(terms, np.ones_like(terms))
+    return BagOfWords(terms, np.ones_like(terms))

@@ -7,8 +7,17 @@ from typing import get_args
 from hypothesis import strategies as st
 
 from bicameral.models import Chamber, Message, ModelRequest, ScriptedProvider, ToolSchema
-from bicameral.routing import PHASES, ROLES, Situation, Tree
-from bicameral.routing._conditions import WORDS_OF, And, Compared, Is, Not, Operator, Or, Quantity
+from bicameral.routing import PHASES, ROLES, CallContext, RoutingCondition
+from bicameral.routing._conditions import (
+    FIELD_WORDS,
+    ComparisonOperator,
+    ConditionQuantity,
+    Conjunction,
+    Disjunction,
+    FieldTest,
+    Negation,
+    QuantityComparison,
+)
 
 TOOL = ToolSchema("grep", "finds lines", {"type": "object"})
 
@@ -34,18 +43,23 @@ WORDS = ("planning", "summarizing", "odd-one", "x.y")
 numbers = st.sampled_from([0.0, 1.0, 2.0, 3.0, 5.0, 0.5, 2.5, 10_000.0])
 
 words = st.one_of(
-    *(st.builds(Is, st.just(field), st.sampled_from(pair)) for field, pair in WORDS_OF.items()),
-    st.builds(Is, st.just("hint"), st.sampled_from(WORDS)),
-    st.builds(Is, st.just("role"), st.sampled_from(ROLES[:3])),
-    st.builds(Is, st.just("phase"), st.sampled_from(PHASES[:3])),
+    *(st.builds(FieldTest, st.just(field), st.sampled_from(pair)) for field, pair in FIELD_WORDS.items()),
+    st.builds(FieldTest, st.just("hint"), st.sampled_from(WORDS)),
+    st.builds(FieldTest, st.just("role"), st.sampled_from(ROLES[:3])),
+    st.builds(FieldTest, st.just("phase"), st.sampled_from(PHASES[:3])),
 )
-compared = st.builds(Compared, st.sampled_from(get_args(Quantity)), st.sampled_from(get_args(Operator)), numbers)
-trees: st.SearchStrategy[Tree] = st.recursive(
+compared = st.builds(
+    QuantityComparison,
+    st.sampled_from(get_args(ConditionQuantity)),
+    st.sampled_from(get_args(ComparisonOperator)),
+    numbers,
+)
+trees: st.SearchStrategy[RoutingCondition] = st.recursive(
     st.one_of(words, compared),
     lambda inner: st.one_of(
-        st.builds(Not, inner),
-        st.builds(And, st.lists(inner, min_size=2, max_size=3).map(tuple)),
-        st.builds(Or, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(Negation, inner),
+        st.builds(Conjunction, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(Disjunction, st.lists(inner, min_size=2, max_size=3).map(tuple)),
     ),
     max_leaves=6,
 )
@@ -69,7 +83,7 @@ requests = st.builds(
     st.sampled_from([None, 0.5, 1.0, 5.0]),
 )
 situations = st.builds(
-    Situation,
+    CallContext,
     role=st.sampled_from([None, *ROLES[:3]]),
     phase=st.sampled_from([None, *PHASES[:3]]),
     chamber=st.sampled_from(["privileged", "quarantined"]),
@@ -83,35 +97,35 @@ situations = st.builds(
 hints = st.sampled_from([None, *WORDS])
 
 
-def written(tree: Tree) -> str:
+def written(tree: RoutingCondition) -> str:
     """A condition as a person would write it."""
     match tree:
-        case Is(field="tools", word=word):
+        case FieldTest(field="tools", word=word):
             return "has_tools" if word == "yes" else "no_tools"
-        case Is(field="schema", word=word):
+        case FieldTest(field="schema", word=word):
             return "has_schema" if word == "yes" else "no_schema"
-        case Is(field=field, word=word):
+        case FieldTest(field=field, word=word):
             return f"{field}:{word}"
-        case Compared(quantity=quantity, operator=sign, bound=bound):
+        case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
             return f"{quantity} {sign} {bound:g}"
-        case Not(part=part):
+        case Negation(part=part):
             return f"not ({written(part)})"
-        case And(parts=parts):
+        case Conjunction(parts=parts):
             return "(" + " and ".join(f"({written(part)})" for part in parts) + ")"
-        case Or(parts=parts):
+        case Disjunction(parts=parts):
             return "(" + " or ".join(f"({written(part)})" for part in parts) + ")"
 
 
-def holds(tree: Tree, call: ModelRequest, here: Situation, hint: str | None) -> bool:
+def holds(tree: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None) -> bool:
     """What a condition means, said plainly."""
     match tree:
-        case Not(part=part):
+        case Negation(part=part):
             return not holds(part, call, here, hint)
-        case And(parts=parts):
+        case Conjunction(parts=parts):
             return all(holds(part, call, here, hint) for part in parts)
-        case Or(parts=parts):
+        case Disjunction(parts=parts):
             return any(holds(part, call, here, hint) for part in parts)
-        case Is(field=field, word=word):
+        case FieldTest(field=field, word=word):
             facts = {
                 "tools": "yes" if call.tools else "no",
                 "schema": "no" if call.json_schema is None else "yes",
@@ -122,7 +136,7 @@ def holds(tree: Tree, call: ModelRequest, here: Situation, hint: str | None) -> 
                 "phase": here.phase,
             }
             return facts[field] == word
-        case Compared(quantity=quantity, operator=sign, bound=bound):
+        case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
             endless = float("inf")
             ends = [each for each in (here.seconds_left, call.timeout) if each is not None]
             facts = {

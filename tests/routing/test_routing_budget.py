@@ -12,25 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
+from bicameral.limits import BudgetSpent, Price, Prices, use_prices
 from bicameral.models import Message, ModelReply, ModelRequest, Provider
 from bicameral.routing import (
     Budget,
-    Budgeted,
+    BudgetedProvider,
     Budgets,
-    BudgetSpent,
     Cascade,
     Fallback,
     Hedged,
-    Price,
-    Prices,
     Retry,
     RetrySettings,
-    left_for,
-    metered,
-    priced,
-    situated,
-    situation,
-    spending,
+    budget_scope,
+    call_context,
+    current_context,
+    meter_provider,
+    remaining_for_role,
 )
 from bicameral.sessions import Quarantined, Session
 
@@ -40,10 +37,10 @@ EACH = READS + 5
 
 
 def test_a_spent_budget_says_what_is_spent() -> None:
-    it = metered(model("a"))
+    it = meter_provider(model("a"))
 
     async def work() -> ModelError:
-        with spending(Budgets(Budget(calls=2))):
+        with budget_scope(Budgets(Budget(calls=2))):
             await it.generate(ASK)
             await it.generate(ASK)
             return await caught(it.generate(ASK))
@@ -72,10 +69,10 @@ def test_no_call_begins_when_something_is_spent(
     it = model("dear", *(Turn(output=output) for output in outputs))
 
     async def work() -> int:
-        with priced(DEAR), spending(Budgets(Budget(calls=calls, tokens=tokens, money=money))) as purse:
+        with use_prices(DEAR), budget_scope(Budgets(Budget(calls=calls, tokens=tokens, money=money))) as purse:
             for _ in outputs:
                 with suppress(BudgetSpent):
-                    await metered(it).generate(ASK)
+                    await meter_provider(it).generate(ASK)
             return purse.spent.tokens
 
     spent = virtually(work)
@@ -98,8 +95,10 @@ def test_side_by_side_calls_do_not_slip_through(together: int, calls: int, token
     it = model("a", Turn(after=1, output=0))
 
     async def work() -> list[object]:
-        with spending(Budgets(Budget(calls=calls, tokens=tokens))):
-            return await asyncio.gather(*(metered(it).generate(ASK) for _ in range(together)), return_exceptions=True)
+        with budget_scope(Budgets(Budget(calls=calls, tokens=tokens))):
+            return await asyncio.gather(
+                *(meter_provider(it).generate(ASK) for _ in range(together)), return_exceptions=True
+            )
 
     results = virtually(work)
     assert len(it.asked) == min(together, calls, -(-tokens // READS))
@@ -107,13 +106,13 @@ def test_side_by_side_calls_do_not_slip_through(together: int, calls: int, token
 
 
 def test_a_role_has_a_budget_of_its_own() -> None:
-    it = metered(model("a"))
+    it = meter_provider(model("a"))
 
     async def work() -> list[str]:
         ended: list[str] = []
-        with spending(Budgets(roles={"echo": Budget(calls=1)})):
+        with budget_scope(Budgets(roles={"echo": Budget(calls=1)})):
             for role in ("echo", "delta", "echo", "delta"):
-                with situated(role=role):
+                with call_context(role=role):
                     try:
                         await it.generate(ASK)
                         ended.append("made")
@@ -141,7 +140,7 @@ def test_every_model_that_is_really_asked_counts(shape: str) -> None:
     limit = 1 if shape == "hedge" else 2
 
     async def work() -> ModelError:
-        with spending(Budgets(Budget(calls=limit))):
+        with budget_scope(Budgets(Budget(calls=limit))):
             return await caught(provider.generate(ASK))
 
     error = virtually(work)
@@ -154,7 +153,7 @@ def test_a_run_that_is_out_of_budget_falls_back_on_nobody() -> None:
     first, second = model("a"), model("b")
 
     async def work() -> ModelError:
-        with spending(Budgets(Budget(calls=0))):
+        with budget_scope(Budgets(Budget(calls=0))):
             return await caught(Fallback([first, second]).generate(ASK))
 
     assert isinstance(virtually(work), BudgetSpent)
@@ -165,8 +164,8 @@ def test_a_price_that_nobody_knows_is_not_nothing() -> None:
     it = model("unknown:model")
 
     async def work() -> str:
-        with spending(Budgets(Budget(money=1.0))):
-            return (await caught(metered(it).generate(ASK))).code
+        with budget_scope(Budgets(Budget(money=1.0))):
+            return (await caught(meter_provider(it).generate(ASK))).code
 
     assert virtually(work) == "models.price-unknown"
     assert not it.asked
@@ -176,7 +175,7 @@ def test_a_call_that_came_to_nothing_was_paid_for_all_the_same() -> None:
     it = model("dear", Turn(after=50))
 
     async def work() -> tuple[int, float]:
-        with priced(DEAR), spending(Budgets(Budget(money=100))) as purse:
+        with use_prices(DEAR), budget_scope(Budgets(Budget(money=100))) as purse:
             await caught(Retry(it).generate(replace(ASK, timeout=1)))
             return purse.spent.tokens, purse.spent.money
 
@@ -184,10 +183,10 @@ def test_a_call_that_came_to_nothing_was_paid_for_all_the_same() -> None:
 
 
 def test_a_call_that_one_account_refuses_is_not_left_open_in_another() -> None:
-    it = Budgeted(model("a"), Budget(calls=1))
+    it = BudgetedProvider(model("a"), Budget(calls=1))
 
     async def work() -> int:
-        with spending(Budgets(Budget(tokens=10_000))) as purse:
+        with budget_scope(Budgets(Budget(tokens=10_000))) as purse:
             await it.generate(ASK)
             assert isinstance(await caught(it.generate(ASK)), BudgetSpent)
             return purse.spent.reading
@@ -199,7 +198,7 @@ def test_time_runs_out_too_and_bounds_the_last_call() -> None:
     it = model("a", Turn(after=50))
 
     async def work() -> str:
-        with situated(seconds_left=2.0):
+        with call_context(seconds_left=2.0):
             return (await caught(Retry(it).generate(ASK))).code
 
     assert virtually(work) == "models.timeout"
@@ -209,8 +208,8 @@ def test_time_runs_out_too_and_bounds_the_last_call() -> None:
 
 
 async def _with(budgets: Budgets, it: Model) -> ModelError:
-    with spending(budgets):
-        return await caught(metered(it).generate(ASK))
+    with budget_scope(budgets):
+        return await caught(meter_provider(it).generate(ASK))
 
 
 def test_a_run_and_its_planning_share_a_purse_and_two_runs_do_not() -> None:
@@ -218,11 +217,11 @@ def test_a_run_and_its_planning_share_a_purse_and_two_runs_do_not() -> None:
 
     async def work() -> list[int]:
         counts: list[int] = []
-        with spending(budgets) as outer:
-            with spending(budgets):
-                await metered(model("a")).generate(ASK)
+        with budget_scope(budgets) as outer:
+            with budget_scope(budgets):
+                await meter_provider(model("a")).generate(ASK)
             counts.append(outer.spent.calls)
-        with spending(budgets) as another:
+        with budget_scope(budgets) as another:
             counts.append(another.spent.calls)
         return counts
 
@@ -234,9 +233,9 @@ def test_runs_at_the_same_time_do_not_pay_for_each_other() -> None:
     it = model("a", Turn(after=1))
 
     async def run() -> int:
-        with spending(budgets) as purse:
+        with budget_scope(budgets) as purse:
             for _ in range(3):
-                await metered(it).generate(ASK)
+                await meter_provider(it).generate(ASK)
             return purse.spent.calls
 
     async def work() -> list[int]:
@@ -250,22 +249,22 @@ def test_a_session_is_held_to_it_and_tells_a_router_what_is_left() -> None:
 
     class Watching(Model):
         async def generate(self, request: ModelRequest) -> ModelReply:
-            here = situation()
+            here = current_context()
             seen.append((here.role, here.tokens_left, here.money_left))
             return await super().generate(request)
 
     session = Session("echo", Watching("dear"), (Message("system", "x" * 40),))
 
     async def work() -> ModelError:
-        with priced(DEAR), spending(Budgets(Budget(money=100.0), {"echo": Budget(tokens=15)})):
-            assert left_for("delta") == {"money_left": 100.0}
+        with use_prices(DEAR), budget_scope(Budgets(Budget(money=100.0), {"echo": Budget(tokens=15)})):
+            assert remaining_for_role("delta") == {"money_left": 100.0}
             await session.ask("hello")
             return await caught(session.ask("hello"))
 
     error = virtually(work)
     assert isinstance(error, BudgetSpent)
     assert seen == [("echo", 15.0, 100.0)]
-    assert left_for("echo") == {}
+    assert remaining_for_role("echo") == {}
 
 
 def test_the_quarantined_model_is_held_to_it() -> None:
@@ -273,7 +272,7 @@ def test_the_quarantined_model_is_held_to_it() -> None:
     session = Session("quarantined", Quarantined(inside), ())
 
     async def work() -> ModelError:
-        with spending(Budgets(roles={"quarantined": Budget(calls=1)})):
+        with budget_scope(Budgets(roles={"quarantined": Budget(calls=1)})):
             await session.ask("hello")
             return await caught(session.ask("hello"))
 
@@ -286,7 +285,7 @@ def test_nothing_counts_twice_however_deep_it_lies() -> None:
     deep = Quarantined(Fallback([Retry(Quarantined(Fallback([leaf])))]))
 
     async def work() -> int:
-        with spending(Budgets(Budget(calls=9))) as purse:
+        with budget_scope(Budgets(Budget(calls=9))) as purse:
             await Session("quarantined", deep, ()).ask("hello")
             return purse.spent.calls
 

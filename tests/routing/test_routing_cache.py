@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.cache import FolderCache
-from bicameral.models import EndChunk, Message, ModelReply, ModelRequest, Token, ToolCall, ToolSchema, Usage
-from bicameral.routing import Budget, Budgeted, Cached, Charge, Fallback, charged
-from bicameral.routing._cached import _read, _written  # pyright: ignore[reportPrivateUsage]
+from bicameral.limits import Charge, collect_charges
+from bicameral.models import EndChunk, Message, ModelReply, ModelRequest, ReplyToken, ToolCall, ToolSchema, Usage
+from bicameral.routing import Budget, BudgetedProvider, CachedProvider, Fallback
+from bicameral.routing._reply_cache import _reply_from_json, _reply_to_json  # pyright: ignore[reportPrivateUsage]
 
 OTHERS: dict[str, Any] = {
     "messages": (Message("user", "Say something else."),),
@@ -35,9 +36,9 @@ def test_the_same_again_is_not_asked_again_and_costs_nothing(tmp_path: Path) -> 
     it = model("local:a", Turn(text="once"), Turn(text="twice"))
 
     async def work() -> tuple[list[ModelReply], list[Charge]]:
-        with charged() as charges:
-            first = await Cached(it, FolderCache(tmp_path)).generate(ASK)
-            again = await Cached(it, FolderCache(tmp_path)).generate(replace(ASK, timeout=3))
+        with collect_charges() as charges:
+            first = await CachedProvider(it, FolderCache(tmp_path)).generate(ASK)
+            again = await CachedProvider(it, FolderCache(tmp_path)).generate(replace(ASK, timeout=3))
         return [first, again], charges
 
     (first, again), charges = virtually(work)
@@ -57,7 +58,7 @@ def test_another_request_is_another_reply(part: str) -> None:
     it = model("a", Turn(text="once"), Turn(text="twice"))
 
     async def work() -> list[str]:
-        cached = Cached(it, {})
+        cached = CachedProvider(it, {})
         return [(await cached.generate(each)).text for each in (ASK, replace(ASK, **{part: OTHERS[part]}))]
 
     assert virtually(work) == ["once", "twice"]
@@ -76,7 +77,7 @@ def test_another_model_chamber_or_training_is_another_reply() -> None:
 
     async def work() -> None:
         for each in models:
-            await Cached(each, cache).generate(replace(ASK, adapter="delta"))
+            await CachedProvider(each, cache).generate(replace(ASK, adapter="delta"))
 
     virtually(work)
     assert [len(each.asked) for each in models] == [1] * len(models)
@@ -89,8 +90,8 @@ def test_a_poisoned_quarantined_reply_never_reaches_the_privileged_side() -> Non
     true = model("openai:gpt-4.1", Turn(text="nothing to do"), chamber="privileged")
 
     async def work() -> str:
-        await Cached(liar, cache).generate(ASK)
-        return (await Cached(true, cache).generate(ASK)).text
+        await CachedProvider(liar, cache).generate(ASK)
+        return (await CachedProvider(true, cache).generate(ASK)).text
 
     assert virtually(work) == "nothing to do"
 
@@ -100,7 +101,7 @@ def test_what_depends_on_chance_is_not_kept() -> None:
 
     async def work() -> None:
         for _ in range(2):
-            await Cached(it, cache).generate(replace(ASK, temperature=0.5))
+            await CachedProvider(it, cache).generate(replace(ASK, temperature=0.5))
 
     virtually(work)
     assert len(it.asked) == 2
@@ -113,7 +114,7 @@ def test_what_a_provider_changes_about_a_request_counts() -> None:
 
     async def work() -> None:
         for _ in range(2):
-            await Cached(it, cache, given=lambda request: replace(request, temperature=1.0)).generate(ASK)
+            await CachedProvider(it, cache, given=lambda request: replace(request, temperature=1.0)).generate(ASK)
 
     virtually(work)
     assert not cache
@@ -124,15 +125,15 @@ def test_errors_and_refusals_are_not_kept(code: str) -> None:
     it, cache = model("a", fails(code), Turn(text="now")), dict[str, str]()
 
     async def work() -> str:
-        assert (await caught(Cached(it, cache).generate(ASK))).code == code
-        return (await Cached(it, cache).generate(ASK)).text
+        assert (await caught(CachedProvider(it, cache).generate(ASK))).code == code
+        return (await CachedProvider(it, cache).generate(ASK)).text
 
     assert virtually(work) == "now"
 
 
 def test_a_degraded_reply_is_not_kept() -> None:
     first, second, cache = model("a", fails("models.unavailable"), Turn(text="a")), model("b"), dict[str, str]()
-    it = Cached(Fallback([first, second]), cache)
+    it = CachedProvider(Fallback([first, second]), cache)
 
     async def work() -> list[str]:
         return [(await it.generate(ASK)).text for _ in range(2)]
@@ -147,9 +148,9 @@ def test_an_entry_that_cannot_be_read_is_none(junk: str) -> None:
     it, cache = model("a"), dict[str, str]()
 
     async def work() -> str:
-        await Cached(it, cache).generate(ASK)
+        await CachedProvider(it, cache).generate(ASK)
         cache.update(dict.fromkeys(cache, junk))
-        return (await Cached(it, cache).generate(ASK)).text
+        return (await CachedProvider(it, cache).generate(ASK)).text
 
     assert virtually(work) == "a"
     assert len(it.asked) == 2
@@ -164,29 +165,29 @@ replies = st.builds(
         st.builds(ToolCall, texts, texts, st.dictionaries(texts, st.integers() | texts | st.none())), max_size=2
     ).map(tuple),
     model=texts,
-    confidence=st.lists(st.builds(Token, texts, st.floats(0, 1), st.floats(0, 1)), max_size=2).map(tuple),
+    confidence=st.lists(st.builds(ReplyToken, texts, st.floats(0, 1), st.floats(0, 1)), max_size=2).map(tuple),
 )
 
 
 @given(replies)
 def test_what_is_read_back_is_what_was_kept(reply: ModelReply) -> None:
-    assert _read(_written(reply)) == reply
+    assert _reply_from_json(_reply_to_json(reply)) == reply
 
 
 def test_a_stream_is_kept_when_it_is_whole_and_comes_back_at_once() -> None:
     it, cache = model("a", Turn(text="one two"), Turn(text="other")), dict[str, str]()
 
     async def work() -> list[Any]:
-        whole = [chunk async for chunk in Cached(it, cache).chunks(ASK)]
+        whole = [chunk async for chunk in CachedProvider(it, cache).chunks(ASK)]
         assert isinstance(whole[-1], EndChunk)
-        return [text async for text in Cached(it, cache).stream(ASK)]
+        return [text async for text in CachedProvider(it, cache).stream(ASK)]
 
     assert virtually(work) == ["one two"]
 
 
 def test_a_kept_reply_is_not_held_to_a_budget() -> None:
     it = model("a")
-    one = Budgeted(Cached(it, {}), Budget(calls=1))
+    one = BudgetedProvider(CachedProvider(it, {}), Budget(calls=1))
 
     async def work() -> list[str]:
         return [(await one.generate(ASK)).text for _ in range(3)]

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
+from bicameral.limits import collect_charges
 from bicameral.models import EndChunk, ModelReply, ModelRequest
-from bicameral.routing import Cascade, Fallback, charged, unfinished
+from bicameral.routing import Cascade, Fallback, check_finished
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -102,7 +103,7 @@ def test_every_stage_is_paid_for_under_its_own_name() -> None:
     both = Cascade(model("local:s", Turn(text="bad", output=3)), model("local:l", Turn(output=7)), accept=good)
 
     async def work() -> list[tuple[str, int]]:
-        with charged() as charges:
+        with collect_charges() as charges:
             await both.generate(ASK)
         return [(charge.model, charge.tokens) for charge in charges]
 
@@ -182,9 +183,9 @@ def test_a_stream_comes_when_it_is_accepted_and_not_before() -> None:
 )
 def test_what_ended_by_itself_and_fits_its_schema_is_finished(text: str, finish: str, reason: str | None) -> None:
     reply = ModelReply(text, finish=finish)  # pyright: ignore[reportArgumentType]
-    assert unfinished(replace(ASK, json_schema=SCHEMA), reply) == reason
-    assert unfinished(replace(ASK, json_schema=SCHEMA, prefill=text[:1]), replace(reply, text=text[1:])) == reason
-    assert (unfinished(ASK, reply) is None) == (finish == "stop")
+    assert check_finished(replace(ASK, json_schema=SCHEMA), reply) == reason
+    assert check_finished(replace(ASK, json_schema=SCHEMA, prefill=text[:1]), replace(reply, text=text[1:])) == reason
+    assert (check_finished(ASK, reply) is None) == (finish == "stop")
 
 
 def test_a_cascade_of_nothing_is_refused() -> None:

@@ -11,67 +11,82 @@ from routing_world import TOOL, hints, holds, request, requests, situations, tre
 
 from bicameral.errors import ConfigError
 from bicameral.models import ModelRequest
-from bicameral.routing import Situation, Tree, parse_condition
-from bicameral.routing._compiled import compiled
-from bicameral.routing._conditions import ALWAYS, And, Compared, Is, Not, Or
-from bicameral.routing._logic import possible
-from bicameral.routing._parsing import KNOWN
+from bicameral.routing import CallContext, RoutingCondition, parse_condition
+from bicameral.routing._conditions import (
+    ALWAYS_TRUE,
+    CONDITION_WORDS,
+    Conjunction,
+    Disjunction,
+    FieldTest,
+    Negation,
+    QuantityComparison,
+    compile_condition,
+)
+from bicameral.routing._selection import is_possible
 
 
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("has_tools", Is("tools", "yes")),
-        ("no_tools", Is("tools", "no")),
-        ("has_schema", Is("schema", "yes")),
-        ("always", ALWAYS),
-        ("message_count > 10", Compared("message_count", ">", 10)),
-        ("message_count>10", Compared("message_count", ">", 10)),
-        ("hint:planning", Is("hint", "planning")),
-        ("hint: planning", Is("hint", "planning")),
-        ("chamber == quarantined", Is("chamber", "quarantined")),
-        ("chamber != quarantined", Not(Is("chamber", "quarantined"))),
-        ("label: untrusted", Is("label", "untrusted")),
-        ("prompt_tokens >= 10_000", Compared("prompt_tokens", ">=", 10_000)),
-        ("budget_left < 0.5", Compared("money_left", "<", 0.5)),
-        ("budget_left < 0.5 money", Compared("money_left", "<", 0.5)),
-        ("budget_left < 2000 tokens", Compared("tokens_left", "<", 2000)),
-        ("time_left < 30 s", Compared("time_left", "<", 30)),
-        ("deadline", Compared("time_left", "<", math.inf)),
-        ("failures >= 2 and cost_cap < 1", And((Compared("failures", ">=", 2), Compared("cost_cap", "<", 1)))),
+        ("has_tools", FieldTest("tools", "yes")),
+        ("no_tools", FieldTest("tools", "no")),
+        ("has_schema", FieldTest("schema", "yes")),
+        ("always", ALWAYS_TRUE),
+        ("message_count > 10", QuantityComparison("message_count", ">", 10)),
+        ("message_count>10", QuantityComparison("message_count", ">", 10)),
+        ("hint:planning", FieldTest("hint", "planning")),
+        ("hint: planning", FieldTest("hint", "planning")),
+        ("chamber == quarantined", FieldTest("chamber", "quarantined")),
+        ("chamber != quarantined", Negation(FieldTest("chamber", "quarantined"))),
+        ("label: untrusted", FieldTest("label", "untrusted")),
+        ("prompt_tokens >= 10_000", QuantityComparison("prompt_tokens", ">=", 10_000)),
+        ("budget_left < 0.5", QuantityComparison("money_left", "<", 0.5)),
+        ("budget_left < 0.5 money", QuantityComparison("money_left", "<", 0.5)),
+        ("budget_left < 2000 tokens", QuantityComparison("tokens_left", "<", 2000)),
+        ("time_left < 30 s", QuantityComparison("time_left", "<", 30)),
+        ("deadline", QuantityComparison("time_left", "<", math.inf)),
+        (
+            "failures >= 2 and cost_cap < 1",
+            Conjunction((QuantityComparison("failures", ">=", 2), QuantityComparison("cost_cap", "<", 1))),
+        ),
         (
             "has_tools or no_schema and not role:delta",
-            Or((Is("tools", "yes"), And((Is("schema", "no"), Not(Is("role", "delta")))))),
+            Disjunction(
+                (
+                    FieldTest("tools", "yes"),
+                    Conjunction((FieldTest("schema", "no"), Negation(FieldTest("role", "delta")))),
+                )
+            ),
         ),
-        ("not (has_tools or phase:act)", Not(Or((Is("tools", "yes"), Is("phase", "act"))))),
+        ("not (has_tools or phase:act)", Negation(Disjunction((FieldTest("tools", "yes"), FieldTest("phase", "act"))))),
     ],
 )
-def test_a_condition_means_what_it_says(text: str, meant: Tree) -> None:
+def test_a_condition_means_what_it_says(text: str, meant: RoutingCondition) -> None:
     assert parse_condition(text) == meant
 
 
 @given(trees)
-def test_what_is_written_reads_back_as_the_same(tree: Tree) -> None:
+def test_what_is_written_reads_back_as_the_same(tree: RoutingCondition) -> None:
     assert parse_condition(written(tree)) == tree
 
 
 @given(trees, requests, situations, hints)
 @settings(max_examples=400)
 def test_the_compiled_condition_holds_exactly_where_the_condition_does(
-    tree: Tree, call: ModelRequest, here: Situation, hint: str | None
+    tree: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None
 ) -> None:
-    assert compiled(tree)(call, here, hint) == holds(tree, call, here, hint)
+    assert compile_condition(tree)(call, here, hint) == holds(tree, call, here, hint)
 
 
 @given(trees, trees, requests, situations, hints)
 @settings(max_examples=400)
 def test_what_happens_is_never_said_to_be_impossible(
-    tree: Tree, other: Tree, call: ModelRequest, here: Situation, hint: str | None
+    tree: RoutingCondition, other: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None
 ) -> None:
     if holds(tree, call, here, hint):
-        assert possible([tree]) is not False
+        assert is_possible([tree]) is not False
         if not holds(other, call, here, hint):
-            assert possible([tree], [other]) is not False
+            assert is_possible([tree], [other]) is not False
 
 
 @pytest.mark.parametrize(
@@ -93,7 +108,7 @@ def test_what_happens_is_never_said_to_be_impossible(
     ],
 )
 def test_a_contradiction_is_seen(text: str) -> None:
-    assert possible([parse_condition(text)]) is False
+    assert is_possible([parse_condition(text)]) is False
 
 
 @pytest.mark.parametrize(
@@ -109,12 +124,12 @@ def test_a_contradiction_is_seen(text: str) -> None:
     ],
 )
 def test_what_can_be_is_left_alone(text: str) -> None:
-    assert possible([parse_condition(text)]) is True
+    assert is_possible([parse_condition(text)]) is True
 
 
 def test_too_many_cases_are_nobodys_mistake() -> None:
     text = " and ".join(f"(hint:a{n} or phase:p{n} or role:r{n} or failures > {n})" for n in range(20))
-    assert possible([parse_condition(text)]) is None
+    assert is_possible([parse_condition(text)]) is None
 
 
 @pytest.mark.parametrize(
@@ -149,21 +164,23 @@ def test_a_slip_is_told_with_its_column(text: str, code: str, column: int, near:
 
 @given(
     st.text(max_size=60)
-    | st.lists(st.sampled_from([*KNOWN, "and", "or", "not", "(", ")", ":", "<", "==", "3", "x"])).map(" ".join)
+    | st.lists(st.sampled_from([*CONDITION_WORDS, "and", "or", "not", "(", ")", ":", "<", "==", "3", "x"])).map(
+        " ".join
+    )
 )
 @example("(" * 500)
 @example("not " * 500 + "has_tools")
 @example("x" * 5_000)
 @settings(max_examples=500)
 def test_any_text_is_a_condition_or_a_clear_error(text: str) -> None:
-    tree: Tree | None = None
+    tree: RoutingCondition | None = None
     wrong: ConfigError | None = None
     try:
         tree = parse_condition(text)
     except ConfigError as error:
         wrong = error
     if tree is not None:
-        assert compiled(tree)(request(tools=(TOOL,)), Situation(), None) in (True, False)
+        assert compile_condition(tree)(request(tools=(TOOL,)), CallContext(), None) in (True, False)
     else:
         assert wrong is not None
         assert wrong.code in ("routing.bad-condition", "routing.unknown-condition")

@@ -17,22 +17,20 @@ from bicameral.agent import Agent
 from bicameral.cli import main
 from bicameral.config import Config, budgets_of, load_config, open_prices
 from bicameral.errors import ModelError
-from bicameral.models import ModelFailure, ModelRequest, Provider, ScriptedProvider
-from bicameral.reasoner import Exhausted
-from bicameral.routing import (
-    Budget,
-    Budgets,
+from bicameral.limits import (
     BudgetSpent,
-    By,
     Charge,
-    Cost,
-    Costs,
-    Fallback,
+    CostEntry,
+    CostGrouping,
+    CostReport,
+    CostTotals,
     Price,
     Prices,
-    Spending,
-    spendings_in,
+    cost_entries,
 )
+from bicameral.models import ModelFailure, ModelRequest, Provider, ScriptedProvider
+from bicameral.patterns.reasoner import Exhausted
+from bicameral.routing import Budget, Budgets, Fallback
 from bicameral.runs import Failed, Finished, Journal
 
 PRICES = Prices({"dear:planner": Price(2, 8), "dear:reader": Price(1, 4)})
@@ -43,20 +41,20 @@ REQUEST = "How many apples does mail.txt speak of?"
 
 words = st.sampled_from(["", "a", "b", "c"])
 costs_ = st.builds(
-    Cost,
+    CostTotals,
     calls=st.integers(0, 5),
     prompt=st.integers(0, 99),
     output=st.integers(0, 99),
     money=st.integers(0, 99).map(float),
     unpriced=st.integers(0, 1),
 )
-spendings = st.lists(st.builds(Spending, words, st.floats(0, 1e9), words, words, words, words, costs_), max_size=12)
+spendings = st.lists(st.builds(CostEntry, words, st.floats(0, 1e9), words, words, words, words, costs_), max_size=12)
 
 
-@given(spendings, st.sampled_from(get_args(By)))
-def test_however_they_are_told_apart_they_add_up_to_the_same(found: list[Spending], by: By) -> None:
-    costs = Costs.of(found)
-    assert sum(costs.by(by).values(), Cost()) == costs.total
+@given(spendings, st.sampled_from(get_args(CostGrouping)))
+def test_however_they_are_told_apart_they_add_up_to_the_same(found: list[CostEntry], by: CostGrouping) -> None:
+    costs = CostReport.of(found)
+    assert sum(costs.by(by).values(), CostTotals()) == costs.total
     money = [cost.money for cost in costs.by(by).values()]
     assert money == sorted(money, reverse=True)
 
@@ -72,7 +70,7 @@ def test_however_they_are_told_apart_they_add_up_to_the_same(found: list[Spendin
     st.sampled_from(["model-called", "run-started", "run-finished", "step-started"]),
 )
 def test_whatever_a_journal_holds_is_read_without_a_fault(body: dict[str, Any], kind: str) -> None:
-    total = Costs.of(spendings_in("run", 0.0, kind, "", body)).total
+    total = CostReport.of(cost_entries("run", 0.0, kind, "", body)).total
     assert total.money >= 0
     assert total.tokens >= 0
 
@@ -82,7 +80,7 @@ def test_a_charge_survives_the_journal(money: float | None, ending: Any) -> None
     from bicameral.models import Usage
 
     charge = Charge("m", Usage(10, 3, 5), 0.25, money, ending, "echo", "plan", estimated=True)
-    (found,) = spendings_in("r", 1.0, "model-called", "s", {"charges": [json.loads(json.dumps(charge.to_json()))]})
+    (found,) = cost_entries("r", 1.0, "model-called", "s", {"charges": [json.loads(json.dumps(charge.to_json()))]})
     assert (found.role, found.phase, found.model, found.step) == ("echo", "plan", "m", "s")
     assert (found.cost.prompt, found.cost.cached, found.cost.output) == (10, 3, 5)
     assert found.cost.unpriced == (money is None)
@@ -116,8 +114,8 @@ def agent(journal: Journal | None = None, **options: Any) -> Agent:
     return Agent(journal=journal, config=Config.defaults(), **given | options)
 
 
-def costs_of(journal: Journal) -> Costs:
-    return Costs.of(each for event in journal.costs() for each in spendings_in(*event))
+def costs_of(journal: Journal) -> CostReport:
+    return CostReport.of(each for event in journal.costs() for each in cost_entries(*event))
 
 
 async def test_planning_and_running_are_both_there_under_their_names(folder: Path) -> None:
@@ -298,7 +296,7 @@ def test_the_command_line_tells_the_worst_case_before_and_the_costs_after(folder
     assert set(facts["costs"]) == {"dear:planner", "dear:reader"}
     assert facts["total"]["money"] == pytest.approx(sum(each["money"] for each in facts["costs"].values()))
     assert json.loads(call("costs", "--since", "2999-01-01", "--json").stdout)["total"]["calls"] == 0
-    for by in get_args(By):
+    for by in get_args(CostGrouping):
         assert call("costs", "--by", by).stdout
 
 

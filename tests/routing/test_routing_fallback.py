@@ -17,20 +17,20 @@ from bicameral.errors import ConfigError, ModelError
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider
 from bicameral.routing import (
     AliasSpec,
-    Assembly,
-    Breaker,
     BreakerSettings,
     Budget,
-    Budgeted,
-    Cached,
+    BudgetedProvider,
+    CachedProvider,
     Cascade,
+    CircuitBreaker,
     Fallback,
     Hedged,
+    ProviderAssembly,
     Retry,
     RetrySettings,
-    cycle_in,
-    situated,
-    unfinished,
+    call_context,
+    check_finished,
+    find_alias_cycle,
 )
 from bicameral.sessions import Chambers, Quarantined
 
@@ -42,16 +42,16 @@ Build = Callable[[list[Any]], Provider]
 PARTS: dict[str, Build] = {
     "fallback": lambda models: Fallback(models),
     "hedge": lambda models: Hedged(models[0], after=1, second=models[-1]),
-    "cascade": lambda models: Cascade(*models, accept=unfinished),
+    "cascade": lambda models: Cascade(*models, accept=check_finished),
     "fallback of retries": lambda models: Fallback([Retry(each) for each in models]),
-    "cascade of fallbacks": lambda models: Cascade(*(Fallback([each]) for each in models), accept=unfinished),
-    "fallback of kept replies": lambda models: Fallback([Cached(each, {}) for each in models]),
-    "fallback of budgets": lambda models: Fallback([Budgeted(each, Budget(calls=1)) for each in models]),
+    "cascade of fallbacks": lambda models: Cascade(*(Fallback([each]) for each in models), accept=check_finished),
+    "fallback of kept replies": lambda models: Fallback([CachedProvider(each, {}) for each in models]),
+    "fallback of budgets": lambda models: Fallback([BudgetedProvider(each, Budget(calls=1)) for each in models]),
 }
 ALONE: dict[str, Callable[[Any], Provider]] = {
     "retry": lambda one: Retry(one),
-    "cached": lambda one: Cached(one, {}),
-    "budgeted": lambda one: Budgeted(one, Budget(calls=1)),
+    "cached": lambda one: CachedProvider(one, {}),
+    "budgeted": lambda one: BudgetedProvider(one, Budget(calls=1)),
     "fallback": lambda one: Fallback([one]),
 }
 
@@ -167,7 +167,7 @@ def test_a_privileged_model_is_not_asked_for_the_quarantine() -> None:
     it = model("a", chamber="privileged")
 
     async def work() -> str:
-        with situated(chamber="quarantined"):
+        with call_context(chamber="quarantined"):
             return (await caught(Fallback([it]).generate(ASK))).code
 
     assert virtually(work) == "models.wrong-chamber"
@@ -232,9 +232,9 @@ def _built(shape: list[str], leaf: Model, others: list[Model]) -> Provider:
             case "retry":
                 one = Retry(one, RetrySettings(first=0))
             case "cached":
-                one = Cached(one, {})
+                one = CachedProvider(one, {})
             case "budgeted":
-                one = Budgeted(one, Budget(calls=100))
+                one = BudgetedProvider(one, Budget(calls=100))
             case _:
                 others.append(other)
                 one = PARTS[part]([one, other])
@@ -285,7 +285,7 @@ def test_all_rate_limited_says_when_the_first_is_free_again() -> None:
 
 
 def test_a_spent_budget_of_one_model_leads_elsewhere_and_says_so() -> None:
-    dear = Budgeted(model("dear"), Budget(calls=1))
+    dear = BudgetedProvider(model("dear"), Budget(calls=1))
     both = Fallback([dear, model("cheap")])
 
     async def work() -> list[ModelReply]:
@@ -458,7 +458,7 @@ class Circuit(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.at = 0.0
-        self.breaker = Breaker(BreakerSettings(failures=3, rest=10), lambda: self.at)
+        self.breaker = CircuitBreaker(BreakerSettings(failures=3, rest=10), lambda: self.at)
         self.flying = 0
         self.trying = False
 
@@ -508,7 +508,7 @@ def test_what_is_said_of_an_alias_is_put_around_its_model() -> None:
         "slow": AliasSpec(hedge_after=1, hedge_with="fast"),
     }
     models["slow"] = model("s", Turn(after=50))
-    assembly = Assembly(specs, lambda name: models[name], cache={})
+    assembly = ProviderAssembly(specs, lambda name: models[name], cache={})
 
     async def work() -> list[str]:
         return [(await assembly.provider(name).generate(ASK)).text for name in ("main", "both", "slow", "big")]
@@ -521,16 +521,16 @@ def test_what_is_said_of_an_alias_is_put_around_its_model() -> None:
 
 def test_aliases_that_lead_in_a_circle_are_refused_and_named() -> None:
     specs = {"a": AliasSpec(fallback=("b",)), "b": AliasSpec(cascade=("c", "x")), "c": AliasSpec(hedge_with="a")}
-    assert cycle_in(specs) == ("a", "b", "c")
+    assert find_alias_cycle(specs) == ("a", "b", "c")
     with pytest.raises(ConfigError) as raised:
-        Assembly(specs, lambda name: model(name))
+        ProviderAssembly(specs, lambda name: model(name))
     assert raised.value.code == "routing.cycle"
-    assert cycle_in({"a": AliasSpec(fallback=("b", "b")), "b": AliasSpec(fallback=("x",))}) is None
+    assert find_alias_cycle({"a": AliasSpec(fallback=("b", "b")), "b": AliasSpec(fallback=("x",))}) is None
 
 
 @given(st.dictionaries(st.sampled_from("abcde"), st.lists(st.sampled_from("abcdef"), max_size=3).map(tuple)))
 def test_a_circle_is_found_exactly_if_there_is_one(leads: dict[str, tuple[str, ...]]) -> None:
-    found = cycle_in({name: AliasSpec(fallback=others) for name, others in leads.items()})
+    found = find_alias_cycle({name: AliasSpec(fallback=others) for name, others in leads.items()})
     reaches = {name: set(others) for name, others in leads.items()}
     for _ in leads:
         for others in reaches.values():
@@ -543,5 +543,5 @@ def test_a_circle_is_found_exactly_if_there_is_one(leads: dict[str, tuple[str, .
 def test_an_alias_of_the_other_chamber_is_not_let_in_by_settings() -> None:
     models = {"q": model("q", chamber="quarantined"), "p": model("p", chamber="privileged")}
     with pytest.raises(ModelError) as raised:
-        Assembly({"q": AliasSpec(fallback=("p",))}, lambda name: models[name]).provider("q")
+        ProviderAssembly({"q": AliasSpec(fallback=("p",))}, lambda name: models[name]).provider("q")
     assert raised.value.code == "models.wrong-chamber"

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
+from bicameral.limits import Charge, collect_charges
 from bicameral.models import EndChunk, ModelReply, ModelRequest
-from bicameral.routing import Charge, Hedged, charged
+from bicameral.routing import Hedged
 
 turns = st.builds(Turn, after=st.floats(0, 10)) | st.builds(
     fails, st.sampled_from(["models.unavailable", "models.timeout", "models.refused"]), after=st.floats(0, 10)
@@ -59,7 +60,7 @@ def test_the_loser_is_paid_for() -> None:
     first, second = model("local:a", Turn(after=50)), model("local:b", Turn(after=1))
 
     async def work() -> list[Charge]:
-        with charged() as charges:
+        with collect_charges() as charges:
             await Hedged(first, after=2, second=second).generate(ASK)
         return sorted(charges, key=lambda charge: charge.model)
 
@@ -163,7 +164,7 @@ def test_there_is_one_outcome_in_time_and_nothing_goes_on_afterwards(
 
     async def work() -> tuple[ModelReply | ModelError, float, list[Charge]]:
         began = now()
-        with charged() as charges:
+        with collect_charges() as charges:
             try:
                 outcome: ModelReply | ModelError = await Hedged(first, after=after, second=second).generate(
                     ModelRequest(ASK.messages, timeout=timeout)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ConfigError, Place
+from bicameral.limits import FREE_PRICE, Price, Prices, current_prices, known_prices, load_prices, use_prices
+from bicameral.limits._prices import parse_prices
 from bicameral.models import Usage
-from bicameral.routing import FREE, Price, Prices, known_prices, load_prices, priced, prices
-from bicameral.routing._prices import _read  # pyright: ignore[reportPrivateUsage]
 
-TABLE = tomllib.loads(resources.files("bicameral.routing").joinpath("prices.toml").read_text("utf-8"))
+TABLE = tomllib.loads(resources.files("bicameral.limits").joinpath("prices.toml").read_text("utf-8"))
 
 
 def usage_of(fresh: int, cached: int, output: int) -> Usage:
@@ -75,7 +75,7 @@ def test_what_nobody_knows_is_none_and_not_free(name: str) -> None:
     ],
 )
 def test_what_runs_on_this_machine_is_free(name: str) -> None:
-    assert known_prices().of(name) == FREE
+    assert known_prices().of(name) == FREE_PRICE
 
 
 def test_a_file_of_ones_own_goes_over_the_table(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_file_in_another_currency_stands_alone(tmp_path: Path) -> None:
     table = load_prices(file)
     assert (table.currency, table.of("openai:gpt-4o")) == ("EUR", None)
     with pytest.raises(ConfigError):
-        Prices(known_prices().models).over(Prices({"a": FREE}, currency="EUR"))
+        Prices(known_prices().models).over(Prices({"a": FREE_PRICE}, currency="EUR"))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_wrong_file_is_a_clear_error_with_its_name(tmp_path: Path, text: str) 
 @given(st.text())
 def test_any_text_gives_prices_or_a_clear_error(text: str) -> None:
     try:
-        table = _read(text, "prices.toml")
+        table = parse_prices(text, "prices.toml")
     except ConfigError as error:
         table = Prices()
         if error.place != Place(file="prices.toml"):
@@ -170,6 +170,6 @@ def test_a_long_prompt_is_charged_as_one() -> None:
 
 def test_prices_hold_where_they_are_said_to() -> None:
     mine = Prices({"x": Price(1, 1)})
-    with priced(mine):
-        assert prices() is mine
-    assert prices() is known_prices()
+    with use_prices(mine):
+        assert current_prices() is mine
+    assert current_prices() is known_prices()

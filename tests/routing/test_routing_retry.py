@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
+from bicameral.limits import collect_charges
 from bicameral.models import EndChunk, ModelFailure, ModelRequest
-from bicameral.routing import Retry, RetrySettings, charged, situated
+from bicameral.routing import Retry, RetrySettings, call_context
 
 PASSING = ("models.rate-limited", "models.unavailable", "models.timeout", "models.bad-reply")
 FINAL = ("models.refused", "models.auth", "models.bad-request", "models.cancelled", "models.prompt-too-long")
@@ -108,7 +109,7 @@ def test_what_is_left_to_the_run_bounds_it_too() -> None:
 
     async def work() -> float:
         began = now()
-        with situated(seconds_left=3.0):
+        with call_context(seconds_left=3.0):
             assert (await caught(Retry(it).generate(ASK))).code == "models.timeout"
         return now() - began
 
@@ -139,7 +140,7 @@ def test_every_attempt_is_charged() -> None:
     it = model("local:a", fails("models.bad-reply"), Turn())
 
     async def work() -> list[str]:
-        with charged() as charges:
+        with collect_charges() as charges:
             await Retry(it).generate(ASK)
         return [charge.ending for charge in charges]
 

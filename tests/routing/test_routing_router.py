@@ -13,22 +13,22 @@ from bicameral.models import ModelReply, ModelRequest, Provider, Route, Scripted
 from bicameral.routing import (
     Alias,
     Aliases,
-    Mistake,
-    Parameters,
+    AliasParameters,
+    CallContext,
     Router,
-    Rule,
+    RoutingRule,
     Selection,
-    Situation,
-    mistakes,
-    situated,
-    situation,
+    SelectionMistake,
+    call_context,
+    current_context,
+    find_mistakes,
 )
 from bicameral.sessions import Chambers, Quarantined, Session
 
 NAMES = ("main", "fast", "powerful", "local")
 EVERYTHING = Selection(
     "main",
-    rules=(Rule.of("has_tools", "powerful"),),
+    rules=(RoutingRule.of("has_tools", "powerful"),),
     phases={"plan": "fast"},
     roles={"delta": "local", "planning": "local"},
 )
@@ -39,7 +39,7 @@ def router(selection: Selection = EVERYTHING) -> Router:
 
 
 def test_precedence_is_call_then_rule_then_phase_then_role_then_default() -> None:
-    everything = Situation(role="delta", phase="plan")
+    everything = CallContext(role="delta", phase="plan")
     one = router()
     called = one.choose(request(model="main", tools=(TOOL,)), everything)
     assert (called.alias, called.by) == ("main", "call")
@@ -47,14 +47,14 @@ def test_precedence_is_call_then_rule_then_phase_then_role_then_default() -> Non
     assert (ruled.alias, ruled.by, ruled.rule) == ("powerful", "rule", 0)
     phased = one.choose(request(), everything)
     assert (phased.alias, phased.by) == ("fast", "phase")
-    roled = one.choose(request(), Situation(role="delta"))
+    roled = one.choose(request(), CallContext(role="delta"))
     assert (roled.alias, roled.by) == ("local", "role")
-    default = one.choose(request(), Situation())
+    default = one.choose(request(), CallContext())
     assert (default.alias, default.by) == ("main", "default")
 
 
 def test_the_first_rule_that_matches_counts() -> None:
-    rules = (Rule.of("message_count > 10", "powerful"), Rule.of("message_count > 2", "fast"))
+    rules = (RoutingRule.of("message_count > 10", "powerful"), RoutingRule.of("message_count > 2", "fast"))
     one = router(Selection("main", rules))
     assert one.choose(request(messages=20)).rule == 0
     assert one.choose(request(messages=5)).rule == 1
@@ -64,18 +64,18 @@ def test_the_first_rule_that_matches_counts() -> None:
 @pytest.mark.parametrize(
     ("hint", "here", "alias", "by"),
     [
-        ("planning", Situation(), "powerful", "rule"),
-        ("sense", Situation(), "fast", "phase"),
-        ("summarizing", Situation(phase="sense"), "local", "role"),
-        ("nobody-knows", Situation(phase="sense"), "fast", "phase"),
-        ("nobody-knows", Situation(), "main", "default"),
-        (None, Situation(role="planning"), "powerful", "rule"),
+        ("planning", CallContext(), "powerful", "rule"),
+        ("sense", CallContext(), "fast", "phase"),
+        ("summarizing", CallContext(phase="sense"), "local", "role"),
+        ("nobody-knows", CallContext(phase="sense"), "fast", "phase"),
+        ("nobody-knows", CallContext(), "main", "default"),
+        (None, CallContext(role="planning"), "powerful", "rule"),
     ],
 )
 def test_a_hint_is_for_rules_and_may_be_a_phase_or_a_role(
-    hint: str | None, here: Situation, alias: str, by: str
+    hint: str | None, here: CallContext, alias: str, by: str
 ) -> None:
-    rules = (Rule.of("hint:planning", "powerful"),)
+    rules = (RoutingRule.of("hint:planning", "powerful"),)
     one = router(Selection("main", rules, phases={"sense": "fast"}, roles={"summarizing": "local"}))
     route = one.choose(request(model=hint), here)
     assert (route.alias, route.by) == (alias, by)
@@ -83,11 +83,11 @@ def test_a_hint_is_for_rules_and_may_be_a_phase_or_a_role(
 
 def test_delta_takes_the_model_for_planning_unless_it_has_its_own() -> None:
     assert (
-        router(Selection("main", roles={"planning": "powerful"})).choose(request(), Situation(role="delta")).alias
+        router(Selection("main", roles={"planning": "powerful"})).choose(request(), CallContext(role="delta")).alias
         == "powerful"
     )
     own = router(Selection("main", roles={"planning": "powerful", "delta": "fast"}))
-    assert own.choose(request(), Situation(role="delta")).alias == "fast"
+    assert own.choose(request(), CallContext(role="delta")).alias == "fast"
 
 
 async def test_every_reply_says_who_answered_and_why() -> None:
@@ -108,7 +108,7 @@ async def test_a_model_never_sees_the_alias_and_only_its_own_adapters() -> None:
 
 async def test_parameters_of_an_alias_bound_and_replace_what_a_call_says() -> None:
     model = says("one")
-    tuned = Alias.of("main", model, Parameters(temperature=0.5, max_tokens=100, timeout=10, seed=7))
+    tuned = Alias.of("main", model, AliasParameters(temperature=0.5, max_tokens=100, timeout=10, seed=7))
     one = Router(Aliases("privileged", [tuned]), Selection("main"))
     await one.generate(request(max_tokens=512, timeout=None))
     await one.generate(request(max_tokens=50, timeout=3))
@@ -131,7 +131,7 @@ async def test_what_an_inner_provider_tried_stays_on_the_route() -> None:
 
 async def test_calls_at_the_same_time_do_not_see_each_others_situation() -> None:
     async def ask(role: str) -> str:
-        with situated(role=role):
+        with call_context(role=role):
             await asyncio.sleep(0)
             return (await one.generate(request())).text
 
@@ -145,7 +145,7 @@ async def test_calls_at_the_same_time_do_not_see_each_others_situation() -> None
         ]
         * 20
     )
-    assert situation() == Situation()
+    assert current_context() == CallContext()
 
 
 async def test_a_session_tells_the_router_its_role() -> None:
@@ -168,7 +168,7 @@ def test_the_name_changes_with_everything_that_decides() -> None:
         replace(EVERYTHING, default="fast"),
         replace(EVERYTHING, roles={}),
         replace(EVERYTHING, phases={}),
-        replace(EVERYTHING, rules=(Rule.of("no_tools", "powerful"),)),
+        replace(EVERYTHING, rules=(RoutingRule.of("no_tools", "powerful"),)),
         replace(EVERYTHING, rules=()),
     )
     names = [router(selection).name for selection in changed]
@@ -179,7 +179,7 @@ def test_the_name_changes_with_everything_that_decides() -> None:
 
 
 def test_a_router_for_a_role_is_named_after_what_that_role_can_reach() -> None:
-    selection = Selection("main", (Rule.of("role:acting and has_tools", "powerful"),), roles={"echo": "fast"})
+    selection = Selection("main", (RoutingRule.of("role:acting and has_tools", "powerful"),), roles={"echo": "fast"})
     assert router(selection).for_role("echo").name == "fast"
     assert router(selection).for_role("reflecting").name == "main"
     assert router(selection).for_role("acting").name.startswith("router:")
@@ -201,9 +201,9 @@ def test_nothing_is_made_before_it_is_asked() -> None:
 
 async def test_a_quarantined_call_cannot_name_its_way_to_a_privileged_model() -> None:
     aliases = Aliases("quarantined", [Alias.of("small", says("small"))], elsewhere=NAMES)
-    one = Router(aliases, Selection("small", (Rule.of("has_tools", "powerful"),), roles={"quarantined": "main"}))
+    one = Router(aliases, Selection("small", (RoutingRule.of("has_tools", "powerful"),), roles={"quarantined": "main"}))
     for call in (request(), request(tools=(TOOL,)), request(model="planning")):
-        with situated(role="quarantined"):
+        with call_context(role="quarantined"):
             assert (await one.generate(call)).text == "small"
     for name in NAMES:
         with pytest.raises(ModelError) as caught:
@@ -253,12 +253,12 @@ def test_two_routers_that_share_a_key_are_no_two_chambers() -> None:
 
 
 def found(selection: Selection, *, severe: bool = True) -> list[tuple[str, tuple[str | int, ...]]]:
-    every: list[Mistake] = list(mistakes(selection, NAMES))
+    every: list[SelectionMistake] = list(find_mistakes(selection, NAMES))
     return [(each.error.code, each.path) for each in every if each.severe is severe]
 
 
 def ruled(*conditions: str) -> Selection:
-    return Selection("main", tuple(Rule.of(condition, "fast") for condition in conditions))
+    return Selection("main", tuple(RoutingRule.of(condition, "fast") for condition in conditions))
 
 
 def test_unknown_names_are_found_where_they_stand() -> None:
@@ -268,11 +268,11 @@ def test_unknown_names_are_found_where_they_stand() -> None:
         ("routing.unknown-role", ("model_roles", "planing")),
     ]
     assert found(Selection("main", phases={"sens": "fast"})) == [("routing.unknown-phase", ("phase_models", "sens"))]
-    assert found(Selection("main", (Rule.of("has_tools", "nope"),))) == [
+    assert found(Selection("main", (RoutingRule.of("has_tools", "nope"),))) == [
         ("routing.unknown-alias", ("routing", "rules", 0, "model"))
     ]
     assert found(ruled("role:planing")) == [("routing.unknown-role", ("routing", "rules", 0, "condition"))]
-    near = next(iter(mistakes(Selection("mian"), NAMES))).error
+    near = next(iter(find_mistakes(Selection("mian"), NAMES))).error
     assert near.nearest == "main"
 
 

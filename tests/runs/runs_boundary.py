@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from bicameral.boundary import Filled, Outcome
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.plans import parse
 from bicameral.policy import Policy
-from bicameral.runs import Answers, PendingCall, Question, RunOutcome, run_plan
+from bicameral.runs import Answers, ApprovalQuestion, PendingCall, RunOutcome, run_plan
 from bicameral.tools import Origin, Participants, Registry, Tool, tool
 from bicameral.types import Type
 
@@ -33,7 +33,7 @@ class Compromised:
     def __init__(self, says: Any = EVE) -> None:
         self.says = says
 
-    async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         return Filled(self.says)
 
 
@@ -122,9 +122,9 @@ class Person:
 
     def __init__(self, says: Callable[[PendingCall], bool] = lambda call: True) -> None:
         self.says = says
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return Answers.yes(call for call in question.calls if self.says(call))
 

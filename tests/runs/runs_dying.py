@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bicameral.errors import JournalError, ToolError
-from bicameral.journal import Entry
+from bicameral.journal import NewEvent
 from bicameral.plans import Plan, prove
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
     Event,
     Interrupted,
     Journal,
-    Question,
     RunOutcome,
     Suspend,
     Waiting,
@@ -40,7 +40,7 @@ class MortalJournal(Journal):
         self.lives = 0
 
     def append_all(
-        self, run: str, entries: Sequence[Entry], *, first: int | None = None, sync: bool = False
+        self, run: str, entries: Sequence[NewEvent], *, first: int | None = None, sync: bool = False
     ) -> list[Event]:
         if self.dead:
             raise JournalError("journal.failed", "the process is dead")
@@ -119,9 +119,9 @@ class Yes:
     """Somebody who says yes, and remembers how often to what."""
 
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return Answers.yes(question.calls)
 
@@ -133,7 +133,7 @@ class Hesitant(Yes):
         super().__init__()
         self.seen: set[str] = set()
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         new = {call.hash for call in question.calls} - self.seen
         self.seen |= new
         if new:

@@ -18,8 +18,8 @@ from bicameral.plans import (
     Step,
     Update,
     When,
-    evaluate,
-    updated,
+    apply_update,
+    evaluate_expr,
 )
 from bicameral.tools import Registry
 
@@ -101,9 +101,9 @@ class _Sequential:
                 current[key] = value
             case "add", _ if type(current) is type(value):
                 # What doubles a list in every turn of a loop must be refused when it is too large, and not later.
-                self._values[step.name] = updated("add", current, None, value)
+                self._values[step.name] = apply_update("add", current, None, value)
             case _:
                 raise EvaluationError("run.type", "no such addition")
 
     def _value(self, expr: Expr) -> Any:
-        return deepcopy(evaluate(expr, self._values))
+        return deepcopy(evaluate_expr(expr, self._values))

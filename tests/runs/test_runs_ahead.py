@@ -11,23 +11,23 @@ import pytest
 from runs_boundary import BOB, EVE, ME, Compromised, Office, Person, run_office
 from test_runs_attached import Post
 
-from bicameral.boundary import Filled, Outcome
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.plans import parse, prove
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
+    ApprovalRequired,
     Failed,
     Finished,
     Journal,
-    NeedsApproval,
     PendingCall,
-    Question,
     RunOutcome,
     replay,
     run_plan,
 )
-from bicameral.runs._ahead import MOST_STEPS
-from bicameral.runs._door import MOST_AHEAD
+from bicameral.runs._call_gate import MAX_CALLS_AHEAD
+from bicameral.runs._step_evaluation import MAX_LOOKAHEAD_STEPS
 from bicameral.tools import Origin, Tool, tool
 from bicameral.types import Type
 
@@ -102,7 +102,7 @@ async def test_what_is_still_being_read_is_waited_for_before_a_question_is_put()
     class Slow:
         model, overlap = "slow", 4
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             await asyncio.sleep(0.05)
             return Filled("dora@example.org")
 
@@ -182,7 +182,7 @@ async def test_nothing_is_looked_at_where_nothing_is_asked(monkeypatch: pytest.M
     def never(self: Any, *_: Any) -> None:
         raise AssertionError("nobody is asked")
 
-    monkeypatch.setattr("bicameral.runs._engine.Look.block", never)
+    monkeypatch.setattr("bicameral.runs._engine.Lookahead.block", never)
     outcome = await run_office(f"b = balance('x')\nsend('{BOB}', 'hi')\nanswer(b)", Office(), approver=Person())
     assert isinstance(outcome, Finished)
 
@@ -198,8 +198,8 @@ for i in range(n):
 answer(total)
 """
     office, person = Office(MAILS), Person(lambda call: False)
-    await run_office(source, office, approver=person, extractor=Compromised(10 * MOST_STEPS))
-    assert len(person.asked[0].calls) == 1 + MOST_AHEAD
+    await run_office(source, office, approver=person, extractor=Compromised(10 * MAX_LOOKAHEAD_STEPS))
+    assert len(person.asked[0].calls) == 1 + MAX_CALLS_AHEAD
 
 
 # Attacks ------------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ answer(p)
     office = Office(MAILS)
 
     class Swaps(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             answers = await super().approve(question)
             if len(self.asked) == 1:
                 for frame in _frames():
@@ -227,9 +227,9 @@ answer(p)
     def _frames() -> list[Any]:
         import gc
 
-        from bicameral.runs._frame import Frame
+        from bicameral.runs._variables import VariableFrame
 
-        return [each for each in gc.get_objects() if isinstance(each, Frame) and "xs" in each.values]
+        return [each for each in gc.get_objects() if isinstance(each, VariableFrame) and "xs" in each.values]
 
     person = Swaps(lambda call: call.arguments.get("body") != "two")
     outcome = await run_office(source, office, approver=person)
@@ -363,7 +363,7 @@ answer(1)
 
 async def test_an_approver_that_approves_more_than_it_was_asked_gains_nothing() -> None:
     class Generous(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             await super().approve(question)
             from bicameral.runs._approvals import call_hash
 
@@ -380,7 +380,7 @@ async def test_a_compromised_model_puts_no_call_into_a_question_that_the_plan_do
     class Lies:
         model, overlap = "lies", 4
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             return Filled([EVE] * 500)
 
     source = """
@@ -401,7 +401,7 @@ async def test_nobody_there_means_no_and_says_all_that_would_have_been_asked() -
     outcome = await run_office(TWO, office)
     assert _failure(outcome) == ("run.needs-approval", "1")
     assert isinstance(outcome, Failed)
-    assert isinstance(outcome.error, NeedsApproval)
+    assert isinstance(outcome.error, ApprovalRequired)
     assert [call.step for call in outcome.error.question.calls] == ["1", "3"]
     assert office.done == []
 
@@ -465,7 +465,7 @@ async def test_what_is_all_known_is_asked_about_before_anything_is_done(journal:
     seen: list[int] = []
 
     class Watches(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             seen.append(len(office.done))
             return await super().approve(question)
 
@@ -509,16 +509,16 @@ async def test_what_is_proved_is_not_looked_at_before_the_run(monkeypatch: pytes
     def never(self: Any, *_: Any) -> None:
         raise AssertionError("nobody is asked")
 
-    monkeypatch.setattr("bicameral.runs._engine.Look.block", never)
+    monkeypatch.setattr("bicameral.runs._engine.Lookahead.block", never)
     outcome = await _proved(f"send('{BOB}', 'hi')\nanswer(1)", Office(), approver=Person())
     assert isinstance(outcome, Finished)
 
 
 async def test_a_yes_before_the_run_is_none_to_a_call_that_a_stranger_has_come_to_decide() -> None:
     """Unreachable by a plan as it stands; whatever reaches it, the labels of the call are held against the question."""
-    from bicameral.decisions import ArgumentFacts, CallFacts
     from bicameral.labels import NOTHING, Label, Source
-    from bicameral.runs._permits import no_worse
+    from bicameral.policy import ArgumentFacts, CallFacts
+    from bicameral.runs._approvals import is_no_worse
 
     stranger = Label({Source("third_party", "fetch", "", "0")})
     told = CallFacts(
@@ -530,8 +530,8 @@ async def test_a_yes_before_the_run_is_none_to_a_call_that_a_stranger_has_come_t
 
         return replace(told, **changes)
 
-    assert no_worse(told, told)
-    assert no_worse(but(lures=frozenset({"a", "b"})), but(lures=frozenset({"a"})))
+    assert is_no_worse(told, told)
+    assert is_no_worse(but(lures=frozenset({"a", "b"})), but(lures=frozenset({"a"})))
     worse = [
         but(pc=stranger),
         but(arguments=(ArgumentFacts("to", "directs", stranger),)),
@@ -542,7 +542,7 @@ async def test_a_yes_before_the_run_is_none_to_a_call_that_a_stranger_has_come_t
         but(step="1"),
         but(mode="normal"),
     ]
-    assert not any(no_worse(told, each) for each in worse)
+    assert not any(is_no_worse(told, each) for each in worse)
 
 
 def test_a_call_says_whether_it_is_due() -> None:

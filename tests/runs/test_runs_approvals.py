@@ -15,11 +15,11 @@ from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
     Failed,
     Finished,
     Journal,
     PendingCall,
-    Question,
     RunOutcome,
     Stopped,
     replay,
@@ -224,7 +224,7 @@ async def test_a_recipient_that_was_approved_gets_nothing_more_without_a_questio
 class _Grants(Person):
     """Someone who also takes every offer for the rest of the run."""
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         answers = await super().approve(question)
         yes = [call for call in question.calls if call.hash in answers.approved]
         return Answers.yes(yes, for_run=[call.offer for call in yes if call.offer is not None])
@@ -267,7 +267,7 @@ async def test_what_cannot_be_undone_is_never_offered_for_the_rest_of_the_run() 
 
 async def test_a_grant_that_was_not_offered_is_no_answer() -> None:
     class Forges(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             call = question.calls[0]
             assert call.offer is not None
             return Answers.yes([call], for_run=[replace(call.offer, value=EVE)])
@@ -298,7 +298,7 @@ class _Meddler:
     def __init__(self) -> None:
         self.shown: list[PendingCall] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         for call in question.calls:
             self.shown.append(call)
             with pytest.raises(TypeError):
@@ -328,7 +328,7 @@ async def test_a_yes_to_one_call_is_not_a_yes_to_a_call_that_was_changed() -> No
     """The approver approves a hash that was never asked about: that is no yes to anything."""
 
     class Elsewhere:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             return Answers.yes([replace(call, hash="0" * 64) for call in question.calls])
 
     office = Office(MAILS)
@@ -339,7 +339,7 @@ async def test_a_yes_to_one_call_is_not_a_yes_to_a_call_that_was_changed() -> No
 @pytest.mark.parametrize("what", [None, True, "yes", ["all"]])
 async def test_what_is_no_answer_is_a_no(what: Any) -> None:
     class Odd:
-        async def approve(self, question: Question) -> Any:
+        async def approve(self, question: ApprovalQuestion) -> Any:
             return what
 
     office = Office(MAILS)
@@ -349,7 +349,7 @@ async def test_what_is_no_answer_is_a_no(what: Any) -> None:
 
 async def test_an_approver_that_fails_is_a_no() -> None:
     class Broken:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             raise OSError("the terminal is gone")
 
     office = Office(MAILS)
@@ -386,7 +386,7 @@ async def test_a_run_that_is_stopped_while_a_person_thinks_has_done_nothing(jour
     asked = asyncio.Event()
 
     class Slow:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             asked.set()
             await asyncio.sleep(60)
             return Answers.yes(question.calls)

@@ -192,13 +192,13 @@ async def test_seconds_of_an_attempt_that_died_count(journal: Journal) -> None:
         ("step-started", 503.0, {"what": "note"}),
     ]
     from bicameral.journal import Event
-    from bicameral.runs._earlier import what_came_of
+    from bicameral.runs._resume import previous_attempts
 
     found = [
         Event("r", number, at, kind, "0", body)  # pyright: ignore[reportArgumentType]
         for number, (kind, at, body) in enumerate(events)
     ]
-    assert what_came_of(found).seconds == 60 - 49 - 8 + 3
+    assert previous_attempts(found).seconds == 60 - 49 - 8 + 3
 
 
 def _extractor(calls: list[int]) -> Extractor:

@@ -13,7 +13,7 @@ from runs_world import World, run_source
 from bicameral.boundary import Extractor
 from bicameral.errors import ToolError
 from bicameral.models import ScriptedProvider
-from bicameral.runs import Failed, Finished, Progress, RunOutcome
+from bicameral.runs import Failed, Finished, RunOutcome, StepProgress
 from bicameral.tools import Effect, Registry, Tool, tool
 from bicameral.types import Type
 
@@ -125,7 +125,7 @@ async def test_only_an_idempotent_tool_is_tried_again_and_only_so_often(
 
 async def test_an_attempt_that_succeeds_ends_the_retries_and_the_observer_is_told() -> None:
     unreliable, _ = _unreliable(1, "read", True)
-    told: list[Progress] = []
+    told: list[StepProgress] = []
     assert _answer(await run_source("answer(unreliable())", Registry([unreliable]), observer=told.append)) == 2
     assert [progress.kind for progress in told] == ["started", "retrying", "finished"]
 
@@ -182,7 +182,7 @@ async def test_a_tool_that_changes_its_arguments_does_not_change_the_plans_varia
 
 
 async def test_an_observer_that_breaks_does_not_break_the_run() -> None:
-    def broken(progress: Progress) -> None:
+    def broken(progress: StepProgress) -> None:
         raise BrokenPipeError
 
     assert _answer(await run_source("answer(peek('x'))", World().registry, observer=broken)) == 0
@@ -237,7 +237,7 @@ async def test_reads_go_on_while_a_person_thinks_and_effects_wait() -> None:
             order.append("replied")
             return 5
 
-    def watch(progress: Progress) -> None:
+    def watch(progress: StepProgress) -> None:
         if progress.kind == "finished":
             order.append(progress.what)
             if progress.what == "peek":

@@ -19,7 +19,7 @@ from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import Failed, Finished, Journal, RunOutcome, replay, run_plan
 from bicameral.tools import Effect, Origin, Registry, tool
-from bicameral.types import plain
+from bicameral.types import to_plain
 
 CALLED: list[str] = []
 """Every method of a hostile value that somebody called."""
@@ -287,10 +287,10 @@ def test_what_is_plain_is_made_of_plain_types_or_refused_in_short_words(name: st
     make = REFUSED[name] if name in REFUSED else MADE_PLAIN[name][0]
     CALLED.clear()
     if name in MADE_PLAIN:
-        assert _types_in(plain(make())) <= PLAIN
+        assert _types_in(to_plain(make())) <= PLAIN
     else:
         with pytest.raises(TypeError) as caught:
-            plain(make())
+            to_plain(make())
         assert len(str(caught.value)) < 300
     assert name in ZONES or CALLED == []
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from runs_world import World, run_source
 
 from bicameral.errors import JournalError
-from bicameral.journal._blobs import BLOB_FROM, _left_after, dumps  # pyright: ignore[reportPrivateUsage]
+from bicameral.journal._blobs import BLOB_FROM, _room_left, dumps  # pyright: ignore[reportPrivateUsage]
 from bicameral.runs import Event, Finished, Interrupted, Journal
 
 
@@ -258,7 +258,7 @@ def test_a_journal_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_another_process_keeps_locked_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bicameral.journal._file.WAIT", 0.2)
+    monkeypatch.setattr("bicameral.journal._sqlite.LOCK_SECONDS", 0.2)
     with Journal(path) as journal, closing(sqlite3.connect(path, isolation_level=None)) as other:
         _begin(journal)
         other.execute("BEGIN IMMEDIATE")
@@ -353,11 +353,11 @@ json_values = st.recursive(
 
 @given(json_values, st.integers(1, 400))
 def test_what_seems_short_at_a_glance_is_short_when_written(value: Any, room: int) -> None:
-    if _left_after(value, room) > 0:
+    if _room_left(value, room) > 0:
         assert len(dumps(value)) < room
 
 
 def test_short_lists_are_seen_to_be_short_and_long_ones_are_not() -> None:
-    assert _left_after(["ann@example.com", {"trust": "user", "tool": "request"}], BLOB_FROM) > 0
-    assert _left_after(["x" * BLOB_FROM], BLOB_FROM) <= 0
-    assert _left_after([10**5000], BLOB_FROM) <= 0
+    assert _room_left(["ann@example.com", {"trust": "user", "tool": "request"}], BLOB_FROM) > 0
+    assert _room_left(["x" * BLOB_FROM], BLOB_FROM) <= 0
+    assert _room_left([10**5000], BLOB_FROM) <= 0

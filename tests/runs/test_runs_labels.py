@@ -16,12 +16,11 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from runs_boundary import Person
 
-from bicameral.boundary import Filled, Outcome
-from bicameral.decisions import Mode
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.labels import covers
 from bicameral.plans import Call, Const, Each, Plan, Proved, Step, When, prove, static_path
-from bicameral.policy import Policy
-from bicameral.runs import Answers, Failed, Finished, Question, RunOutcome, run_plan
+from bicameral.policy import Mode, Policy
+from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, RunOutcome, run_plan
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import IntType, Type
 
@@ -44,7 +43,7 @@ class _Strangers:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         turn = len(str(source))
         return Filled(self._world.number(turn) if isinstance(wanted, IntType) else self._world.text(turn))
 
@@ -194,7 +193,7 @@ def test_what_strangers_write_never_changes_what_a_run_calls_trusted(plan: Plan,
 class _Suspicious(Person):
     """Refuses whatever strangers had a hand in, and remembers what was let through unasked."""
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return Answers.no()
 

@@ -9,7 +9,7 @@ from typing import TypedDict
 import pytest
 from runs_boundary import BOB, EVE, Compromised, Mail, Office, Person, run_office
 
-from bicameral.runs import Answers, Failed, Finished, Question
+from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished
 from bicameral.tools import Origin, Tool, tool
 
 SUMMARY = f"""
@@ -57,7 +57,7 @@ async def test_what_the_plan_itself_names_may_be_followed() -> None:
 class Granting(Person):
     """Someone who takes every offer for the rest of the run."""
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         answers = await super().approve(question)
         yes = [call for call in question.calls if call.hash in answers.approved]
         return Answers.yes(yes, for_run=[call.offer for call in yes if call.offer is not None])

@@ -19,11 +19,11 @@ from bicameral.plans import Conditional, Proved, parse, prove
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
     Failed,
     Finished,
     Journal,
     PendingCall,
-    Question,
     RunOutcome,
     Suspend,
     Waiting,
@@ -32,7 +32,17 @@ from bicameral.runs import (
     run_plan,
 )
 from bicameral.runs._approvals import call_hash
-from bicameral.tools import AttachedFile, Folders, Origin, Registry, Tool, attached_files, bound_to, read_attached, tool
+from bicameral.tools import (
+    AttachedFile,
+    Folders,
+    Origin,
+    Registry,
+    Tool,
+    attached_files,
+    bind_attached_files,
+    read_attached,
+    tool,
+)
 from bicameral.types import Type
 
 MAILS: list[Any] = [{"id": f"m{n}", "sender": f"s{n}@example.org", "body": f"text {n}"} for n in range(3)]
@@ -77,7 +87,7 @@ def test_no_call_is_made_that_no_question_has_listed_and_none_more_often(
     class Some:
         asked = 0
 
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             yes: list[PendingCall] = []
             for each in question.calls:
                 if self.asked not in refuse:
@@ -120,7 +130,7 @@ answer(1)
 
 
 class _Later:
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         raise Suspend
 
 
@@ -134,7 +144,7 @@ async def test_a_yes_in_the_record_is_used_once_however_often_the_run_is_resumed
     assert isinstance(outcome, Waiting)
 
     class Dies(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             if self.asked:
                 raise Suspend
             return await super().approve(question)
@@ -260,7 +270,7 @@ async def test_nobody_there_when_a_file_has_changed_means_no(tmp_path: Path) -> 
     menu.write_text("Soup" * 30)
 
     class Leaves(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             menu.write_text("Soup" * 20)
             if self.asked:
                 self.asked.append(question)
@@ -280,7 +290,7 @@ async def test_a_file_that_changed_is_replayed_from_the_record_alone(tmp_path: P
     menu.write_text("Soup")
 
     class Adds(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             if not self.asked:
                 menu.write_text("Soup and cake")
             return await super().approve(question)
@@ -332,7 +342,7 @@ def test_a_bound_call_reads_what_it_was_bound_to_and_nothing_else(tmp_path: Path
     assert [file.name for file in files] == ["a.txt"]
     assert AttachedFile.from_json(files[0].to_json()) == files[0]
     assert read_attached(folders, "b.txt", max_bytes=10) == b"two"
-    with bound_to(files):
+    with bind_attached_files(files):
         assert read_attached(folders, "a.txt", max_bytes=10) == b"one"
         for name in ("b.txt", "./a.txt"):
             with pytest.raises(Exception, match=r"files\.changed"):

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from runs_boundary import BOB, EVE, ME, Compromised, Office, Person, run_office
 
-from bicameral.boundary import Filled, Outcome
+from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.labels import TRUSTED_USER, Label
 from bicameral.plans import Conditional, Proved, parse, prove
 from bicameral.policy import Policy
-from bicameral.runs import Failed, Finished, Journal, NeedsApproval, RunOutcome, run_plan
+from bicameral.runs import ApprovalRequired, Failed, Finished, Journal, RunOutcome, run_plan
 from bicameral.tools import Origin, Registry, tool
 from bicameral.types import Type
 
@@ -124,7 +124,7 @@ async def test_an_attack_gets_nowhere_unless_a_person_says_yes(name: str) -> Non
     outcome = await run_office(source, office, extractor=extractor)
     assert _failure(outcome) == ("run.needs-approval", step)
     assert isinstance(outcome, Failed)
-    assert isinstance(outcome.error, NeedsApproval)
+    assert isinstance(outcome.error, ApprovalRequired)
     assert [call.step for call in outcome.error.question.calls] == [step]
     assert office.done == []
 
@@ -227,7 +227,7 @@ async def test_an_extractor_that_breaks_its_type_is_rejected(says: Any) -> None:
     class Forger:
         model, overlap = "forger", 1
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             return Filled(says)
 
     outcome = await run_office("answer(extract('x', 'y', str))", Office(), extractor=Forger())

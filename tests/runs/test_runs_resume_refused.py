@@ -20,11 +20,11 @@ from bicameral.plans import Plan, parse
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
     Failed,
     Finished,
     Interrupted,
     Journal,
-    Question,
     Stopped,
     Suspend,
     Waiting,
@@ -44,7 +44,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 class Later:
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         raise Suspend
 
     async def ask(self, question: str, type: Any) -> Any:
@@ -112,7 +112,7 @@ async def test_a_run_is_taken_up_only_with_the_code_it_was_begun_with(journal: J
 
 async def test_another_engine_does_not_take_it_up(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = await _waiting(Office(), journal)
-    monkeypatch.setattr("bicameral.runs._resume.ENGINE", 2)
+    monkeypatch.setattr("bicameral.runs._resume.ENGINE_VERSION", 2)
     error = await _refused(journal, registry, Policy.load((), registry, me=[ME]))
     assert (error.code, "engine" in error.message) == ("run.other-code", True)
 

@@ -15,11 +15,11 @@ from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
-    Engine,
+    ApprovalQuestion,
     Failed,
     Finished,
     Journal,
-    Question,
+    PlanEngine,
     RunOutcome,
     Suspend,
     Waiting,
@@ -46,9 +46,9 @@ class Later:
     """Somebody who will answer some other day."""
 
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         raise Suspend
 
@@ -135,7 +135,7 @@ answer(1)
     assert isinstance(await _begin(source, office, journal), Waiting)
 
     class First(Later):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             if question.calls[0].step == "1":
                 return await person.approve(question)
             return await super().approve(question)
@@ -218,7 +218,7 @@ answer(who + also)
 def _engines() -> set[int]:
     """The engines that are in memory, also those that earlier tests left."""
     gc.collect()
-    return {id(each) for each in gc.get_objects() if type(each) is Engine}
+    return {id(each) for each in gc.get_objects() if type(each) is PlanEngine}
 
 
 async def test_what_is_under_way_comes_to_its_end_and_nothing_is_left_behind(journal: Journal) -> None:
@@ -292,7 +292,7 @@ async def test_an_answer_does_not_cover_a_call_that_was_not_shown(journal: Journ
     await _begin(LOOP, office, journal)
 
     class Generous:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             shown = question.calls[:1]
             return Answers(frozenset({shown[0].hash, "0" * 64}))
 
@@ -305,8 +305,8 @@ async def test_an_approver_that_narrows_the_question_waits_for_the_rest_only(jou
     office = Office(MAILS)
 
     class Partly:
-        async def approve(self, question: Question) -> Answers:
-            raise Suspend(Question(question.calls[1:]))
+        async def approve(self, question: ApprovalQuestion) -> Answers:
+            raise Suspend(ApprovalQuestion(question.calls[1:]))
 
     outcome = await _begin(LOOP, office, journal, approver=Partly())
     assert isinstance(outcome, Waiting)

@@ -12,7 +12,7 @@ from bicameral.cli import main
 from bicameral.config import Config
 from bicameral.errors import ModelError
 from bicameral.models import ModelRequest, ScriptedProvider
-from bicameral.secrets import know
+from bicameral.secrets import register_secret
 
 FIND = 'lines = read_lines("mail.txt")\nkept = unique_lines(lines)\nfound = grep(kept, "invoice")\nanswer(found)\n'
 PLANS = {
@@ -41,7 +41,7 @@ def privileged(request: ModelRequest) -> str:
 
 
 def make(config: Config) -> Agent:
-    know("PLANTED", SECRET)
+    register_secret("PLANTED", SECRET)
     return Agent.from_config(
         config,
         privileged=ScriptedProvider(privileged, grammars=False),

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from bicameral.server import Tokens
+from bicameral.server import TokenFile
 
 HERE = Path(__file__).parent
 REQUEST = "Remove duplicates from mail.txt and find lines mentioning invoices"
@@ -92,7 +92,7 @@ def serving(
 ) -> Generator[Served]:
     """`bicameral serve` until the block ends; then it is told to stop, and must."""
     environment = settings(folder, more)
-    tokens = Tokens(Path(environment["XDG_CONFIG_HOME"]) / "bicameral" / "tokens.json")
+    tokens = TokenFile(Path(environment["XDG_CONFIG_HOME"]) / "bicameral" / "tokens.json")
     held = {user: tokens.add(user)[1] for user in users}
     with (folder / "log.txt").open("w") as log:
         process = subprocess.Popen(

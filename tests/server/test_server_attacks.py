@@ -15,7 +15,7 @@ import pytest
 from served import SECRET
 from server_world import FORWARD, Served, serving
 
-from bicameral.server import Tokens
+from bicameral.server import TokenFile
 
 
 def raw(served: Served, text: bytes, *, wait: float = 5.0, close: bool = False) -> bytes:
@@ -115,7 +115,7 @@ def test_hashes_and_pieces_of_a_token_are_no_token(served: Served) -> None:
 
 
 def test_a_token_that_is_taken_away_or_over_holds_no_longer(served: Served) -> None:
-    tokens = Tokens(served.folder / "xdg_config_home" / "bicameral" / "tokens.json")
+    tokens = TokenFile(served.folder / "xdg_config_home" / "bicameral" / "tokens.json")
     token, text = tokens.add("cleo")
     _, over = tokens.add("cleo", seconds=0.2)
     served.tokens["cleo"] = text

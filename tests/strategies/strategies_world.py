@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from bicameral import Agent, ScriptedProvider
 from bicameral.models import ModelReply, ModelRequest, ToolCall, Usage
 from bicameral.policy import Policy
-from bicameral.routing import Situation, situation
-from bicameral.runs import Answers, PendingCall, Question
+from bicameral.routing import CallContext, current_context
+from bicameral.runs import Answers, ApprovalQuestion, PendingCall
 from bicameral.tools import Origin, Registry, Tool, tool
 
 EVE = "eve@evil.example"
@@ -32,11 +32,11 @@ class Speaker(ScriptedProvider):
         super().__init__([], **options)
         self._lines = script if callable(script) else iter(list(script))
         self.asked: list[ModelRequest] = []
-        self.situations: list[Situation] = []
+        self.situations: list[CallContext] = []
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         self.asked.append(request)
-        self.situations.append(situation())
+        self.situations.append(current_context())
         line = self._lines(request) if callable(self._lines) else next(self._lines)
         usage = Usage(sum(len(each.text) for each in request.messages) // 4, 5)
         if isinstance(line, str):
@@ -112,9 +112,9 @@ class Person:
 
     def __init__(self, says: Callable[[PendingCall], bool] = lambda call: True) -> None:
         self.says = says
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return Answers.yes(each for each in question.calls if self.says(each))
 

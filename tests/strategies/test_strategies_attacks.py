@@ -12,9 +12,9 @@ from strategies_world import BOB, EVE, HOSTILE, Office, Person, call, office_age
 
 from bicameral.errors import ToolError
 from bicameral.models import ToolCall
+from bicameral.patterns.strategies import Answered, GaveUp
 from bicameral.policy import Policy
 from bicameral.runs import Journal, PendingCall
-from bicameral.strategies import Answered, GaveUp
 from bicameral.tools import Origin, Registry, tool
 from bicameral.types import FilePath
 

@@ -13,9 +13,9 @@ from strategies_world import BOB, Office, Person, Speaker, call, office_agent
 from bicameral import Agent
 from bicameral.errors import ConfigError
 from bicameral.models import Message, ModelRequest
+from bicameral.patterns._conversation import parse_arguments, render_result, tool_schemas
+from bicameral.patterns.strategies import Answered, ConversationObserver, GaveUp, ModelTurn, StrategyParams
 from bicameral.runs import Journal
-from bicameral.strategies import Answered, Audience, GaveUp, Params, Turn
-from bicameral.strategies._tools import arguments_of, result_text, schemas
 from bicameral.tools import Registry, tool
 
 PLAN = json.dumps({"steps": ["look at the balance", "tell Bob"]})
@@ -71,7 +71,7 @@ async def test_a_step_that_does_not_end_is_left_open_and_said() -> None:
     looks = [[call("balance", account="a")]] * 2
     script = [json.dumps({"steps": ["look"]}), *looks, "I only looked."]
     agent, _, _ = office_agent(Office(), script)
-    worked = await agent.work("Look", strategy="plan_and_execute", params=Params(max_step_iterations=2))
+    worked = await agent.work("Look", strategy="plan_and_execute", params=StrategyParams(max_step_iterations=2))
     assert isinstance(worked, Answered)
     assert worked.left_open == ("look",)
 
@@ -100,7 +100,7 @@ async def test_spar_goes_through_its_five_phases() -> None:
 )
 async def test_reflection_decides_what_comes_next(every: bool, replies: list[str], phases: list[str]) -> None:
     agent, high, _ = office_agent(Office(), ["s", PLAN, *replies])
-    worked = await agent.work("Do it", strategy="spar", params=Params(reflect_every_step=every))
+    worked = await agent.work("Do it", strategy="spar", params=StrategyParams(reflect_every_step=every))
     assert isinstance(worked, Answered)
     assert high.phases == ["sense", "plan", *phases, "final_answer"]
 
@@ -119,7 +119,7 @@ async def test_a_plan_that_is_none_is_asked_for_once_more_and_then_given_up(bad:
 async def test_each_phase_names_its_model() -> None:
     models = {"sense": "fast", "plan": "powerful", "act": "main", "reflect": "powerful", "final_answer": "fast"}
     agent, high, _ = office_agent(Office(), ["s", json.dumps({"steps": ["a"]}), "1", verdict("done"), "!"])
-    worked = await agent.work("x", strategy="spar", params=Params(phase_models=models))
+    worked = await agent.work("x", strategy="spar", params=StrategyParams(phase_models=models))
     assert [each.model for each in high.asked] == ["fast", "powerful", "main", "powerful", "fast"]
     assert {turn.phase: turn.model for turn in worked.turns} == models
 
@@ -130,9 +130,9 @@ async def test_an_unknown_strategy_or_phase_teaches() -> None:
         await agent.work("x", strategy="sparr")
     assert found.value.code == "strategy.unknown"
     with pytest.raises(ConfigError, match="Did you mean 'reflect'"):
-        Params(phase_models={"reflekt": "fast"})
+        StrategyParams(phase_models={"reflekt": "fast"})
     with pytest.raises(ConfigError, match="at least 1"):
-        Params(max_steps=0)
+        StrategyParams(max_steps=0)
 
 
 async def test_compiled_is_the_checked_plan() -> None:
@@ -157,17 +157,17 @@ def test_there_is_a_blocking_face() -> None:
 
 async def test_whoever_watches_hears_the_phases_and_the_text_and_changes_nothing() -> None:
     heard: list[Any] = []
-    audience = Audience(lambda phase, role: heard.append((phase, role)), heard.append, heard.append)
+    audience = ConversationObserver(lambda phase, role: heard.append((phase, role)), heard.append, heard.append)
     agent, _, _ = office_agent(Office(), ["hello"])
     await agent.work("Hi", strategy="native_react", audience=audience)
     assert heard[:2] == [("act", "reasoning"), "hello"]
-    assert isinstance(heard[2], Turn)
+    assert isinstance(heard[2], ModelTurn)
 
     def broken(*_: Any) -> None:
         raise RuntimeError("the screen is gone")
 
     agent, _, _ = office_agent(Office(), ["hello"])
-    assert (await agent.work("Hi", strategy="native_react", audience=Audience(broken, broken, broken))).ok
+    assert (await agent.work("Hi", strategy="native_react", audience=ConversationObserver(broken, broken, broken))).ok
 
 
 async def test_the_journal_holds_the_conversation_as_a_run(tmp_path: Path) -> None:
@@ -228,16 +228,16 @@ def test_dates_are_read_and_nothing_else_is_made_to_fit() -> None:
         return []
 
     written = {"day": "2026-11-15", "at": "2026-11-15T09:30:00", "spans": [90, 1e300], "most": "3"}
-    read = arguments_of(find, written)
+    read = parse_arguments(find, written)
     assert read["day"] == dt.date(2026, 11, 15)
     assert read["at"] == dt.datetime(2026, 11, 15, 9, 30)
     assert read["spans"] == [dt.timedelta(seconds=90), 1e300]
     assert read["most"] == "3"
-    assert arguments_of(find, {"day": "soon"}) == {"day": "soon"}
-    (schema,) = schemas(Registry([find]))
+    assert parse_arguments(find, {"day": "soon"}) == {"day": "soon"}
+    (schema,) = tool_schemas(Registry([find]))
     assert schema.parameters["required"] == ["day", "at", "spans"]
-    assert result_text([dt.date(2026, 1, 2), dt.timedelta(minutes=1)]) == '["2026-01-02", 60.0]'
-    assert result_text("a" * 20_001).endswith("(1 more characters are not shown)")
+    assert render_result([dt.date(2026, 1, 2), dt.timedelta(minutes=1)]) == '["2026-01-02", 60.0]'
+    assert render_result("a" * 20_001).endswith("(1 more characters are not shown)")
 
 
 async def test_a_request_reads_as_one(tmp_path: Path) -> None:

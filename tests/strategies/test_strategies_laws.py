@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies_world import Speaker
 
-from bicameral.decisions import Allowed, CallFacts
 from bicameral.labels import PUBLIC, USER
 from bicameral.models import ToolCall
+from bicameral.patterns.strategies import Answered, ModelPair, Runtime, run_strategy
+from bicameral.policy import Allowed, CallFacts
 from bicameral.sessions import Chambers, Quarantined
-from bicameral.strategies import Answered, Desk, Voices, work
 from bicameral.tools import Argument, Origin, Registry, Tool
 from bicameral.types import STR
 
@@ -77,8 +77,8 @@ async def test_no_call_after_a_strangers_text_is_judged_as_trusted_and_readers_n
     high = Speaker(lambda _: next(said), name="high", chamber="privileged")
     low = Speaker(lambda _: next(said), name="low", chamber="quarantined")
     policy: Any = Everything(mode)
-    voices = Voices(Chambers(high, Quarantined(low)))
-    worked = await work("do", "native_react", Desk(voices, TOOLS, policy))
+    voices = ModelPair(Chambers(high, Quarantined(low)))
+    worked = await run_strategy("do", "native_react", Runtime(voices, TOOLS, policy))
     assert isinstance(worked, Answered)
 
     judged = iter(policy.facts)

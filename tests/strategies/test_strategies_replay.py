@@ -12,8 +12,8 @@ from strategies_world import BOB, EVE, Office, Person, call, office_agent
 
 from bicameral.errors import JournalError, ModelError
 from bicameral.models import ModelRequest
+from bicameral.patterns.strategies import StrategyLimits
 from bicameral.runs import Finished, Journal, Stopped, replay
-from bicameral.strategies import Bounds
 
 READ = [call("read_page", name="news")]
 GREET = [call("send", to=BOB, body="hello")]
@@ -35,16 +35,16 @@ def once() -> Person:
 
 
 SPAR: list[Any] = ["s", json.dumps({"steps": ["a"]}), GREET, "done", json.dumps({"verdict": "done", "note": ""}), "!"]
-CASES: dict[str, tuple[str, Any, Any, Any, Bounds]] = {
-    "an answer": ("native_react", [GREET, "done"], [], None, Bounds()),
-    "five phases": ("spar", SPAR, [], None, Bounds()),
-    "in quarantine": ("native_react", [READ], [[call("balance", account="a")], "odd"], None, Bounds()),
-    "nobody there": ("native_react", [READ], [[call("pay", to=EVE, amount=9)]], None, Bounds()),
-    "yes and then no to the same call": ("native_react", [READ], [GREET, GREET], once, Bounds()),
-    "a failing tool": ("native_react", [[call("read_text", path="gone")], "no"], [], None, Bounds()),
-    "a mistake": ("native_react", [[call("nothing")], "no"], [], None, Bounds()),
-    "too many rounds": ("native_react", [GREET, GREET, GREET], [], None, Bounds(rounds=2)),
-    "a failing model": ("native_react", fails, [], None, Bounds()),
+CASES: dict[str, tuple[str, Any, Any, Any, StrategyLimits]] = {
+    "an answer": ("native_react", [GREET, "done"], [], None, StrategyLimits()),
+    "five phases": ("spar", SPAR, [], None, StrategyLimits()),
+    "in quarantine": ("native_react", [READ], [[call("balance", account="a")], "odd"], None, StrategyLimits()),
+    "nobody there": ("native_react", [READ], [[call("pay", to=EVE, amount=9)]], None, StrategyLimits()),
+    "yes and then no to the same call": ("native_react", [READ], [GREET, GREET], once, StrategyLimits()),
+    "a failing tool": ("native_react", [[call("read_text", path="gone")], "no"], [], None, StrategyLimits()),
+    "a mistake": ("native_react", [[call("nothing")], "no"], [], None, StrategyLimits()),
+    "too many rounds": ("native_react", [GREET, GREET, GREET], [], None, StrategyLimits(rounds=2)),
+    "a failing model": ("native_react", fails, [], None, StrategyLimits()),
 }
 
 

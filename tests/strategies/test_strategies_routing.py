@@ -10,10 +10,10 @@ from strategies_world import Office, Speaker, call
 
 from bicameral import Agent
 from bicameral.models import Chamber
+from bicameral.patterns.strategies import Answered, Exhausted
 from bicameral.policy import Policy
-from bicameral.routing import Alias, Aliases, Budget, Budgets, Router, Rule, Selection, situation
+from bicameral.routing import Alias, Aliases, Budget, Budgets, Router, RoutingRule, Selection, current_context
 from bicameral.runs import Journal
-from bicameral.strategies import Answered, Exhausted
 
 PHASES = {"sense": "fast", "plan": "powerful", "act": "main", "reflect": "powerful", "final_answer": "fast"}
 READ = [call("read_page", name="news")]
@@ -24,7 +24,7 @@ def by_phase(untrusted: bool = True) -> Any:
     acted: list[int] = []
 
     def say(_: Any) -> Any:
-        match situation().phase:
+        match current_context().phase:
             case "plan":
                 return json.dumps({"steps": ["read the news"]})
             case "act":
@@ -82,7 +82,7 @@ async def test_without_a_phase_map_the_roles_count_also_in_quarantine() -> None:
 
 
 async def test_rules_come_before_the_phase_map_and_see_the_label() -> None:
-    rules = (Rule.of("label:untrusted", "powerful"), Rule.of("has_tools", "fast"))
+    rules = (RoutingRule.of("label:untrusted", "powerful"), RoutingRule.of("has_tools", "fast"))
     agent = routed(Selection("main", rules, PHASES), by_phase())
     worked = await agent.work("What is new?", strategy="plan_and_execute")
     assert [turn.model for turn in worked.turns] == ["priv-powerful", "priv-fast", "quar-powerful", "quar-powerful"]

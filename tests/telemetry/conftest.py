@@ -12,17 +12,16 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from telemetry_world import Heard
 
-from bicameral.telemetry._meters import use_meter_provider
-from bicameral.telemetry._spans import use_provider
+from bicameral.telemetry._signals import use_meter_provider, use_tracer_provider
 
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    use_provider(provider)
+    use_tracer_provider(provider)
     yield Heard(exporter)
-    use_provider(None)
+    use_tracer_provider(None)
     provider.shutdown()
 
 

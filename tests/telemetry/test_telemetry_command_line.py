@@ -24,7 +24,7 @@ from bicameral.agent import Agent
 from bicameral.cli import main
 from bicameral.config import Config
 from bicameral.models import ScriptedProvider
-from bicameral.telemetry import from_environment
+from bicameral.telemetry import export_from_environment
 
 PROGRAM = str(Path(sys.executable).with_name("bicameral"))
 SECRET = "canary-4711"
@@ -180,7 +180,7 @@ def test_the_console_is_standard_error(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_said_and_nothing_else_happens(variables: dict[str, str], problem: str | None) -> None:
-    with from_environment(variables) as exporting:
+    with export_from_environment(variables) as exporting:
         assert (exporting.traces, exporting.metrics) == ((), ())
     assert [problem in each for each in exporting.problems] if problem else exporting.problems == []
 
@@ -190,7 +190,7 @@ def test_without_the_packages_it_is_said_how_to_get_them(monkeypatch: pytest.Mon
         return None
 
     monkeypatch.setattr("bicameral.telemetry._export.find_spec", nothing_there)
-    with from_environment({"OTEL_TRACES_EXPORTER": "console"}) as exporting:
+    with export_from_environment({"OTEL_TRACES_EXPORTER": "console"}) as exporting:
         pass
     assert exporting.problems == ["opentelemetry.sdk is not installed: pip install 'bicameral[telemetry]'"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from telemetry_world import Heard, run_mail
 
-from bicameral.secrets import know
+from bicameral.secrets import register_secret
 from bicameral.telemetry import count, span
 
 PLANTED = "planted-4711-abcdefghij"
 
 
 def test_neither_names_nor_facts_hold_one(heard: Heard, counters: InMemoryMetricReader) -> None:
-    know("PLANTED", PLANTED)
+    register_secret("PLANTED", PLANTED)
     with span("chat", f"model-{PLANTED}", {"a": PLANTED, "b": (f"x{PLANTED}", "y")}) as told:
         told.tell({f"late{0}": "x" * 110 + PLANTED})
         told.fail(f"error {PLANTED}")
@@ -25,7 +25,7 @@ def test_neither_names_nor_facts_hold_one(heard: Heard, counters: InMemoryMetric
 
 
 async def test_a_run_that_handles_one_tells_nothing_of_it(heard: Heard) -> None:
-    know("PLANTED", PLANTED)
+    register_secret("PLANTED", PLANTED)
     await run_mail(f"k = unlock('{PLANTED}')\nanswer(k)\n")
     assert heard.spans
     assert PLANTED[:8] not in heard.everything

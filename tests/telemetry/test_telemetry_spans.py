@@ -14,14 +14,14 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from telemetry_world import ORDER, READ, SECRET, Heard, quarantine, run_mail
 
 from bicameral.agent import Agent
-from bicameral.boundary import Alert, Filled, Outcome
+from bicameral.boundary import Alert, ExtractionOutcome, Filled
 from bicameral.errors import RunError
 from bicameral.labels import PUBLIC, Label
 from bicameral.models import ScriptedProvider
 from bicameral.plans import parse
-from bicameral.runs import Answers, Failed, Finished, Question, run_plan
-from bicameral.telemetry import safe, span, summary
-from bicameral.telemetry._spans import use_provider
+from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, run_plan
+from bicameral.telemetry import label_summary, safe_text, span
+from bicameral.telemetry._signals import use_tracer_provider
 from bicameral.tools import Registry, tool
 from bicameral.types import Type
 
@@ -73,7 +73,7 @@ async def test_labels_are_told_in_short(heard: Heard) -> None:
     ],
 )
 def test_readers_are_counted_and_not_named(label: Label, readers: str) -> None:
-    assert summary("x", label)["x.readers"] == readers
+    assert label_summary("x", label)["x.readers"] == readers
 
 
 async def test_a_plan_and_what_it_cost_is_a_span(heard: Heard) -> None:
@@ -154,7 +154,7 @@ async def test_turns_of_a_loop_side_by_side_are_told_apart(heard: Heard) -> None
 
 
 class Yes:
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         return Answers.yes(question.calls)
 
 
@@ -218,7 +218,7 @@ async def test_no_argument_prompt_result_reply_or_reader_is_in_any_span(
 
 async def test_a_denied_call_and_a_refused_one_tell_no_value(heard: Heard) -> None:
     class No:
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             raise RunError("run.refused", f"no, not {question.calls[0].arguments['body']}")
 
     for options in ({}, {"approver": No()}):
@@ -238,7 +238,7 @@ class Hostile:
     model = "\x1b]0;owned\x07model"
     overlap = 1
 
-    async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+    async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
         ugly = "\x1b[2J\u202e" + "x" * 10_000
         return Filled(1, tuple(Alert("instruction", ugly, 0.9, ugly) for _ in range(3)))
 
@@ -258,11 +258,11 @@ async def test_names_of_others_are_short_and_obeyed_by_nothing(heard: Heard) -> 
 
 @given(st.text(max_size=400), st.integers(min_value=1, max_value=200))
 def test_a_safe_text_is_short_and_has_nothing_in_it_that_is_not_seen(text: str, most: int) -> None:
-    shown = safe(text, most)
+    shown = safe_text(text, most)
     assert len(shown) <= most
     assert not any(ord(each) < 32 or 127 <= ord(each) < 160 or 0xD800 <= ord(each) < 0xE000 for each in shown)
     assert not set(shown) & set("\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff")
-    assert safe(shown, most) == shown
+    assert safe_text(shown, most) == shown
 
 
 # Whoever listens cannot change what happens --------------------------------------------------------------------------
@@ -279,11 +279,11 @@ class Broken(SpanProcessor):
 async def test_a_broken_listener_changes_nothing() -> None:
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(Broken())
-    use_provider(provider)
+    use_tracer_provider(provider)
     try:
         outcome = await run_mail(READ, '{"value": 7}', body="There are 7 apples.")
     finally:
-        use_provider(None)
+        use_tracer_provider(None)
     assert isinstance(outcome, Finished)
     assert outcome.answer == 7
 

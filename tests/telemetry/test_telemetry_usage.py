@@ -11,10 +11,10 @@ import pytest
 from telemetry_world import ORDER, READ, mailbox, quarantine, run_mail
 
 from bicameral.agent import Agent
-from bicameral.boundary import Alert, Extractor, Filled, Outcome, ReadOnly, RejectionKind
+from bicameral.boundary import Alert, ExtractionOutcome, Extractor, Filled, ReadOnlyExecutor, RejectionKind
 from bicameral.models import ScriptedProvider
 from bicameral.runs import Failed, Finished, Journal, RunUsage, Stopped, replay
-from bicameral.sessions import Session, Spent, counted
+from bicameral.sessions import ChamberUsage, Session, open_ledger
 from bicameral.tools import Registry
 from bicameral.types import IntType, StrType, Type
 
@@ -41,13 +41,13 @@ async def test_runs_at_the_same_time_count_each_for_itself() -> None:
 
 async def test_a_ledger_hears_what_is_asked_inside_and_nothing_else() -> None:
     session = Session("delta", ScriptedProvider([("", "x" * 40)]), ())
-    with counted() as outer:
+    with open_ledger() as outer:
         await session.ask("a" * 40)
-        with counted() as inner:
+        with open_ledger() as inner:
             await asyncio.create_task(_ask(session))
     await session.ask("c" * 40)
-    assert inner.spent == Spent(reasoner_tokens=20, reasoner_calls=1)
-    assert outer.spent == Spent(reasoner_tokens=40, reasoner_calls=2) == inner.spent + inner.spent
+    assert inner.spent == ChamberUsage(reasoner_tokens=20, reasoner_calls=1)
+    assert outer.spent == ChamberUsage(reasoner_tokens=40, reasoner_calls=2) == inner.spent + inner.spent
 
 
 async def _ask(session: Session) -> None:
@@ -127,7 +127,7 @@ async def test_an_executor_that_breaks_its_word_counts_as_rejected() -> None:
     class Careless:
         model, overlap = "careless", 1
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             return Filled("not a number")
 
     outcome = await run_mail(READ, extractor=Careless())
@@ -177,7 +177,7 @@ async def test_whatever_an_executor_puts_into_an_alert_is_short_and_obeyed_by_no
     class Hostile:
         model, overlap = "hostile", 1
 
-        async def extract(self, source: object, instruction: str, wanted: Type) -> Outcome:
+        async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
             return Filled(7, tuple(Alert("instruction", UGLY, 0.9, UGLY) for _ in range(500)))
 
     with Journal(tmp_path / "j.db") as journal:
@@ -212,7 +212,7 @@ async def test_alerts_in_parts_that_did_not_hold_it_are_kept() -> None:
             return '{"value": "part 1"}' if "part 1" in request.messages[-1].text else '{"value": "none of these"}'
         return '{"not_found": "value", "because": "absent"}'
 
-    reader = ReadOnly(Extractor(ScriptedProvider(answers, grammars=True)), reads=2)
+    reader = ReadOnlyExecutor(Extractor(ScriptedProvider(answers, grammars=True)), reads=2)
     outcome = await reader.extract(material, "the code", StrType("code"))
     assert "instruction" in {alert.kind for alert in outcome.alerts}
 

@@ -15,7 +15,7 @@ import pytest
 
 from bicameral.plans import Conditional, Proved, parse, prove
 from bicameral.policy import Policy
-from bicameral.runs import Answers, Failed, Finished, Question, RunOutcome, run_plan
+from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, RunOutcome, run_plan
 from bicameral.tools import (
     CommandSettings,
     Folders,
@@ -77,9 +77,9 @@ class Outside:
 
 class Person:
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[ApprovalQuestion] = []
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         self.asked.append(question)
         return Answers.yes(())
 

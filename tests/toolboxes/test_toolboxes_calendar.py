@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes.calendar import Slot, toolbox
-from bicameral.toolboxes.calendar._free import free_slots
+from bicameral.toolboxes.calendar._tools import free_slots
 from bicameral.tools import Folders, Surroundings, Tool
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)

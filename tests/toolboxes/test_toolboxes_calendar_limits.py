@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from bicameral.toolboxes.calendar import toolbox
 from bicameral.toolboxes.calendar._document import MAX_COST, read_document
-from bicameral.toolboxes.calendar._occurrences import occurrences
-from bicameral.toolboxes.calendar._repetition import TooOften, effort_of, stop_after
+from bicameral.toolboxes.calendar._occurrences import RepeatsTooOften, expansion_cost, list_occurrences, stop_after
 from bicameral.tools import Surroundings, Tool
 
 SINCE = datetime(2026, 3, 1)
@@ -65,11 +64,11 @@ def test_no_series_has_more_occurrences_than_were_estimated(rule: str, age: int,
     document = read_document(raw, "x")
     before = SINCE + timedelta(days=days)
     try:
-        effort = effort_of([document.blocks[0].component], start, timedelta(days=length), SINCE, before)
-    except TooOften:
+        effort = expansion_cost([document.blocks[0].component], start, timedelta(days=length), SINCE, before)
+    except RepeatsTooOften:
         return
     if effort.is_affordable:
-        found = occurrences(document, None, SINCE, before)
+        found = list_occurrences(document, None, SINCE, before)
         assert len(found) <= effort.occurrences
 
 

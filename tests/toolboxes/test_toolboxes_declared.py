@@ -12,7 +12,7 @@ import pytest
 
 from bicameral.config import STANDARD
 from bicameral.errors import ToolError
-from bicameral.labels import PUBLIC, Label, ListShade, Source, covers
+from bicameral.labels import PUBLIC, Label, ListLabels, Source, covers
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes
 from bicameral.types import NullType, RecordType
 
@@ -274,7 +274,7 @@ def test_tools_that_choose_among_lines_or_rows_keep_their_parts(tmp_path: Path) 
         **dict.fromkeys(("sort_lines", "unique_lines", "grep", "head", "tail"), "lines"),
         **dict.fromkeys(("filter_rows", "sort_rows"), "rows"),
     }
-    lines = ListShade(Label({Source("system", "a", "", "0")}), Label({Source("user", "a", "[]", "0")}))
+    lines = ListLabels(Label({Source("system", "a", "", "0")}), Label({Source("user", "a", "[]", "0")}))
     pattern = Label({Source("third_party", "b", "", "1")})
     found = have["grep"].call_shade({"lines": lines, "pattern": pattern}, ["x"], "2")
     assert found.item is lines.item

@@ -6,20 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.toolboxes._formulas import escaped, has_formulas, unescaped  # pyright: ignore[reportPrivateUsage]
-from bicameral.toolboxes._tables_csv import parse, render  # pyright: ignore[reportPrivateUsage]
+from bicameral.toolboxes._table_files import escape_formulas, has_formulas, parse_csv, render_csv, unescape_formulas  # pyright: ignore[reportPrivateUsage]  # pyright: ignore[reportPrivateUsage]
 
 CELLS = st.text(st.sampled_from("=+-@'\";, \t\n\rab1.\uff1d\u200b"), max_size=12)
 
 
 @given(CELLS)
 def test_what_is_escaped_is_given_back(text: str) -> None:
-    assert unescaped(escaped(text)) == text
+    assert unescape_formulas(escape_formulas(text)) == text
 
 
 @given(CELLS)
 def test_an_escaped_text_is_no_formula_in_any_of_its_parts(text: str) -> None:
-    for part in escaped(text).replace("\t", ";").replace("\n", ";").replace("\r", ";").split(";"):
+    for part in escape_formulas(text).replace("\t", ";").replace("\n", ";").replace("\r", ";").split(";"):
         assert not part.startswith(("=", "@", "\uff1d"))
         assert not part.startswith(("+", "-")) or not any(each in part for each in "=@ab")
 
@@ -28,7 +27,7 @@ def test_an_escaped_text_is_no_formula_in_any_of_its_parts(text: str) -> None:
     "text", ["-5", "+49 30 1234", "-12.5 %", "+1 (555) 010-9999", "a=b", "me@example.com", "'quoted'"]
 )
 def test_numbers_telephones_and_plain_words_stay_as_they_are(text: str) -> None:
-    assert escaped(text) == text
+    assert escape_formulas(text) == text
     assert not has_formulas(text)
 
 
@@ -36,13 +35,13 @@ def test_numbers_telephones_and_plain_words_stay_as_they_are(text: str) -> None:
     "text", ["=1", "@SUM(A1)", "+cmd|x", " =1", '"=1', "-2+cmd|x", "a;=1", "a\n+b", "\uff1d1", "'=1"]
 )
 def test_formulas_are_found_and_escaped(text: str) -> None:
-    assert escaped(text) != text
+    assert escape_formulas(text) != text
     assert has_formulas(text)
 
 
 @given(st.lists(st.fixed_dictionaries({"=a": CELLS, "b": st.integers(), "c": CELLS}), min_size=1, max_size=3))
 def test_a_written_table_reads_back_as_it_was(rows: list[dict[str, object]]) -> None:
-    read = parse(render(rows), "t.csv")
+    read = parse_csv(render_csv(rows), "t.csv")
     assert [row["b"] for row in read] == [row["b"] for row in rows]
     for name in ("=a", "c"):
         # A text that is a number has always been read as one.

@@ -20,10 +20,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes._text import clean
+from bicameral.toolboxes._text import clean_text
 from bicameral.toolboxes.mail import toolbox
-from bicameral.toolboxes.mail._addresses import Recipient, recipient, refuse_line_breaks
-from bicameral.toolboxes.mail._compose import Attachment, Draft, compose, verify, without_encoded_words
+from bicameral.toolboxes.mail._compose import (
+    Attachment,
+    MailDraft,
+    Recipient,
+    compose_message,
+    parse_recipient,
+    refuse_line_breaks,
+    verify_message,
+    without_encoded_words,
+)
 from bicameral.tools import Folders, Surroundings, Tool
 
 PASSWORD = "correct horse battery"
@@ -297,14 +305,14 @@ def test_sending_is_never_repeated_by_itself(tmp_path: Path) -> None:
 # What is composed is read again
 
 
-def draft(**changes: Any) -> Draft:
+def draft(**changes: Any) -> MailDraft:
     ann = Recipient("", "ann", "example.com")
-    meant = Draft(ann, (ann,), (), "Hi", "Hello\n", datetime(2026, 5, 4, tzinfo=UTC), "<1@example.com>")
+    meant = MailDraft(ann, (ann,), (), "Hi", "Hello\n", datetime(2026, 5, 4, tzinfo=UTC), "<1@example.com>")
     return replace(meant, **changes)
 
 
 def test_bytes_that_say_something_else_are_refused() -> None:
-    raw = compose(draft())
+    raw = compose_message(draft())
     for forged in (
         raw.replace(b"Subject: Hi", b"Subject: Ho"),
         raw.replace(b"Subject: Hi", b"Subject: Hi\r\nBcc: eve@evil.example"),
@@ -318,7 +326,7 @@ def test_bytes_that_say_something_else_are_refused() -> None:
     ):
         assert forged != raw
         with pytest.raises(ToolError) as caught:
-            verify(forged, draft())
+            verify_message(forged, draft())
         assert caught.value.code == "mail.not-as-meant"
 
 
@@ -338,13 +346,13 @@ def test_whatever_is_taken_can_be_composed(subject: str, name: str, body: str, f
     people = [Recipient("", "ann", "example.com")]
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     with suppress(ToolError):
-        people.append(recipient(f'"{quoted}" <bo@example.com>', "to"))
-    known = re.sub(r'[<>:"|?*\\/]', "_", clean(file)).strip()
+        people.append(parse_recipient(f'"{quoted}" <bo@example.com>', "to"))
+    known = re.sub(r'[<>:"|?*\\/]', "_", clean_text(file)).strip()
     try:
         refuse_line_breaks(subject, "subject")
         refuse_line_breaks(known, "attachments")
     except ToolError:
         return
     attachments = (Attachment(known, body.encode("utf-8", "replace")),) if known else ()
-    line = without_encoded_words(clean(subject).strip())
-    compose(draft(to=tuple(people), subject=line, body=clean(body), attachments=attachments))
+    line = without_encoded_words(clean_text(subject).strip())
+    compose_message(draft(to=tuple(people), subject=line, body=clean_text(body), attachments=attachments))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.toolboxes.web import toolbox
-from bicameral.toolboxes.web._hosts import is_public
+from bicameral.toolboxes.web._tools import is_public
 from bicameral.tools import Surroundings, Tool
 
 Reply = tuple[int, dict[str, str], bytes]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bicameral.tools import Tool
-from bicameral.tools._code import code_of_function, code_of_program
+from bicameral.tools._call_identity import function_code_hash, program_code_hash
 
 SOURCE = """
 from bicameral.tools import tool
@@ -94,15 +94,15 @@ def test_a_method_and_a_thing_without_code_are_told_too() -> None:
         def get(self) -> int:
             return 2
 
-    assert code_of_function(Box().get)() == code_of_function(Box().get)()
-    assert code_of_function(Box().get)() != code_of_function(Other().get)()
-    assert code_of_function(len)() == code_of_function(len)()
+    assert function_code_hash(Box().get)() == function_code_hash(Box().get)()
+    assert function_code_hash(Box().get)() != function_code_hash(Other().get)()
+    assert function_code_hash(len)() == function_code_hash(len)()
 
 
 def test_a_program_is_its_files(tmp_path: Path) -> None:
     script = tmp_path / "script.sh"
     script.write_text("echo 1")
-    known = code_of_program(["/bin/sh", str(script)])
+    known = program_code_hash(["/bin/sh", str(script)])
     first = known()
     assert known() == first
     script.write_text("echo 22")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.tools import CommandFailed, Folders, Tool, command_arguments, command_tools, command_usage, tool
-from bicameral.tools._argv import fill
-from bicameral.tools._command_line import ready_command
+from bicameral.tools._command_interface import require_command
 from bicameral.tools._manifest import parse_manifest
+from bicameral.tools._manifest_rules import fill_template
 
 MANIFEST: dict[str, Any] = {
     "manifest": 1,
@@ -145,10 +145,10 @@ def test_what_is_no_confined_command_is_no_command(tools: dict[str, Tool]) -> No
 )
 def test_whatever_is_typed_no_option_runs_that_is_not_in_the_template(words: list[str]) -> None:
     (grep, *_) = command_tools(parse_manifest(MANIFEST), Folders.of(Path("/"), read=[]))
-    command = ready_command(grep)
+    command = require_command(grep)
     try:
         bound = grep.bind(command_arguments(grep, words))
-        argv = fill(command.template, bound)
+        argv = fill_template(command.template, bound)
     except ToolError:
         return
     options = argv[: argv.index("-e")]
@@ -166,7 +166,7 @@ def test_what_a_template_writes_is_read_back(pattern: str, files: list[str], cou
     (grep, *_) = command_tools(parse_manifest(MANIFEST), Folders.of(Path("/"), read=[]))
     given = {"pattern": pattern, "files": files, "count": count, "most": most}
     try:
-        argv = fill(ready_command(grep).template, grep.bind(given))
+        argv = fill_template(require_command(grep).template, grep.bind(given))
     except ToolError:
         return
     assert grep.bind(command_arguments(grep, argv)) == grep.bind(given)

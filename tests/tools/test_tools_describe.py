@@ -13,7 +13,7 @@ import pytest
 
 from bicameral.errors import ToolError
 from bicameral.tools import Folders, Tool
-from bicameral.tools._describe import CommandSettings, describe_tool
+from bicameral.tools._command_interface import CommandSettings, describe_tool
 from bicameral.types import ANY, STR, DictType, ListType, RecordType
 
 CHECKSUM = Path(__file__).parents[2] / "examples" / "tools" / "checksum"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bicameral.tools import Folders, Target, tool
+from bicameral.tools import Folders, WriteTarget, tool
 from bicameral.types import FilePath
 
 
@@ -29,7 +29,7 @@ def test_programs_execute_or_obey_these(tmp_path: Path, path: str) -> None:
     ["notes.txt", "a.md", "table.csv", "data.json", "invoice.pdf", "run.py.txt", "hooks/list.txt", "README", "x.ics"],
 )
 def test_nothing_executes_these(tmp_path: Path, path: str) -> None:
-    assert Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]).target(path) == Target(executed=False)
+    assert Folders.of(tmp_path, read=[tmp_path], write=[tmp_path]).target(path) == WriteTarget(executed=False)
 
 
 def test_a_working_folder_inside_a_hidden_one_is_an_ordinary_folder(tmp_path: Path) -> None:
@@ -67,17 +67,17 @@ def test_a_tool_with_an_argument_of_the_type_path_is_judged_by_the_name() -> Non
     def save(path: FilePath, text: str) -> None:
         """Save."""
 
-    assert save.target_of({"path": "a.txt"}) == Target(executed=False)
-    assert save.target_of({"path": "a.sh"}) == Target(executed=True)
-    assert save.target_of({"text": "x"}) == Target(executed=None)
+    assert save.target_of({"path": "a.txt"}) == WriteTarget(executed=False)
+    assert save.target_of({"path": "a.sh"}) == WriteTarget(executed=True)
+    assert save.target_of({"text": "x"}) == WriteTarget(executed=None)
 
 
 def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
-    def broken(_given: object) -> Target:
+    def broken(_given: object) -> WriteTarget:
         raise ValueError("no")
 
     @tool(effect="write", purpose={"text": "carries"}, target=broken)
     def save(path: str, text: str) -> None:
         """Save."""
 
-    assert save.target_of({"path": "a.txt"}) == Target(executed=None)
+    assert save.target_of({"path": "a.txt"}) == WriteTarget(executed=None)

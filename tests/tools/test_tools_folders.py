@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
 from bicameral.tools import Folders
-from bicameral.tools import _folder_walk
+from bicameral.tools import _file_operations as _folder_walk
 
 SECRET = b"the secret outside"
 
@@ -296,7 +296,7 @@ def test_every_accepted_path_lies_inside(tmp_path_factory: pytest.TempPathFactor
 def test_where_folders_cannot_be_walked_step_by_step_the_check_still_holds(
     world: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_folder_walk, "WALKS", False)
+    monkeypatch.setattr(_folder_walk, "CAN_WALK", False)
     plant_links(world)
     assert read(folders, "sub/deep.txt") == b"deep"
     folders.write_atomic("new/a.txt", b"a")

@@ -14,8 +14,8 @@ import pytest
 
 from bicameral.errors import ToolError
 from bicameral.tools import Folders
-from bicameral.tools import _folder_errors
-from bicameral.tools import _folder_writes
+from bicameral.tools import _file_operations as _folder_writes
+from bicameral.tools import _path_rules as _folder_errors
 
 SECRET = b"the secret outside"
 
@@ -291,7 +291,7 @@ def test_what_is_not_utf8_text_is_said_to_be_so(
     ],
 )
 def test_every_failure_of_the_system_has_a_code(number: int, code: str) -> None:
-    error = _folder_errors.failure(OSError(number, os.strerror(number)), "a.txt")
+    error = _folder_errors.path_error(OSError(number, os.strerror(number)), "a.txt")
     assert error.code == code
     assert "a.txt" in error.message
 

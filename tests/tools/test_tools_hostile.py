@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bicameral.errors import ToolError
-from bicameral.plans._bounds import MAX_ALL_TEXT, MAX_BITS, MAX_DEPTH, MAX_ITEMS, MAX_TEXT
+from bicameral.plans.evaluate._bounds import MAX_ALL_TEXT, MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_VALUE_DEPTH
 from bicameral.tools import Argument, Origin, Participants, Registry, Tool
-from bicameral.types import STR, ListType, from_json
-from bicameral.types import _plain as own  # pyright: ignore[reportPrivateUsage]
+from bicameral.types import STR, ListType, type_from_json
+from bicameral.types import _values as own  # pyright: ignore[reportPrivateUsage]
 
 
 async def _run(_: Mapping[str, Any]) -> object:
@@ -82,9 +82,9 @@ def test_a_type_nested_without_end_is_refused(kind: str) -> None:
     for _ in range(900):
         written = {kind: written}
     with pytest.raises(ValueError, match="nested"):
-        from_json(json.loads(json.dumps(written)))
+        type_from_json(json.loads(json.dumps(written)))
 
 
 def test_a_value_has_the_bounds_of_the_language() -> None:
-    ours = own.MAX_DEPTH, own.MAX_ITEMS, own.MAX_TEXT, own.MAX_ALL_TEXT, own.MAX_BITS
-    assert ours == (MAX_DEPTH, MAX_ITEMS, MAX_TEXT, MAX_ALL_TEXT, MAX_BITS)
+    ours = own.MAX_VALUE_DEPTH, own.MAX_ITEMS, own.MAX_TEXT, own.MAX_ALL_TEXT, own.MAX_BITS
+    assert ours == (MAX_VALUE_DEPTH, MAX_ITEMS, MAX_TEXT, MAX_ALL_TEXT, MAX_BITS)

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.toolboxes.mail._send import message_id
+from bicameral.toolboxes.mail._tools import make_message_id
 from bicameral.tools import (
     Folders,
     Tool,
     call_key,
     command_tools,
     confinement_problem,
-    key_of,
+    derive_call_key,
     parse_manifest,
     tool,
-    under_key,
+    use_call_key,
 )
 
 
@@ -28,8 +28,8 @@ from bicameral.tools import (
 def test_two_calls_have_two_keys_whatever_their_names_are(
     one: tuple[str, str, str], other: tuple[str, str, str]
 ) -> None:
-    assert (key_of(*one) == key_of(*other)) == (one == other)
-    assert key_of(*one).isalnum()
+    assert (derive_call_key(*one) == derive_call_key(*other)) == (one == other)
+    assert derive_call_key(*one).isalnum()
 
 
 async def test_a_tool_finds_its_key_also_in_a_thread_and_nobody_finds_another_ones() -> None:
@@ -45,7 +45,7 @@ async def test_a_tool_finds_its_key_also_in_a_thread_and_nobody_finds_another_on
         return call_key()
 
     async def under(each: Tool, key: str) -> object:
-        with under_key(key):
+        with use_call_key(key):
             return await each.call({})
 
     found = await asyncio.gather(*(under(each, f"k{n}") for n in range(5) for each in (sync_key, async_key)))
@@ -60,7 +60,7 @@ async def test_a_command_finds_its_key_in_its_environment(tmp_path: Path) -> Non
         parse_manifest({"manifest": 1, "tools": [spec]}), Folders.of(tmp_path, read=[tmp_path], write=[])
     )
     assert (printing.keyed, printing.repeatable) == (True, True)
-    with under_key("k1"):
+    with use_call_key("k1"):
         assert str(await printing.call({})).strip() == "k1"
     with pytest.raises(ToolError):
         await printing.call({})
@@ -69,9 +69,9 @@ async def test_a_command_finds_its_key_in_its_environment(tmp_path: Path) -> Non
 def test_a_mail_that_is_sent_again_has_the_same_id() -> None:
     def under(key: str | None) -> str:
         if key is None:
-            return message_id("example.com")
-        with under_key(key):
-            return message_id("example.com")
+            return make_message_id("example.com")
+        with use_call_key(key):
+            return make_message_id("example.com")
 
     assert under("k1") == under("k1") == "<k1@example.com>"
     assert under("k2") != under("k1")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.tools._argv import Group, fill, parse_element
 from bicameral.tools._manifest import manifest_schema, parse_manifest, read_manifest
+from bicameral.tools._manifest_rules import OptionalGroup, fill_template, parse_element
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "schemas" / "tool-manifest.v1.json"
@@ -193,15 +193,15 @@ def test_a_file_that_is_not_there_is_refused_and_named(tmp_path: Path) -> None:
 
 def test_braces_are_written_twice() -> None:
     template = (parse_element("{{print $1}}"), parse_element("--n={n}"))
-    assert fill(template, {"n": 3}) == ["{print $1}", "--n=3"]
+    assert fill_template(template, {"n": 3}) == ["{print $1}", "--n=3"]
 
 
 def test_zero_and_the_empty_text_are_given_and_none_and_false_are_not() -> None:
-    template = (Group("x", (parse_element("-x"), parse_element("{x}"))),)
-    assert fill(template, {"x": 0}) == ["-x", "0"]
-    assert fill(template, {"x": ""}) == ["-x", ""]
-    assert fill(template, {"x": None}) == []
-    assert fill(template, {"x": False}) == []
+    template = (OptionalGroup("x", (parse_element("-x"), parse_element("{x}"))),)
+    assert fill_template(template, {"x": 0}) == ["-x", "0"]
+    assert fill_template(template, {"x": ""}) == ["-x", ""]
+    assert fill_template(template, {"x": None}) == []
+    assert fill_template(template, {"x": False}) == []
 
 
 @given(st.text(), st.lists(st.text(), max_size=5))
@@ -209,36 +209,36 @@ def test_a_value_is_exactly_one_element_and_never_an_option(value: str, more: li
     template = (parse_element("--fixed={a}"), parse_element("{a}"), parse_element("{more}"))
     if any(text.startswith("-") or "\0" in text for text in (value, *more)):
         with pytest.raises(ToolError, match=r"option-like|bad-argument"):
-            fill(template, {"a": value, "more": more})
+            fill_template(template, {"a": value, "more": more})
     else:
-        assert fill(template, {"a": value, "more": more}) == [f"--fixed={value}", value, *more]
+        assert fill_template(template, {"a": value, "more": more}) == [f"--fixed={value}", value, *more]
 
 
 @given(st.text().filter(lambda text: "\0" not in text))
 def test_after_two_dashes_every_value_is_an_operand(value: str) -> None:
-    assert fill((("--",), parse_element("{a}")), {"a": value}) == ["--", value]
+    assert fill_template((("--",), parse_element("{a}")), {"a": value}) == ["--", value]
 
 
 def test_two_dashes_in_a_group_count_only_when_the_group_is_there() -> None:
-    template = (Group("safe", (("--",),)), parse_element("{a}"))
-    assert fill(template, {"safe": True, "a": "-x"}) == ["--", "-x"]
+    template = (OptionalGroup("safe", (("--",),)), parse_element("{a}"))
+    assert fill_template(template, {"safe": True, "a": "-x"}) == ["--", "-x"]
     with pytest.raises(ToolError, match="option-like"):
-        fill(template, {"safe": False, "a": "-x"})
+        fill_template(template, {"safe": False, "a": "-x"})
 
 
 def test_an_argument_cannot_bring_its_own_two_dashes() -> None:
     with pytest.raises(ToolError, match="option-like"):
-        fill((parse_element("{a}"), parse_element("{b}")), {"a": "--", "b": "-rf"})
+        fill_template((parse_element("{a}"), parse_element("{b}")), {"a": "--", "b": "-rf"})
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800"])
 def test_text_that_no_command_can_be_given_is_refused(value: str) -> None:
     with pytest.raises(ToolError, match="bad-argument"):
-        fill((parse_element("x{a}"),), {"a": value})
+        fill_template((parse_element("x{a}"),), {"a": value})
 
 
 def test_more_than_the_kernel_takes_is_refused_before_it_starts() -> None:
     with pytest.raises(ToolError, match="argument-too-large"):
-        fill((parse_element("x{a}"),), {"a": "x" * 200_000})
+        fill_template((parse_element("x{a}"),), {"a": "x" * 200_000})
     with pytest.raises(ToolError, match="argument-too-large"):
-        fill((parse_element("{a}"),), {"a": ["x" * 1000] * 2000})
+        fill_template((parse_element("{a}"),), {"a": ["x" * 1000] * 2000})

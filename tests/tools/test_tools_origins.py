@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.labels import NOTHING, PUBLIC, Label, ListShade, RecordShade, Shade, Source, covers
+from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, ListLabels, RecordLabels, Source, covers
 from bicameral.tools import Origin, Participants, Registry, Tool, principals, tool
 from bicameral.types import STR, AnyType, DictType, Field, RecordType, Type
 
@@ -51,7 +51,7 @@ def label(trust: Any, part: str, readers: Any = ("user",), name: str = "letters"
     return Label({Source(trust, name, part, "0")}, readers)
 
 
-def flat(shade: Shade) -> Label:
+def flat(shade: LabelTree) -> Label:
     return shade.flat
 
 
@@ -60,9 +60,9 @@ def flat(shade: Shade) -> Label:
 
 def test_each_part_has_the_origin_that_is_declared_nearest_around_it() -> None:
     shade = letters.result_shade(None, "0")
-    assert isinstance(shade, ListShade)
+    assert isinstance(shade, ListLabels)
     assert shade.own is label("third_party", "")
-    assert isinstance(shade.item, RecordShade)
+    assert isinstance(shade.item, RecordLabels)
     assert shade.item.field("id") is label("system", "[].id")
     assert shade.item.field("body") is label("third_party", "[].body")
     assert shade.item.field("no such field") is label("third_party", "[]")
@@ -110,7 +110,7 @@ def test_a_result_can_be_the_users_own_by_the_word_of_the_service() -> None:
 
 def test_a_dict_tells_its_values_from_its_keys() -> None:
     shade = made(DictType(STR), {"": SERVICE, "*": STRANGER, "total": SERVICE}).result_shade({"a": "b"}, "0")
-    assert isinstance(shade, RecordShade)
+    assert isinstance(shade, RecordLabels)
     assert shade.own is label("system", "", name="made")
     assert shade.field("a") is label("third_party", "*", name="made")
     assert shade.field("total") is label("system", "total", name="made")
@@ -209,7 +209,7 @@ def test_a_tool_that_keeps_items_keeps_their_parts() -> None:
     rows = letters.result_shade([letter()], "0")
     word = label("third_party", "", name="web")
     kept = some.call_shade({"rows": rows, "word": word}, [letter()], "1")
-    assert isinstance(kept, ListShade)
+    assert isinstance(kept, ListLabels)
     assert kept.item is rows.item
     assert kept.own.sources >= rows.flat.sources | word.sources
 

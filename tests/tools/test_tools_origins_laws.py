@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.labels import NOTHING, PUBLIC, Label, ListShade, RecordShade, Shade, Source, covers, join_shades
+from bicameral.labels import NOTHING, PUBLIC, Label, LabelTree, ListLabels, RecordLabels, Source, covers, join_trees
 from bicameral.tools import Origin, Participants, Tool, tool
-from bicameral.types import INT, STR, DictType, Field, ListType, OptionalType, RecordType, Type, optional
+from bicameral.types import INT, STR, DictType, Field, ListType, OptionalType, RecordType, Type, optional_type
 
 
 def made(result: Type, origins: Mapping[str, Origin]) -> Tool:
@@ -23,11 +23,11 @@ def made(result: Type, origins: Mapping[str, Origin]) -> Tool:
 
 
 _TYPES = st.recursive(
-    st.sampled_from([STR, INT, optional(STR), ListType(STR)]),
+    st.sampled_from([STR, INT, optional_type(STR), ListType(STR)]),
     lambda inner: st.one_of(
         inner.map(ListType),
         inner.map(DictType),
-        inner.map(optional),
+        inner.map(optional_type),
         st.lists(st.tuples(st.sampled_from("abcd"), inner), min_size=1, max_size=4, unique_by=lambda pair: pair[0]).map(
             lambda pairs: RecordType(tuple(Field(name, type_) for name, type_ in pairs))
         ),
@@ -114,27 +114,27 @@ def test_every_source_is_the_tools_own_and_has_a_declared_trust(declared: tuple[
         assert {source.trust for source in shade.flat.sources} <= trusts
 
 
-def _shades(draw: st.DrawFn) -> Shade:
+def _shades(draw: st.DrawFn) -> LabelTree:
     strangers, users = Source("third_party", "a"), Source("user", "a")
     pool = [Label({source}, readers) for source in (strangers, users) for readers in (PUBLIC, {"ann"})]
     leaf = st.sampled_from([NOTHING, *pool])
     shape = draw(st.integers(0, 2))
     if shape == 0:
         return draw(leaf)
-    item: Shade = draw(leaf) if shape == 1 else RecordShade(draw(leaf), {"a": draw(leaf)}, draw(leaf))
-    return ListShade(draw(leaf), item)
+    item: LabelTree = draw(leaf) if shape == 1 else RecordLabels(draw(leaf), {"a": draw(leaf)}, draw(leaf))
+    return ListLabels(draw(leaf), item)
 
 
 @st.composite
-def _covered(draw: st.DrawFn) -> tuple[Shade, Shade]:
+def _covered(draw: st.DrawFn) -> tuple[LabelTree, LabelTree]:
     """A shade and another that it covers."""
     lower = _shades(draw)
-    return join_shades(lower, _shades(draw)), lower
+    return join_trees(lower, _shades(draw)), lower
 
 
 @given(_covered(), _covered(), st.booleans())
 def test_the_labels_of_a_call_cover_whatever_its_arguments_cover(
-    rows: tuple[Shade, Shade], others: tuple[Shade, Shade], keep: bool
+    rows: tuple[LabelTree, LabelTree], others: tuple[LabelTree, LabelTree], keep: bool
 ) -> None:
     @tool(effect="pure", keeps="rows" if keep else None)
     def some(rows: list[Any], other: str) -> list[Any]:

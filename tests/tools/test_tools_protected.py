@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, ProtectedPath, database_files
-from bicameral.tools._protected import compared_name  # pyright: ignore[reportPrivateUsage]
+from bicameral.tools import Folders, ProtectedPath, protected_database_files
+from bicameral.tools._path_rules import normalize_name  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folders(work: Path) -> Folders:
             ProtectedPath(Path("own.py"), "a toolbox"),
             ProtectedPath(Path("later.cedar"), "a policy"),
             ProtectedPath(Path("plans"), "in the cache of plans", whole=True),
-            *database_files(Path("runs.db"), "the journal"),
+            *protected_database_files(Path("runs.db"), "the journal"),
         ]
     )
 
@@ -154,4 +154,4 @@ def test_the_users_own_folders_are_protected_without_any_configuration(
 
 @given(st.text(max_size=40))
 def test_a_compared_name_is_compared_like_itself(name: str) -> None:
-    assert compared_name(compared_name(name)) == compared_name(name)
+    assert normalize_name(normalize_name(name)) == normalize_name(name)

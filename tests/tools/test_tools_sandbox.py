@@ -18,19 +18,21 @@ import pytest
 from bicameral.errors import ToolError
 from bicameral.tools._sandbox import (
     MIB,
-    Completed,
+    CommandResult,
     Confinement,
+    NeverBegan,
     confinement_problem,
+    has_executed,
+    is_forked_copy,
     require_confinement,
     run_confined,
     run_confined_sync,
 )
-from bicameral.tools._starting import NeverBegan, has_begun, is_copy
 
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or "python3"
 
 
-def python(code: str, *arguments: str, stdin: bytes = b"", confinement: Confinement | None = None) -> Completed:
+def python(code: str, *arguments: str, stdin: bytes = b"", confinement: Confinement | None = None) -> CommandResult:
     return run_confined_sync([PYTHON, "-c", code, *arguments], confinement or Confinement(timeout=20), stdin=stdin)
 
 
@@ -321,12 +323,12 @@ async def test_a_lock_that_another_thread_holds_while_a_command_starts_does_not_
 
     def looking(pid: int) -> bool:
         try:
-            return has_begun(pid)
+            return has_executed(pid)
         except NeverBegan:
             found.append(pid)
             raise
 
-    monkeypatch.setattr("bicameral.tools._conversation.has_begun", looking)
+    monkeypatch.setattr("bicameral.tools._sandbox.has_executed", looking)
     enough = threading.Event()
 
     def disturb() -> None:
@@ -364,14 +366,14 @@ def test_a_command_that_is_killed_before_it_began_is_started_again(tmp_path: Pat
     def kill_copies() -> None:
         while not over.is_set():
             for pid in filter(str.isdigit, os.listdir("/proc")):
-                if not armed.is_set() or parent_and_state(pid)[0] != str(os.getpid()) or not is_copy(int(pid)):
+                if not armed.is_set() or parent_and_state(pid)[0] != str(os.getpid()) or not is_forked_copy(int(pid)):
                     continue
                 with suppress(ProcessLookupError):
                     # Stopped first: what is a copy then is still one when it is killed.
                     os.kill(int(pid), signal.SIGSTOP)
                     while parent_and_state(pid)[1] not in "TZ-":
                         time.sleep(0.001)
-                    if is_copy(int(pid)):
+                    if is_forked_copy(int(pid)):
                         armed.clear()
                         os.kill(int(pid), signal.SIGKILL)
                     else:
@@ -415,7 +417,7 @@ def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pyte
         looked.append(pid)
         raise NeverBegan
 
-    monkeypatch.setattr("bicameral.tools._conversation.has_begun", looking)
+    monkeypatch.setattr("bicameral.tools._sandbox.has_executed", looking)
     with pytest.raises(ToolError, match="before it began") as caught:
         run_confined_sync(["/usr/bin/sleep", "4713"], Confinement(timeout=60))
     assert caught.value.code == "tools.cannot-start"
@@ -429,7 +431,7 @@ def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pyte
             os.eventfd_write(stop, said)
             return looking(pid)
 
-        monkeypatch.setattr("bicameral.tools._conversation.has_begun", wanted_no_more)
+        monkeypatch.setattr("bicameral.tools._sandbox.has_executed", wanted_no_more)
         with pytest.raises(ToolError, match="before it began"):
             run_confined_sync(["/usr/bin/sleep", "4713"], confinement, stop=stop)
         os.close(stop)
@@ -439,7 +441,7 @@ def test_a_command_that_never_begins_is_given_up_with_an_error(monkeypatch: pyte
 
 def stuck(pid: int) -> bool:
     try:
-        has_begun(pid)
+        has_executed(pid)
     except NeverBegan:
         return True
     return False
@@ -456,14 +458,14 @@ def test_a_copy_that_waits_for_a_lock_is_told_from_a_program_that_does() -> None
         assert parent.stdout is not None
         program.stdout.readline()
         time.sleep(0.2)
-        assert has_begun(program.pid)
+        assert has_executed(program.pid)
         copy = int(parent.stdout.readline())
         until = time.monotonic() + 30
         while not stuck(copy) and time.monotonic() < until:
             time.sleep(0.05)
         assert stuck(copy)
         os.kill(copy, signal.SIGKILL)
-        assert has_begun(0x7FFFFFFF), "nothing there is nothing to wait for"
+        assert has_executed(0x7FFFFFFF), "nothing there is nothing to wait for"
     finally:
         for each in (program, parent):
             each.kill()

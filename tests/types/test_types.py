@@ -41,15 +41,15 @@ from bicameral.types import (
     TupleType,
     Type,
     annotation_doc,
-    assignable,
-    from_annotation,
-    from_json,
-    join,
-    json_schema,
+    is_assignable,
+    join_types,
     mismatch,
-    optional,
-    plain,
-    to_json,
+    optional_type,
+    to_plain,
+    type_from_annotation,
+    type_from_json,
+    type_json_schema,
+    type_to_json,
     value_from_json,
     value_to_json,
 )
@@ -70,7 +70,7 @@ def types(*simple: Type) -> st.SearchStrategy[Type]:
         lambda inner: (
             inner.map(ListType)
             | inner.map(DictType)
-            | inner.map(optional)
+            | inner.map(optional_type)
             | st.lists(inner, max_size=2).map(tuple).map(TupleType)
             | records(inner)
         ),
@@ -136,69 +136,73 @@ values_of = st.composite(a_value)
 
 @given(every)
 def test_every_type_fits_itself(type_: Type) -> None:
-    assert assignable(type_, type_)
+    assert is_assignable(type_, type_)
 
 
 @settings(max_examples=400)
 @given(known, known, known)
 def test_what_fits_the_smaller_fits_the_larger(a: Type, b: Type, c: Type) -> None:
     # Without Any, which fits both ways because it is checked only while a plan runs.
-    for first, second, third in ((a, b, c), (a, join(a, b) or a, c), (a, join(a, b) or a, join(b, c) or b)):
-        if assignable(first, second) and assignable(second, third):
-            assert assignable(first, third)
+    for first, second, third in (
+        (a, b, c),
+        (a, join_types(a, b) or a, c),
+        (a, join_types(a, b) or a, join_types(b, c) or b),
+    ):
+        if is_assignable(first, second) and is_assignable(second, third):
+            assert is_assignable(first, third)
 
 
 @settings(max_examples=300)
 @given(st.data(), known, known)
 def test_a_value_of_a_type_is_a_value_of_every_type_it_fits(data: st.DataObject, a: Type, b: Type) -> None:
-    wider = join(a, b) or a
+    wider = join_types(a, b) or a
     value = data.draw(values_of(a))
     assert mismatch(value, a) is None
     assert mismatch(value, wider) is None
-    if assignable(a, b):
+    if is_assignable(a, b):
         assert mismatch(value, b) is None
 
 
 def test_records_have_no_fields_that_nobody_declared() -> None:
     wide, narrow = RecordType((Field("a", INT), Field("b", STR))), RecordType((Field("a", INT),))
-    assert not assignable(wide, narrow)
+    assert not is_assignable(wide, narrow)
     assert mismatch({"a": 1, "b": "x"}, narrow) is not None
-    assert assignable(narrow, RecordType((Field("a", FLOAT), Field("b", optional(STR)))))
-    assert assignable(wide, DictType(ANY))
-    assert not assignable(wide, DictType(INT))
+    assert is_assignable(narrow, RecordType((Field("a", FLOAT), Field("b", optional_type(STR)))))
+    assert is_assignable(wide, DictType(ANY))
+    assert not is_assignable(wide, DictType(INT))
 
 
 @settings(max_examples=400)
 @given(every, every)
-@example(optional(ListType(TupleType(()))), optional(TupleType((STR, ANY))))
+@example(optional_type(ListType(TupleType(()))), optional_type(TupleType((STR, ANY))))
 def test_a_join_is_an_upper_bound_whatever_the_order(a: Type, b: Type) -> None:
-    joined, other = join(a, b), join(b, a)
+    joined, other = join_types(a, b), join_types(b, a)
     assert (joined is None) == (other is None)
     if joined is not None and other is not None:
-        assert assignable(a, joined)
-        assert assignable(b, joined)
-        assert assignable(joined, other)
-        assert assignable(other, joined)
+        assert is_assignable(a, joined)
+        assert is_assignable(b, joined)
+        assert is_assignable(joined, other)
+        assert is_assignable(other, joined)
 
 
 @given(every)
 def test_a_join_with_itself_with_nothing_and_with_anything(type_: Type) -> None:
-    assert join(type_, type_) == type_
-    assert join(type_, NULL) == optional(type_)
-    assert join(ANY, type_) == join(type_, ANY) == ANY
+    assert join_types(type_, type_) == type_
+    assert join_types(type_, NULL) == optional_type(type_)
+    assert join_types(ANY, type_) == join_types(type_, ANY) == ANY
 
 
 def test_an_unknown_part_stays_unknown_in_a_join() -> None:
-    assert join(ListType(ANY), ListType(INT)) == join(ListType(INT), ListType(ANY)) == ListType(ANY)
-    assert join(StrType("path"), StrType("email")) == STR
+    assert join_types(ListType(ANY), ListType(INT)) == join_types(ListType(INT), ListType(ANY)) == ListType(ANY)
+    assert join_types(StrType("path"), StrType("email")) == STR
 
 
 @given(every)
 def test_optional_does_not_nest(type_: Type) -> None:
-    once = optional(type_)
-    assert optional(once) == once
+    once = optional_type(type_)
+    assert optional_type(once) == once
     assert isinstance(once, OptionalType | NullType | AnyType)
-    assert assignable(NULL, once)
+    assert is_assignable(NULL, once)
 
 
 # Written down
@@ -206,7 +210,7 @@ def test_optional_does_not_nest(type_: Type) -> None:
 
 @given(every)
 def test_a_type_comes_back_from_json(type_: Type) -> None:
-    assert from_json(json.loads(json.dumps(to_json(type_)))) == type_
+    assert type_from_json(json.loads(json.dumps(type_to_json(type_)))) == type_
 
 
 NO_TYPES: list[Any] = [
@@ -230,7 +234,7 @@ NO_TYPES: list[Any] = [
 @pytest.mark.parametrize("written", NO_TYPES)
 def test_what_is_no_type_is_a_value_error(written: object) -> None:
     with pytest.raises(ValueError, match="type"):
-        from_json(written)
+        type_from_json(written)
 
 
 def test_a_type_nested_without_end_is_a_value_error() -> None:
@@ -238,7 +242,7 @@ def test_a_type_nested_without_end_is_a_value_error() -> None:
     for _ in range(500):
         written = {"list": written}
     with pytest.raises(ValueError, match="nested"):
-        from_json(written)
+        type_from_json(written)
 
 
 @given(nested(scalars | moments))
@@ -274,7 +278,7 @@ def test_the_schema_and_the_type_agree_on_every_value(data: st.DataObject, type_
     value = data.draw(values_of(other) | values_of(type_) | nested(scalars))
     # JSON knows one kind of number: there 1.0 is an integer, here it is a float.
     assume(not _has_whole_float(value))
-    validator: Any = jsonschema.Draft202012Validator(json_schema(type_))
+    validator: Any = jsonschema.Draft202012Validator(type_json_schema(type_))
     fits: bool = validator.is_valid(value)
     if fits:
         assert mismatch(value, type_) is None
@@ -311,7 +315,7 @@ def _leaves_out_a_field(value: Any, type_: Type) -> bool:
 
 
 def test_a_schema_bounds_free_text_wherever_it_stands() -> None:
-    schema = json_schema(ListType(RecordType((Field("a", STR, "what it is"),))), max_text=5)
+    schema = type_json_schema(ListType(RecordType((Field("a", STR, "what it is"),))), max_text=5)
     assert schema["items"]["properties"]["a"] == {"type": "string", "maxLength": 5, "description": "what it is"}
 
 
@@ -409,11 +413,11 @@ class Endless:
     ],
 )
 def test_annotations_have_the_type_they_say(annotation: object, type_: Type) -> None:
-    assert from_annotation(annotation) == type_
+    assert type_from_annotation(annotation) == type_
 
 
 def test_the_words_of_an_annotation_are_kept() -> None:
-    derived, model = from_annotation(Derived), from_annotation(Model)
+    derived, model = type_from_annotation(Derived), type_from_annotation(Model)
     assert isinstance(derived, RecordType)
     assert isinstance(model, RecordType)
     assert (derived.name, derived.fields[1].doc, model.fields[0].doc) == ("Derived", "the second", "an x")
@@ -424,22 +428,22 @@ def test_the_words_of_an_annotation_are_kept() -> None:
 @pytest.mark.parametrize("annotation", [set[int], dict[int, str], Literal[1], bytes, Endless, 5])
 def test_what_has_no_plan_type_is_a_type_error(annotation: object) -> None:
     with pytest.raises(TypeError):
-        from_annotation(annotation)
+        type_from_annotation(annotation)
 
 
 def test_answers_become_plain_values() -> None:
-    assert plain(Derived(1)) == {"first": 1, "second": None}
-    assert plain((Model(x=1), Path("a/b"), {"b", "a"})) == [{"x": 1}, "a/b", ["a", "b"]]
+    assert to_plain(Derived(1)) == {"first": 1, "second": None}
+    assert to_plain((Model(x=1), Path("a/b"), {"b", "a"})) == [{"x": 1}, "a/b", ["a", "b"]]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, b"x", object(), {1: "a"}, [1j], Derived])
 def test_what_no_plan_can_use_is_a_type_error(value: object) -> None:
     with pytest.raises(TypeError):
-        plain(value)
+        to_plain(value)
 
 
 def test_a_value_nested_without_end_is_a_type_error() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(TypeError, match="nested"):
-        plain(endless)
+        to_plain(endless)

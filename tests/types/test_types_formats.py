@@ -34,16 +34,16 @@ from bicameral.types import (
     RecordType,
     StrType,
     Type,
-    assignable,
-    bounded,
     format_problem,
-    from_annotation,
-    from_json,
-    join,
-    json_schema,
+    is_assignable,
+    is_bounded,
+    join_types,
     mismatch,
-    optional,
-    to_json,
+    optional_type,
+    type_from_annotation,
+    type_from_json,
+    type_json_schema,
+    type_to_json,
 )
 
 GOOD = {
@@ -84,7 +84,7 @@ def test_what_does_not_have_the_shape_does_not_fit(name: str, text: str) -> None
 
 
 def _valid(text: str, name: str) -> bool:
-    validator: Any = jsonschema.Draft202012Validator(json_schema(StrType(name), formats=True))
+    validator: Any = jsonschema.Draft202012Validator(type_json_schema(StrType(name), formats=True))
     return validator.is_valid(text)
 
 
@@ -123,7 +123,7 @@ def test_a_wrong_digit_of_an_iban_is_noticed() -> None:
         assert format_problem(right[:place] + other + right[place + 1 :], "iban") is not None
 
 
-BOUNDED: list[Type] = [BOOL, INT, FLOAT, NUMBER, DATE, DURATION, NULL, LiteralType(("a",)), MONEY, optional(MONEY),
+BOUNDED: list[Type] = [BOOL, INT, FLOAT, NUMBER, DATE, DURATION, NULL, LiteralType(("a",)), MONEY, optional_type(MONEY),
                        *(StrType(name) for name in ("code", "iban", "phone", "currency"))]  # fmt: skip
 FREE: list[Type] = [STR, ANY, ListType(INT), DictType(INT), RecordType((Field("a", INT),)), RecordType(()),
                     *(StrType(name) for name in ("email", "url", "id", "path", "anything"))]  # fmt: skip
@@ -131,52 +131,52 @@ FREE: list[Type] = [STR, ANY, ListType(INT), DictType(INT), RecordType((Field("a
 
 @pytest.mark.parametrize("type_", BOUNDED, ids=str)
 def test_what_cannot_hold_free_text_is_bounded(type_: Type) -> None:
-    assert bounded(type_)
-    assert bounded(optional(type_))
+    assert is_bounded(type_)
+    assert is_bounded(optional_type(type_))
 
 
 @pytest.mark.parametrize("type_", FREE, ids=str)
 def test_what_can_hold_free_text_is_not_bounded(type_: Type) -> None:
-    assert not bounded(type_)
-    assert not bounded(optional(type_))
+    assert not is_bounded(type_)
+    assert not is_bounded(optional_type(type_))
 
 
 @given(st.text(max_size=60))
 def test_a_bounded_text_is_held_to_its_shape_wherever_it_meets_its_type(text: str) -> None:
     for name in FORMATS:
-        if bounded(StrType(name)) and mismatch(text, StrType(name)) is None:
+        if is_bounded(StrType(name)) and mismatch(text, StrType(name)) is None:
             assert len(text) <= 42
             assert re.fullmatch(r"[A-Za-z0-9 +()./_-]+", text)
 
 
 def test_just_any_text_does_not_fit_where_a_bounded_one_is_wanted() -> None:
-    assert not assignable(STR, StrType("iban"))
-    assert not assignable(StrType("email"), StrType("code"))
-    assert not assignable(ListType(STR), ListType(StrType("code")))
-    assert not assignable(LiteralType(("R-1", "two words")), StrType("code"))
-    assert assignable(LiteralType(("R-1", "R-2")), StrType("code"))
-    assert assignable(StrType("iban"), STR)
-    assert assignable(STR, StrType("email"))
-    assert join(StrType("iban"), StrType("code")) == STR
+    assert not is_assignable(STR, StrType("iban"))
+    assert not is_assignable(StrType("email"), StrType("code"))
+    assert not is_assignable(ListType(STR), ListType(StrType("code")))
+    assert not is_assignable(LiteralType(("R-1", "two words")), StrType("code"))
+    assert is_assignable(LiteralType(("R-1", "R-2")), StrType("code"))
+    assert is_assignable(StrType("iban"), STR)
+    assert is_assignable(STR, StrType("email"))
+    assert join_types(StrType("iban"), StrType("code")) == STR
 
 
 def test_a_number_and_a_float_fit_both_ways() -> None:
-    assert assignable(NUMBER, FLOAT)
-    assert assignable(FLOAT, NUMBER)
-    assert join(NUMBER, FLOAT) == FLOAT
-    assert to_json(NUMBER) == "number"
+    assert is_assignable(NUMBER, FLOAT)
+    assert is_assignable(FLOAT, NUMBER)
+    assert join_types(NUMBER, FLOAT) == FLOAT
+    assert type_to_json(NUMBER) == "number"
 
 
 def test_money_is_an_amount_and_a_currency() -> None:
-    assert from_annotation(Money) == MONEY
+    assert type_from_annotation(Money) == MONEY
     assert mismatch({"amount": 5, "currency": "EUR"}, MONEY) is None
     for wrong in ({"amount": 5}, {"amount": "5", "currency": "EUR"}, {"amount": 5, "currency": "euros, all of them"}):
         assert mismatch(wrong, MONEY) is not None
 
 
 def test_annotations_have_the_formats_they_say() -> None:
-    assert from_annotation(Iban) == StrType("iban")
-    assert from_annotation(list[Code]) == ListType(StrType("code"))
+    assert type_from_annotation(Iban) == StrType("iban")
+    assert type_from_annotation(list[Code]) == ListType(StrType("code"))
 
 
 # In plans
@@ -192,7 +192,7 @@ in_plans = st.recursive(
     channels,
     lambda inner: (
         inner.map(ListType)
-        | inner.map(optional)
+        | inner.map(optional_type)
         | inner.map(DictType)
         | st.dictionaries(st.sampled_from(["payee", "email", "money"]), inner, max_size=2).map(
             lambda fields: RecordType(tuple(Field(name, type_) for name, type_ in fields.items()))
@@ -205,9 +205,9 @@ in_plans = st.recursive(
 @settings(max_examples=200)
 @given(in_plans)
 def test_a_channel_type_survives_printing_and_parsing(type_: Type) -> None:
-    assert from_json(json.loads(json.dumps(to_json(type_)))) == type_
+    assert type_from_json(json.loads(json.dumps(type_to_json(type_)))) == type_
     written = _plan("x = extract('t', 'i', str)\nanswer(x)").model_dump_json()
-    changed = load_plan(written.replace('"type":"str"', f'"type":{json.dumps(to_json(type_))}'))
+    changed = load_plan(written.replace('"type":"str"', f'"type":{json.dumps(type_to_json(type_))}'))
     assert _plan(print_plan(changed)) == changed
 
 

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bicameral.delta._examples import Example, examples
-from bicameral.delta._prompt import PREFILL, adapter_setup
-from bicameral.delta._statement_grammar import FENCE
+from bicameral.planning._matching import PlanExample, load_examples
+from bicameral.planning._prompt import PREFILL, adapter_setup_messages
+from bicameral.planning._statement_grammar import FENCE
 from bicameral.plans import Call, parse, walk
 from bicameral.tools import Registry
 
@@ -33,11 +33,11 @@ HELD_BACK = 0.04
 def all_blocks() -> list[Block]:
     """The corpus, and the examples that a model without an adapter is shown."""
     blocks = [block for path in sorted(CORPUS.glob("*.txt")) for block in read_blocks(path)]
-    shown = [*examples().always, *examples().bank]
+    shown = [*load_examples().always, *load_examples().bank]
     return blocks + [_block(number, example) for number, example in enumerate(shown)]
 
 
-def _block(number: int, example: Example) -> Block:
+def _block(number: int, example: PlanExample) -> Block:
     return Block(f"examples:{number}", None, (example.request,), example.plan)
 
 
@@ -66,7 +66,7 @@ def packs(samples: Sequence[Sample], picks: random.Random) -> Iterator[dict[str,
             elif kind:
                 registry = registry.subset(_shuffled(registry.names, picks))
             yield {
-                "system": adapter_setup(registry)[0].text,
+                "system": adapter_setup_messages(registry)[0].text,
                 "pairs": [[each.told, f"{PREFILL}{each.plan}{FENCE}"] for each in chosen],
             }
 

@@ -15,12 +15,12 @@ from llguidance import LLMatcher, LLTokenizer
 
 from benchmarks.planning.requests import REQUESTS
 from benchmarks.planning.world import CONTENT
-from bicameral.delta import against_intent, statement_grammar
-from bicameral.delta._decode import openings_after
-from bicameral.delta._named import named_in
 from bicameral.errors import BicameralError
-from bicameral.intent import stems
+from bicameral.planning import check_against_intent, statement_grammar
+from bicameral.planning._decode import next_openings
+from bicameral.planning._matching import named_objects
 from bicameral.plans import check, parse
+from bicameral.text import text_stems
 
 from .blocks import CORPUS, Block, read_blocks
 from .sample import Sample, sampled
@@ -56,7 +56,7 @@ def _problems(made: Sample) -> Iterator[str]:
             yield from (str(finding) for finding in report.errors)
             return
         yield from (f"{finding.code} {finding.message}" for finding in report.findings if finding.code == "plan.unused")
-        yield from (f"{each.code} {each.message}" for each in against_intent(parsed.plan, made.intent, registry))
+        yield from (f"{each.code} {each.message}" for each in check_against_intent(parsed.plan, made.intent, registry))
         yield from _undecodable(made)
     except BicameralError as error:
         yield str(error)
@@ -66,13 +66,15 @@ def _undecodable(made: Sample) -> Iterator[str]:
     lines = made.plan.splitlines(keepends=True)
     for number, line in enumerate(lines):
         before = "".join(lines[:number])
-        grammar = statement_grammar(made.registry, openings_after(before, made.registry), named_in(made.intent.request))
+        grammar = statement_grammar(
+            made.registry, next_openings(before, made.registry), named_objects(made.intent.request)
+        )
         matcher = LLMatcher(_BYTES, LLMatcher.grammar_from_lark(grammar.split("\n", 1)[1]))
         taken = matcher.validate_tokens(_BYTES.tokenize_str(line))
         if taken < len(line.encode()):
             yield f"the grammar refuses {line.strip()!r} at {line.encode()[taken:].decode(errors='replace').strip()!r}"
             return
-    if openings_after(made.plan, made.registry):
+    if next_openings(made.plan, made.registry):
         yield "the plan does not end with an answer on every path"
 
 
@@ -80,7 +82,7 @@ def against_evaluation(made: Sample) -> Iterator[str]:
     names = {Path(name).name.lower() for name in _NAMED.findall(made.intent.request)}
     if shared := names & _evaluation_files():
         yield f"{', '.join(shared)} also occurs in the evaluation's world: choose another name"
-    said = set(stems(made.intent.request))
+    said = set(text_stems(made.intent.request))
     if any(len(said & other) / max(1, len(said | other)) >= NEAR for other in _evaluation_requests()):
         yield "too near to a request of the evaluation: ask for something else"
 
@@ -93,7 +95,7 @@ def _evaluation_files() -> frozenset[str]:
 
 @cache
 def _evaluation_requests() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(stems(request.text)) for request in REQUESTS)
+    return tuple(frozenset(text_stems(request.text)) for request in REQUESTS)
 
 
 def main() -> int:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bicameral.delta._neutral_names import NeutralNames
-from bicameral.delta._prompt import ask
-from bicameral.intent import Intent, IntentStep, asked_effects, named_dates, required_effects
+from bicameral.planning import Intent, IntentStep, asked_effects, named_dates, required_effects
+from bicameral.planning._neutral_names import NeutralNames
+from bicameral.planning._prompt import request_text
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes
 
 from .blocks import Block
@@ -80,7 +80,7 @@ def sampled(block: Block, phrasing: str, seed: object) -> Generator[Sample]:
             dates=named_dates(request, today),
         )
         # The corpus is written with the real names of columns, and all its files are its own: none of them is hidden.
-        told = ask(intent, registry, NeutralNames(request))
+        told = request_text(intent, registry, NeutralNames(request))
         yield Sample(block.place, intent, told, plan, registry, block.toolbox)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bicameral.intent import named_dates
+from bicameral.planning import named_dates
 
 SLOT = re.compile(r"<([a-z]+)(\d*)([,.][a-z]*)?>")
 

@@ -18,11 +18,11 @@ from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
+    ApprovalQuestion,
     Failed,
     Finished,
     Journal,
     PendingCall,
-    Question,
     Suspend,
     replay,
     resume_plan,
@@ -98,7 +98,7 @@ class _Once:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         first = not self.world.questions
         self.world.questions.extend(question.calls)
         return Answers.yes(question.calls if first else ())
@@ -218,7 +218,7 @@ class _Grants:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         first = not self.world.questions
         self.world.questions.extend(question.calls)
         calls = [call for call in question.calls if first and call.arguments["to"] == CATERER]
@@ -302,7 +302,7 @@ answer('done')
 @attacks.case("an approver's code grants what the question never offered")
 async def forged_grant(world: World) -> str | None:
     class Forges(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             answers = await super().approve(question)
             offer = question.calls[0].offer
             return replace(answers, for_run=(replace(offer, value="eve@evil.org"),) if offer else ())
@@ -336,7 +336,7 @@ class _Swaps:
     def __init__(self, world: World, swap: Callable[[], object]) -> None:
         self.world, self.swap = world, swap
 
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         first = not self.world.questions
         self.world.questions.extend(question.calls)
         self.swap()
@@ -397,7 +397,7 @@ async def a_file_that_grew_is_asked_about_anew(world: World) -> bool:
     office = Office(world.folder)
 
     class Adds(Person):
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             if not self.world.questions:
                 menu.write_text(ROWS["menu.txt"] + " Wine.")
             return await super().approve(question)
@@ -444,7 +444,7 @@ async def resumed_twice(world: World) -> str | None:
 
 
 class _Later:
-    async def approve(self, question: Question) -> Answers:
+    async def approve(self, question: ApprovalQuestion) -> Answers:
         raise Suspend
 
 

@@ -18,11 +18,11 @@ from bicameral import Agent, ScriptedProvider, parse, tool
 from bicameral.durable import Submission
 from bicameral.labels import TRUSTED_USER, Labelled, forget_released
 from bicameral.models import ModelReply, ModelRequest, ToolCall
-from bicameral.patterns import Answered, FewShot, Pattern, Role, Stage, from_user, said, strangers
+from bicameral.patterns import Answered, Context, FewShot, Pattern, Role, from_user, program_text, untrusted_value
 from bicameral.patterns.humanizer.identity import Identity, IdentityStore
 from bicameral.patterns.signal.few_shot import Pair, Pool
+from bicameral.patterns.strategies import Answered as Worked
 from bicameral.plans import Plan
-from bicameral.strategies import Answered as Worked
 from bicameral.tools import Origin, Tool
 
 from ..case import Family, World, refused
@@ -86,7 +86,7 @@ class Office:
 
     async def read(self) -> Any:
         """The outcome of the first part: what the page says, as the quarantined model tells it."""
-        outcome = await Reading().run(self.desk(), said("What is on the page?"))
+        outcome = await Reading().run(self.desk(), program_text("What is on the page?"))
         assert outcome.ok, outcome
         return outcome
 
@@ -106,7 +106,7 @@ class Reading(Pattern[[Labelled[str]], str]):
 
     id: ClassVar[str] = "O2"
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         return await stage.ask(READER, task, "\n", await stage.call("read_page", {}))
 
 
@@ -116,7 +116,7 @@ class Mailing(Pattern[[Labelled[str]], None]):
 
     id: ClassVar[str] = "O2"
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[None]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[None]:
         return await stage.call("mail", {"to": KIM, "text": task})
 
 
@@ -133,7 +133,7 @@ async def value_said(world: World) -> str | None:
     office = Office(world, low=[PAGE])
     outcome = await office.read()
     with refused("labels.laundered"):
-        await Mailing().run(office.desk(), said(unlabelled(outcome.value)))
+        await Mailing().run(office.desk(), program_text(unlabelled(outcome.value)))
     return office.leak
 
 
@@ -190,7 +190,7 @@ class Notice(Pattern[[], None]):
     id: ClassVar[str] = "O2"
     notice: str
 
-    async def on(self, stage: Stage, /) -> Labelled[None]:
+    async def on(self, stage: Context, /) -> Labelled[None]:
         return await stage.call("mail", {"to": KIM, "text": self.notice})
 
 
@@ -219,11 +219,11 @@ async def value_in_a_setup(world: World) -> str | None:
     class Writing(Pattern[[Labelled[str]], str]):
         id: ClassVar[str] = "O2"
 
-        async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[str]:
+        async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
             return await stage.ask(Role("Writer", f"You write letters. Know this: {outcome.value}"), task)
 
     with refused("labels.laundered"):
-        await Writing().run(office.desk(), said("Write to Kim."))
+        await Writing().run(office.desk(), program_text("Write to Kim."))
     return office.leak
 
 
@@ -236,10 +236,10 @@ async def own_setup(world: World) -> bool:
     class Writing(Pattern[[Labelled[str]], str]):
         id: ClassVar[str] = "O2"
 
-        async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[str]:
+        async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
             return await stage.ask(Role("Writer", "You write letters for the Oslo office, briefly."), task)
 
-    outcome = await Writing().run(office.desk(), said("Write to Kim."))
+    outcome = await Writing().run(office.desk(), program_text("Write to Kim."))
     return isinstance(outcome, Answered) and outcome.label.trusted
 
 
@@ -249,7 +249,7 @@ async def value_in_a_pool(world: World) -> str | None:
     outcome = await office.read()
     with refused("labels.laundered"):
         pool = Pool("mail", (Pair("1", outcome.value, "urgent", "urgent"), Pair("2", "Thanks!", "praise", "praise")))
-        await FewShot(pool, k=2).run(office.desk(), said("Well done!"))
+        await FewShot(pool, k=2).run(office.desk(), program_text("Well done!"))
     return office.leak
 
 
@@ -258,7 +258,7 @@ async def own_pool(world: World) -> bool:
     office = Office(world, high=["praise"], low=[PAGE])
     await office.read()
     pairs = (Pair("1", "The printer is on fire.", "urgent", "urgent"), Pair("2", "Thanks!", "praise", "praise"))
-    outcome = await FewShot(Pool("mail", pairs), k=2).run(office.desk(), said("Well done!"))
+    outcome = await FewShot(Pool("mail", pairs), k=2).run(office.desk(), program_text("Well done!"))
     return isinstance(outcome, Answered) and outcome.label.trusted
 
 
@@ -359,7 +359,7 @@ async def next_request(world: World) -> bool:
 
 # Closed values ------------------------------------------------------------------------------------------------------
 
-Work = Callable[[Stage, Labelled[str]], Any]
+Work = Callable[[Context, Labelled[str]], Any]
 
 
 @dataclass(frozen=True)
@@ -369,7 +369,7 @@ class Doing(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "O2"
     work: Work
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[Any]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, task)
 
 
@@ -378,12 +378,12 @@ async def value_kept(world: World) -> str | None:
     office = Office(world, low=[PAGE])
     kept: list[str] = []
 
-    async def keeps(stage: Stage, task: Labelled[str]) -> Labelled[Any]:
+    async def keeps(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         page = await stage.call("read_page", {})
         page.map(kept.append)
         return await stage.do("mails", lambda part: part.call("mail", {"to": KIM, "text": kept[0]}))
 
-    await Doing(keeps).run(office.desk(), said("Do it."))
+    await Doing(keeps).run(office.desk(), program_text("Do it."))
     with refused("labels.laundered"):
         await Mailing().run(office.desk(), from_user(kept[0]))
     return office.leak
@@ -393,12 +393,12 @@ async def value_kept(world: World) -> str | None:
 async def value_changed(world: World) -> bool:
     office = Office(world)
 
-    async def changes(stage: Stage, task: Labelled[str]) -> Labelled[Any]:
+    async def changes(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         page = await stage.call("read_page", {})
         page.map(lambda words: " ".join(words.split()[:3]))
         return await stage.call("mail", {"to": KIM, "text": task.map(str.title)})
 
-    outcome = await Doing(changes).run(office.desk(), said("see https://office.example.com"))
+    outcome = await Doing(changes).run(office.desk(), program_text("see https://office.example.com"))
     return outcome.ok and len(office.sent) == 1
 
 
@@ -407,7 +407,7 @@ async def value_in_an_error(world: World) -> str | None:
     office = Office(world)
     heard: list[str] = []
 
-    async def fails(stage: Stage, task: Labelled[str]) -> Labelled[Any]:
+    async def fails(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         page = await stage.call("read_page", {})
         try:
             page.map(int)
@@ -417,7 +417,7 @@ async def value_in_an_error(world: World) -> str | None:
         # That it failed at all was for whoever wrote the page to say.
         return await stage.call("mail", {"to": KIM, "text": "It is no number: https://help.example.com/numbers"})
 
-    await Doing(fails).run(office.desk(), said("Do it."))
+    await Doing(fails).run(office.desk(), program_text("Do it."))
     if any("evil" in each for each in heard):
         return "the error holds the page"
     return "a mail depends on the page, unasked" if office.sent and not world.questions else None
@@ -427,12 +427,12 @@ async def value_in_an_error(world: World) -> str | None:
 async def error_of_own_words(world: World) -> bool:
     office = Office(world)
 
-    async def fails(stage: Stage, task: Labelled[str]) -> Labelled[Any]:
+    async def fails(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         with suppress(Exception):
             task.map(int)
         return await stage.call("mail", {"to": KIM, "text": "It is no number: https://help.example.com/numbers"})
 
-    return (await Doing(fails).run(office.desk(), said("Do it."))).ok and len(office.sent) == 1
+    return (await Doing(fails).run(office.desk(), program_text("Do it."))).ok and len(office.sent) == 1
 
 
 @dataclass
@@ -442,7 +442,7 @@ class _Box:
 
 @attacks.case("a closed value is taken apart with what Python has for it")
 async def value_taken_apart(world: World) -> str | None:
-    page = strangers(PAGE, "a web page")
+    page = untrusted_value(PAGE, "a web page")
     ways: list[Callable[[], object]] = [
         lambda: repr(page),
         lambda: str(page),
@@ -475,12 +475,12 @@ async def value_taken_apart(world: World) -> str | None:
 async def value_put_together(world: World) -> bool:
     office = Office(world)
 
-    async def works(stage: Stage, task: Labelled[str]) -> Labelled[Any]:
+    async def works(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         both = copy.deepcopy([task, task])
         assert both[0] is task
         return await stage.call("mail", {"to": KIM, "text": both[1]})
 
-    return (await Doing(works).run(office.desk(), said("Hello."))).ok and office.sent == ["Hello."]
+    return (await Doing(works).run(office.desk(), program_text("Hello."))).ok and office.sent == ["Hello."]
 
 
 @attacks.case("a label is exchanged, or a value is labelled by hand")
@@ -508,7 +508,7 @@ async def label_exchanged(world: World) -> str | None:
 @label_exchanged.twin()
 async def label_added(world: World) -> bool:
     office = Office(world)
-    more = said("Hello.").under(TRUSTED_USER)
+    more = program_text("Hello.").under(TRUSTED_USER)
     return more.label.trusted and (await Mailing().run(office.desk(), more)).ok
 
 

@@ -16,15 +16,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bicameral import Agent, ScriptedProvider, parse, print_plan
-from bicameral.agent import Endorsement, to_endorse
-from bicameral.cli._asking import TerminalAsker
+from bicameral.agent import Endorsement, endorsement_for
 from bicameral.cli._output import Output
-from bicameral.cli._pending import calls_text
-from bicameral.cli._questions import approval_text
+from bicameral.cli._prompts import TerminalAsker
+from bicameral.cli._values import calls_text
+from bicameral.cli.commands.approvals import approval_text
 from bicameral.durable import Approval
 from bicameral.errors import RunError
 from bicameral.runs import Finished, PendingCall
-from bicameral.toolboxes.mail._bodies import read_content
+from bicameral.toolboxes.mail._mime import read_content
 from bicameral.tools import Origin, Registry, tool
 from bicameral.types import StrType
 
@@ -60,7 +60,7 @@ def _screen(whole: bool = False, **arguments: Any) -> list[str]:
 
 def _endorsed(text: str) -> Endorsement | None:
     with refused("intent.unseen", "intent.too-long", "intent.no-text"):
-        return to_endorse(Finished("1", text, 0.0))
+        return endorsement_for(Finished("1", text, 0.0))
     return None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from bicameral import parse, tool
 from bicameral.errors import JournalError
 from bicameral.journal import Anchor, Journal
-from bicameral.journal._chain import COLUMNS, Row, row_of, sealed
+from bicameral.journal._events import COLUMNS, EventRow, row_from_values, seal_event
 from bicameral.policy import Policy
 from bicameral.runs import run_plan
 from bicameral.secrets import Secret
@@ -35,19 +35,19 @@ def write(file: Path, run: str = RUN, result: str = "paid 10 to kim") -> Anchor:
         return journal.anchor(run)
 
 
-def rewrite(file: Path, change: Callable[[list[Row]], list[Row]]) -> None:
+def rewrite(file: Path, change: Callable[[list[EventRow]], list[EventRow]]) -> None:
     """Put other events in the place of a run's, without the triggers: the attacker owns the file."""
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             db.execute(f"DROP TRIGGER {name}")
         query = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY number"
-        rows = change([row_of(row) for row in db.execute(query, (RUN,))])
+        rows = change([row_from_values(row) for row in db.execute(query, (RUN,))])
         db.execute("DELETE FROM events WHERE run = ?", (RUN,))
         db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def reseal(row: Row, before: str, body: str | None = None) -> Row:
-    return sealed(before, row.run, row.number, row.at, row.kind, row.step, row.body if body is None else body)
+def reseal(row: EventRow, before: str, body: str | None = None) -> EventRow:
+    return seal_event(before, row.run, row.number, row.at, row.kind, row.step, row.body if body is None else body)
 
 
 def believed(file: Path, *known: Anchor) -> str | None:
@@ -80,7 +80,7 @@ async def genuine(world: World) -> bool:
 async def whole_tail(world: World) -> str | None:
     anchor = write(world.folder / "j.db")
 
-    def forge(rows: list[Row]) -> list[Row]:
+    def forge(rows: list[EventRow]) -> list[EventRow]:
         paid = reseal(rows[2], rows[1].seal, FORGED)
         return [*rows[:2], paid, reseal(rows[3], paid.seal)]
 

@@ -11,7 +11,7 @@ from bicameral.durable import Approval
 from bicameral.errors import DurableError
 from bicameral.plans import Proved, parse, prove
 from bicameral.policy import Policy
-from bicameral.runs import Answers, Failed, Finished, PendingCall, Question
+from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, PendingCall
 from bicameral.types import Type
 
 attacks = Family("questions")
@@ -140,7 +140,7 @@ async def answer_of_another_run(world: World) -> str | None:
     class Remembers:
         hashes: frozenset[str] = frozenset()
 
-        async def approve(self, question: Question) -> Answers:
+        async def approve(self, question: ApprovalQuestion) -> Answers:
             world.questions.extend(question.calls)
             self.hashes = self.hashes or frozenset(call.hash for call in question.calls)
             return Answers(self.hashes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from bicameral.server import Tokens
+from bicameral.server import TokenFile
 
 from ..case import Family, World
 from ..serving import REQUEST, WAITING, Sent, Serving, events, heard, serving
@@ -235,11 +235,11 @@ async def slow_body(world: World) -> bool:
 async def rotated(world: World) -> str | None:
     """Same size, same time, perhaps the same inode: the server must read it again."""
     file = world.folder / "tokens.json"
-    tokens = Tokens(file)
+    tokens = TokenFile(file)
     old, secret = tokens.add("ana")
     assert tokens.holder(secret) is not None
     state = file.stat()
-    fresh, _ = Tokens(world.folder / "fresh.json").add("ana")
+    fresh, _ = TokenFile(world.folder / "fresh.json").add("ana")
     text = file.read_text()
     for before, after in ((old.id, fresh.id), (old.hash, fresh.hash)):
         text = text.replace(before, after)
@@ -251,7 +251,7 @@ async def rotated(world: World) -> str | None:
 
 @rotated.twin()
 async def rotated_by_command(world: World) -> bool:
-    tokens = Tokens(world.folder / "tokens.json")
+    tokens = TokenFile(world.folder / "tokens.json")
     old, _ = tokens.add("ana")
     _, secret = tokens.add("ana")
     tokens.remove(old.id)
@@ -261,32 +261,32 @@ async def rotated_by_command(world: World) -> bool:
 @attacks.case("a removal is lost because somebody adds a token at the same time")
 async def lost_removal(world: World) -> str | None:
     file = world.folder / "tokens.json"
-    first = [Tokens(file).add("ana") for _ in range(6)]
+    first = [TokenFile(file).add("ana") for _ in range(6)]
 
     def remove(token_id: str) -> None:
-        Tokens(file).remove(token_id)
+        TokenFile(file).remove(token_id)
 
     def add(_: str) -> None:
-        Tokens(file).add("ben")
+        TokenFile(file).add("ben")
 
     threads = [threading.Thread(target=each, args=(token.id,)) for token, _ in first for each in (remove, add)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    back = [token.id for token, secret in first if Tokens(file).holder(secret) is not None]
+    back = [token.id for token, secret in first if TokenFile(file).holder(secret) is not None]
     return f"{len(back)} removed tokens hold again" if back else None
 
 
 @lost_removal.twin()
 async def all_added(world: World) -> bool:
     file = world.folder / "tokens.json"
-    threads = [threading.Thread(target=lambda: Tokens(file).add("ben")) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: TokenFile(file).add("ben")) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return len(Tokens(file).all()) == 6
+    return len(TokenFile(file).all()) == 6
 
 
 @attacks.case("a token watches the run of another user")

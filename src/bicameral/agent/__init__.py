@@ -5,13 +5,11 @@ A request or a plan comes in; out come a `Planned` (intent, plan, report, proof)
 run, also for those who have no agent.
 """
 
+from bicameral.agent._agent import Agent, SyncAgent
+from bicameral.agent._escalation import Planned
+from bicameral.agent._requests import Endorsement, Endorser, endorse_text, endorsement_for, endorsement_of_value
+from bicameral.agent._wiring import WorstCase
 from bicameral.runs import Checked, check_plan
-
-from ._agent import Agent
-from ._follow import Endorsement, Endorser, endorsed, endorsement, to_endorse
-from ._planned import Planned
-from ._spending import Worst
-from ._sync import SyncAgent
 
 __all__ = [
     "Agent",
@@ -20,9 +18,9 @@ __all__ = [
     "Endorser",
     "Planned",
     "SyncAgent",
-    "Worst",
+    "WorstCase",
     "check_plan",
-    "endorsed",
-    "endorsement",
-    "to_endorse",
+    "endorse_text",
+    "endorsement_for",
+    "endorsement_of_value",
 ]

@@ -1,17 +1,22 @@
-"""What an agent does: say it, see the plan, check it, run it."""
+"""The agent: plan a request, check the plan, run it. `Agent` is async; `SyncAgent` has the same methods, blocking."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from bicameral.delta import Compiled, against_intent
+from bicameral.agent._escalation import Escalation, Planned, record_planned
+from bicameral.agent._requests import Endorser, endorse_text, endorsement_for, trusted_request_text
+from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.errors import IntentError, Place, PlanError
-from bicameral.intent import Intent
-from bicameral.labels import Labelled, received
+from bicameral.labels import Labelled, user_input
+from bicameral.planning import CompiledPlan, Intent, check_against_intent
 from bicameral.plans import Finding, Plan, print_plan
 from bicameral.runs import (
     Approver,
@@ -28,25 +33,95 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
-from bicameral.sessions import Ledger, counted
+from bicameral.sessions import Ledger, open_ledger
 from bicameral.telemetry import span
 from bicameral.types import STR
 
-from ._again import Again
-from ._assembled import Assembled
-from ._follow import Endorser, endorsed, to_endorse
-from ._planned import Planned, tell_planned
-from ._request import own_request
-from ._spending import held
-from ._sync import SyncAgent
-
 if TYPE_CHECKING:
-    from bicameral.reasoner import Bounds, Company, Reasoned
-    from bicameral.strategies import Audience, Desk, Params, Worked
-    from bicameral.strategies import Bounds as WorkBounds
+    from bicameral.patterns.reasoner import ReasoningCallbacks, ReasoningLimits, ReasoningOutcome
+    from bicameral.patterns.strategies import ConversationObserver, Runtime, StrategyOutcome, StrategyParams
+    from bicameral.patterns.strategies import StrategyLimits as WorkBounds
 
 
-class Agent(Assembled):
+T = TypeVar("T")
+
+
+class SyncAgent:
+    """An agent whose methods block. One event loop runs in a thread of its own, so it works in notebooks too."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def intent(self, request: str | Labelled[str], **options: Any) -> Intent:
+        return _run_blocking(self._agent.intent(request, **options))
+
+    def plan(self, request: str | Labelled[str] | Intent, **options: Any) -> Planned:
+        return _run_blocking(self._agent.plan(request, **options))
+
+    def check(self, plan: Plan, **options: Any) -> Checked:
+        return self._agent.check(plan, **options)
+
+    def run(self, what: Plan | Planned | str | Labelled[str], **options: Any) -> RunOutcome:
+        return _run_blocking(self._agent.run(what, **options))
+
+    def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> ReasoningOutcome:
+        return _run_blocking(self._agent.reason(request, **options))
+
+    def follow(self, what: Finished | Labelled[str] | str, **options: Any) -> Planned:
+        return _run_blocking(self._agent.follow(what, **options))
+
+    def work(self, request: str | Labelled[str], **options: Any) -> StrategyOutcome:
+        return _run_blocking(self._agent.work(request, **options))
+
+    def resume(self, run: str, **options: Any) -> RunOutcome:
+        return _run_blocking(self._agent.resume(run, **options))
+
+    def replay(self, run: str) -> Replayed:
+        return _run_blocking(self._agent.replay(run))
+
+    def close(self) -> None:
+        _run_blocking(self._agent.aclose())
+
+    def __enter__(self) -> SyncAgent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+_event_loop: asyncio.AbstractEventLoop | None = None
+_loop_lock = threading.Lock()
+
+
+def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the loop's thread and wait; Ctrl-C stops the coroutine and waits until it has written that."""
+    loop, running = _shared_loop(), list[asyncio.Task[Any]]()
+
+    async def kept() -> T:
+        running.extend(task for task in [asyncio.current_task()] if task is not None)
+        return await work
+
+    future = asyncio.run_coroutine_threadsafe(kept(), loop)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        for task in running:
+            loop.call_soon_threadsafe(task.cancel)
+        with contextlib.suppress(Exception, asyncio.CancelledError):
+            future.result(timeout=10)
+        raise
+
+
+def _shared_loop() -> asyncio.AbstractEventLoop:
+    global _event_loop
+    with _loop_lock:
+        if _event_loop is None or _event_loop.is_closed():
+            _event_loop = asyncio.new_event_loop()
+            threading.Thread(target=_event_loop.run_forever, name="bicameral", daemon=True).start()
+        return _event_loop
+
+
+class Agent(AgentWiring):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
     Every plan is held to the policies before it runs and every call while it runs: `policy`, or what the configuration
@@ -66,12 +141,12 @@ class Agent(Assembled):
         """The same agent for code that does not await."""
         return SyncAgent(self)
 
-    @held
+    @within_budget
     async def intent(
         self, request: str | Labelled[str], *, deterministic: bool = False, asker: Asker | None = None
     ) -> Intent:
         """What a request means. Open questions go to the asker, once and together; without one they are an error."""
-        request, today = own_request(request), self._now().date()
+        request, today = trusted_request_text(request), self._now().date()
         intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
         if not intent.questions:
             return intent
@@ -86,7 +161,7 @@ class Agent(Assembled):
         answered = await self._echo.intent(fuller, self.registry, today, deterministic=deterministic)
         return answered.model_copy(update={"questions": ()})
 
-    @held
+    @within_budget
     async def plan(
         self,
         request: str | Labelled[str] | Intent,
@@ -98,7 +173,7 @@ class Agent(Assembled):
     ) -> Planned:
         """A plan for a request, checked; nothing has been done yet. `watch` sees each statement as it is written."""
         started = time.perf_counter()
-        with span("plan", "", {"gen_ai.operation.name": "plan"}) as told, counted() as ledger:
+        with span("plan", "", {"gen_ai.operation.name": "plan"}) as told, open_ledger() as ledger:
             if isinstance(request, Intent):
                 intent = request
             else:
@@ -108,7 +183,7 @@ class Agent(Assembled):
                 # What was kept is judged by the policies of today, like a plan that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
             planned = self._planned(intent, compiled, time.perf_counter() - started, ledger)
-            tell_planned(told, planned)
+            record_planned(told, planned)
         return planned
 
     def check(self, plan: Plan, *, intent: Intent | None = None, places: Mapping[str, Place] | None = None) -> Checked:
@@ -120,11 +195,11 @@ class Agent(Assembled):
         checked = check_plan(plan, self.registry, self.policy, limits=self._limits, places=places, request=request)
         if intent is None or not checked.ok:
             return checked
-        apart = against_intent(plan, intent, self.registry)
+        apart = check_against_intent(plan, intent, self.registry)
         found = (Finding("error" if each.severe else "warning", each.code, each.message) for each in apart)
         return replace(checked, report=replace(checked.report, findings=(*checked.report.findings, *found)))
 
-    @held
+    @within_budget
     async def run(
         self,
         what: Plan | Planned | str | Labelled[str],
@@ -163,33 +238,33 @@ class Agent(Assembled):
         if not isinstance(what, Planned):
             return await run(plan, observer=observer, proof=checked.proof)
         if not self._stages:
-            return await run(plan, observer=observer, proof=checked.proof, **_written_by(what))
-        again = Again(self._delta, what, checked, self.registry, self.policy, self._limits)
-        return await again.run(run, observer, _written_by(what) | {"proof": checked.proof})
+            return await run(plan, observer=observer, proof=checked.proof, **_planning_record(what))
+        again = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
+        return await again.run(run, observer, _planning_record(what) | {"proof": checked.proof})
 
-    @held
+    @within_budget
     async def reason(
         self,
         request: str | Labelled[str] | Intent,
         *,
         rounds: int | None = None,
-        bounds: Bounds | None = None,
-        company: Company | None = None,
+        bounds: ReasoningLimits | None = None,
+        company: ReasoningCallbacks | None = None,
         asker: Asker | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
         deterministic: bool = False,
         fresh: bool = False,
-    ) -> Reasoned:
+    ) -> ReasoningOutcome:
         """Do what a request asks for in rounds: plan, run, see what may be seen of the results, plan on.
 
         A request that one plan serves costs what `run` costs. `bounds` are how much it may take, by default as
         configured; `company` is whoever watches the rounds. How it ends is a value: nothing that was done gets lost.
         """
         from bicameral.config import bounds_of
-        from bicameral.reasoner import Company, Reasoner
+        from bicameral.patterns.reasoner import Reasoner, ReasoningCallbacks
 
-        given = company or Company()
+        given = company or ReasoningCallbacks()
         given = replace(
             given,
             asker=asker or given.asker,
@@ -225,25 +300,25 @@ class Agent(Assembled):
 
         The text is shown to the endorser, whole and with where it came from; only a yes makes it a request.
         """
-        request = await endorsed(to_endorse(what), endorser)
+        request = await endorse_text(endorsement_for(what), endorser)
         # The person has read it and said yes: from now on these are his own words.
-        return await self.plan(received(request), deterministic=deterministic, asker=asker, fresh=fresh)
+        return await self.plan(user_input(request), deterministic=deterministic, asker=asker, fresh=fresh)
 
-    @held
+    @within_budget
     async def work(
         self,
         request: str | Labelled[str],
         *,
         strategy: str | None = None,
-        params: Params | None = None,
+        params: StrategyParams | None = None,
         bounds: WorkBounds | None = None,
         approver: Approver | None = None,
         asker: Asker | None = None,
         observer: Observer | None = None,
-        audience: Audience | None = None,
+        audience: ConversationObserver | None = None,
         careful: bool = False,
         deterministic: bool = False,
-    ) -> Worked:
+    ) -> StrategyOutcome:
         """Do what a request asks for with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
 
         Without a name it is the configured one. The first three are conversations in which models ask for tools as they
@@ -251,55 +326,53 @@ class Agent(Assembled):
         `careful`, so is every other call that cannot be taken back. `compiled` is what `run` does, and alone takes an
         `asker` and `deterministic`. How it ends is a value: nothing that was done gets lost.
         """
-        from bicameral.strategies import strategy_named, work
+        from bicameral.agent._architecture import configured_strategy, run_compiled
+        from bicameral.patterns.strategies import run_strategy, strategy_by_name
 
-        from ._working import compiled, configured
-
-        name = strategy_named(strategy or configured(self.config)[0])
+        name = strategy_by_name(strategy or configured_strategy(self.config)[0])
         if name == "compiled":
             options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
-            return await compiled(self, request, deterministic=deterministic, **options)
+            return await run_compiled(self, request, deterministic=deterministic, **options)
         desk = self.desk(
             params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
         )
-        return await work(request, name, desk)
+        return await run_strategy(request, name, desk)
 
     def desk(
         self,
         *,
-        params: Params | None = None,
+        params: StrategyParams | None = None,
         bounds: WorkBounds | None = None,
         approver: Approver | None = None,
         observer: Observer | None = None,
-        audience: Audience | None = None,
+        audience: ConversationObserver | None = None,
         careful: bool = False,
-    ) -> Desk:
+    ) -> Runtime:
         """This agent's models, tools, policy and record, for a strategy or a pattern to work at.
 
         Example:
             >>> await ReWOO().run(agent.desk(), said("Which of the three is cheapest?"))
         """
-        from bicameral.strategies import Audience, Bounds, Desk, Voices
+        from bicameral.agent._architecture import configured_strategy
+        from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime, StrategyLimits
 
-        from ._working import configured
-
-        voices = Voices(
-            self._models, params or configured(self.config)[1], self._heard, self.config.limits.model_timeout
+        voices = ModelPair(
+            self._models, params or configured_strategy(self.config)[1], self._heard, self.config.limits.model_timeout
         )
-        return Desk(
+        return Runtime(
             voices,
             self.registry,
             self.policy,
-            bounds or Bounds(),
+            bounds or StrategyLimits(),
             self._journal,
             approver,
             observer,
-            audience or Audience(),
+            audience or ConversationObserver(),
             careful,
             self.config.caps,
         )
 
-    @held
+    @within_budget
     async def resume(
         self,
         run: str,
@@ -328,13 +401,13 @@ class Agent(Assembled):
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""
         journal = self._kept
-        from bicameral.strategies import is_conversation, replay_conversation
+        from bicameral.patterns.strategies import is_conversation, replay_conversation
 
         if is_conversation(journal, run):
             return await replay_conversation(journal, run, self.registry, self.policy)
         return await replay(journal, run, self.registry)
 
-    def _planned(self, intent: Intent, compiled: Compiled, seconds: float, ledger: Ledger) -> Planned:
+    def _planned(self, intent: Intent, compiled: CompiledPlan, seconds: float, ledger: Ledger) -> Planned:
         checked = self.check(compiled.plan, intent=intent)
         return Planned(
             intent,
@@ -355,6 +428,6 @@ class Agent(Assembled):
         )
 
 
-def _written_by(planned: Planned) -> dict[str, Any]:
+def _planning_record(planned: Planned) -> dict[str, Any]:
     """Who wrote a plan and what that cost, for the record of its run."""
     return {"planning": planned.spent, "planned_by": planned.calls}

@@ -1,41 +1,93 @@
-"""What an agent is made of, as a stack for the linter and the cost model: what its parts do, and nothing it might do.
+"""The configured way of working: a strategy or a compiled plan, and the architecture that the linter reads.
 
-It tells of the way of working that is configured: a compiled plan, or a strategy in which models ask for tools as they
-go. What only a caller decides (an approver, other bounds) is not in it.
+The architecture tells what the agent's parts do. What only a caller decides (an approver, other bounds) is not in it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from bicameral.audit import audit
-from bicameral.decisions import Allowed, ArgumentFacts, CallFacts
+from bicameral.errors import BicameralError, RunError
 from bicameral.labels import NOTHING, TRUSTED_USER
-from bicameral.tools import ATTACHED, CHANGING, Tool, command_of
+from bicameral.patterns.strategies import Answered, GaveUp, StrategyName, StrategyParams, StrategyUsage
+from bicameral.policy import Allowed, ArgumentFacts, CallFacts, audit_registry
+from bicameral.runs import Failed, Finished, Interrupted, Stopped, Waiting
+from bicameral.sessions import open_ledger
+from bicameral.tools import ATTACHED_SUFFIX, CHANGING, Tool, find_command
 
 if TYPE_CHECKING:
+    from bicameral.agent._agent import Agent
+    from bicameral.agent._wiring import AgentWiring
+    from bicameral.config import Config
+    from bicameral.labels import Labelled
+    from bicameral.patterns.strategies import StrategyOutcome
     from bicameral.policy import Policy
-    from bicameral.runs import Caps
+    from bicameral.runs import Approver, Asker, Caps, Observer
 
-    from ._assembled import Assembled
 
-Uses: TypeAlias = list[str | dict[str, dict[str, Any]]]
+_COMPILED: StrategyName = "compiled"
+
+
+def configured_strategy(config: Config) -> tuple[StrategyName, StrategyParams]:
+    """The strategy of a configuration and its parameters; the compiled plan, where it says nothing.
+
+    The phase map is not among them: the routers of both chambers have it, and know what comes before it.
+    """
+    params = config.agent.planning_strategy_params
+    return config.agent.planning_strategy or _COMPILED, StrategyParams(
+        params.max_step_iterations, params.max_steps, params.reflect_every_step
+    )
+
+
+async def run_compiled(
+    agent: Agent,
+    request: str | Labelled[str],
+    *,
+    asker: Asker | None,
+    approver: Approver | None,
+    observer: Observer | None,
+    deterministic: bool,
+) -> StrategyOutcome:
+    """Plan the request, check the plan, run it. Without a plan there is no run."""
+    started = time.perf_counter()
+    with open_ledger() as ledger:
+        try:
+            planned = await agent.plan(request, asker=asker, deterministic=deterministic)
+            outcome = await agent.run(planned, asker=asker, approver=approver, observer=observer)
+        except BicameralError as error:
+            taken = StrategyUsage(0, 0, ledger.spent, time.perf_counter() - started)
+            return GaveUp("", _COMPILED, error, (), taken)
+    taken = StrategyUsage(0, 0, planned.spent + outcome.usage.spent, planned.seconds + outcome.seconds)
+    match outcome:
+        case Finished(run=run, answer=answer, shade=shade, effects=effects):
+            return Answered(run, _COMPILED, answer, shade, (), taken, effects)
+        case Failed(run=run, error=error, effects=effects) | Interrupted(run=run, error=error, effects=effects):
+            return GaveUp(run, _COMPILED, error, (), taken, effects)
+        case Stopped(run=run, effects=effects, in_flight=in_flight):
+            stopped = RunError("run.stopped", "the work was stopped")
+            return GaveUp(run, _COMPILED, stopped, (), taken, effects, in_flight)
+        case Waiting(run=run, effects=effects):
+            waits = RunError("run.waits", "the run waits for a person", fix=f"Resume run {run} with the answer.")
+            return GaveUp(run, _COMPILED, waits, (), taken, effects)
+
+
+PatternUses: TypeAlias = list[str | dict[str, dict[str, Any]]]
 
 _LEGS = {"private": "private_data", "untrusted": "untrusted_content", "outbound": "external_comms"}
 _SOMEBODY = frozenset({"somebody@example.com"})
 
 
-def architecture_of(agent: Assembled, *, journal: bool, models: Mapping[str, str], name: str) -> dict[str, Any]:
+def describe_architecture(agent: AgentWiring, *, journal: bool, models: Mapping[str, str], name: str) -> dict[str, Any]:
     """The stack of an agent. `journal`: whether it keeps a record; `models` are those of its two sides."""
-    from ._working import configured
 
-    strategy, params = configured(agent.config)
+    strategy, params = configured_strategy(agent.config)
     compiled = strategy == "compiled"
     tools = list(agent.registry)
-    patterns: Uses = [*_reasons(strategy, params.max_steps), *_calls(tools)]
+    patterns: PatternUses = [*_strategy_patterns(strategy, params.max_steps), *_tool_patterns(tools)]
     # The policy is asked about every call; what it does not allow by itself waits for a person, and nobody is a no.
-    patterns += ["V7", "V1", _bounds(agent.config.caps)]
+    patterns += ["V7", "V1", _limit_pattern(agent.config.caps)]
     if compiled:
         # Every plan and every filled blank is held to its form, and asked for again where it does not fit.
         patterns += ["V4", {"V20": {"max_retries": agent.config.limits.repairs}}]
@@ -45,14 +97,14 @@ def architecture_of(agent: Assembled, *, journal: bool, models: Mapping[str, str
     told: dict[str, Any] = {
         "patterns": patterns,
         "tools": {"count": len(tools)},
-        "legs": [_LEGS[leg] for leg, found in audit(agent.registry, None).legs.items() if found],
-        "actions": {tool.name: _action(tool, agent.policy) for tool in tools if tool.effect in CHANGING},
-        "loops": {"run": _loop(agent.config.caps)},
+        "legs": [_LEGS[leg] for leg, found in audit_registry(agent.registry, None).legs.items() if found],
+        "actions": {tool.name: _action_facts(tool, agent.policy) for tool in tools if tool.effect in CHANGING},
+        "loops": {"run": _loop_facts(agent.config.caps)},
         # However a run ends is a value with a reason.
         "facts": {"swallows_errors": False},
     }
     if compiled:
-        told["sessions"] = _sessions(models)
+        told["sessions"] = _session_facts(models)
     if compiled and journal:
         told["facts"]["hidden_state"] = False
     if journal:
@@ -60,7 +112,7 @@ def architecture_of(agent: Assembled, *, journal: bool, models: Mapping[str, str
     return {"name": name, "agents": {name: told}}
 
 
-def _reasons(strategy: str, steps: int) -> Uses:
+def _strategy_patterns(strategy: str, steps: int) -> PatternUses:
     """The pattern that a strategy is."""
     match strategy:
         case "native_react":
@@ -71,10 +123,10 @@ def _reasons(strategy: str, steps: int) -> Uses:
             return []
 
 
-def _calls(tools: list[Tool]) -> Uses:
+def _tool_patterns(tools: list[Tool]) -> PatternUses:
     """How tools are called: functions in this process, and commands, which run confined and without a shell."""
-    commands = [tool for tool in tools if command_of(tool) is not None]
-    found: Uses = ["I2"] if len(commands) < len(tools) else []
+    commands = [tool for tool in tools if find_command(tool) is not None]
+    found: PatternUses = ["I2"] if len(commands) < len(tools) else []
     if commands:
         found.append({"I4": {"shell_strings": False}})
     if commands and all(tool in commands or tool.effect == "pure" for tool in tools):
@@ -82,7 +134,7 @@ def _calls(tools: list[Tool]) -> Uses:
     return found
 
 
-def _bounds(caps: Caps) -> dict[str, dict[str, Any]]:
+def _limit_pattern(caps: Caps) -> dict[str, dict[str, Any]]:
     return {
         "V9": {
             "max_steps": caps.calls,
@@ -94,12 +146,12 @@ def _bounds(caps: Caps) -> dict[str, dict[str, Any]]:
     }
 
 
-def _loop(caps: Caps) -> dict[str, Any]:
+def _loop_facts(caps: Caps) -> dict[str, Any]:
     amounts = {"steps": caps.calls, "tokens": caps.tokens, "money": caps.money, "seconds": caps.seconds}
     return {**amounts, "exit": "an answer, or what stopped it"}
 
 
-def _sessions(models: Mapping[str, str]) -> dict[str, Any]:
+def _session_facts(models: Mapping[str, str]) -> dict[str, Any]:
     """The two sides: one plans and never reads what strangers wrote, the other reads it and holds nothing."""
     return {
         "privileged": {"model": models["privileged"], "reads": ["request"], "writes": ["plan"], "policy": "policy"},
@@ -113,13 +165,13 @@ def _sessions(models: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _action(tool: Tool, policy: Policy) -> dict[str, Any]:
+def _action_facts(tool: Tool, policy: Policy) -> dict[str, Any]:
     """What a tool does to the world. Its gate is what the policy says of the most harmless call that there can be."""
-    allowed = isinstance(policy.decide(_harmless(tool, policy)), Allowed)
+    allowed = isinstance(policy.decide(_harmless_call(tool, policy)), Allowed)
     return {"reversible": tool.effect == "write", "gate": "none" if allowed else "V1"}
 
 
-def _harmless(tool: Tool, policy: Policy) -> CallFacts:
+def _harmless_call(tool: Tool, policy: Policy) -> CallFacts:
     """A call in which all is the user's own word, and nothing goes along."""
     given = (
         ArgumentFacts(
@@ -130,7 +182,7 @@ def _harmless(tool: Tool, policy: Policy) -> CallFacts:
         )
         for each in tool.arguments
     )
-    along = (ArgumentFacts(each + ATTACHED, "attaches", NOTHING) for each in tool.attaches)
+    along = (ArgumentFacts(each + ATTACHED_SUFFIX, "attaches", NOTHING) for each in tool.attaches)
     return CallFacts(
         tool=tool.name,
         toolbox=tool.toolbox,

@@ -2,50 +2,75 @@
 
 A text from the world, one instruction and one type come in; out comes a value of that type (`Filled`), the news that
 the text does not hold it (`NotFound`), or a typed refusal (`Rejected`). The model never sees the goal, the tools or
-anything else, and nothing it writes is coerced. `Extractor` is the small model beside the large one; `ReadOnly` and
-`Triple` are variants around it. Towards the privileged side bounded scalars cross by value, all else as a `Handle`.
+anything else, and nothing it writes is coerced. `Extractor` is the small model beside the large one; `ReadOnlyExecutor` and
+`ValidatedExecutor` are variants around it. Towards the privileged side bounded scalars cross by value, all else as a `Handle`.
 """
 
-from ._copies import COPIED
-from ._extract import MAX_SOURCE, Executor, Extractor
-from ._handles import BoundaryError, Handle, Handles, Held
-from ._outcome import Absence, Alert, AlertKind, Filled, NotFound, Outcome, Rejected, RejectionKind
-from ._read_only import ReadOnly
-from ._reply import filled, typed
-from ._room import MAX_OUTPUT
-from ._seen import Level, as_seen_by_privileged
-from ._triple import Doubt, ModelValidator, RuleValidator, Triple, Validator
+from bicameral.boundary._extract import (
+    MAX_SOURCE,
+    Executor,
+    Extractor,
+    ModelValidator,
+    ReadOnlyExecutor,
+    RuleValidator,
+    ValidatedExecutor,
+    Validator,
+    ValidatorDoubt,
+)
+from bicameral.boundary._form import MAX_OUTPUT_TOKENS
+from bicameral.boundary._privileged_view import (
+    BoundaryError,
+    Handle,
+    HandleContent,
+    HandleTable,
+    ViewLevel,
+    privileged_view,
+)
+from bicameral.boundary._reply import (
+    Absence,
+    Alert,
+    AlertKind,
+    ExtractionOutcome,
+    Filled,
+    NotFound,
+    Rejected,
+    RejectionKind,
+    parse_reply,
+    parse_typed,
+)
+from bicameral.boundary._verbatim_check import COPIED_TYPES
+
 from .shield import Mark, Screening, screen
 
 __all__ = [
-    "COPIED",
-    "MAX_OUTPUT",
+    "COPIED_TYPES",
+    "MAX_OUTPUT_TOKENS",
     "MAX_SOURCE",
     "Absence",
     "Alert",
     "AlertKind",
     "BoundaryError",
-    "Doubt",
     "Executor",
+    "ExtractionOutcome",
     "Extractor",
     "Filled",
     "Handle",
-    "Handles",
-    "Held",
-    "Level",
+    "HandleContent",
+    "HandleTable",
     "Mark",
     "ModelValidator",
     "NotFound",
-    "Outcome",
-    "ReadOnly",
+    "ReadOnlyExecutor",
     "Rejected",
     "RejectionKind",
     "RuleValidator",
     "Screening",
-    "Triple",
+    "ValidatedExecutor",
     "Validator",
-    "as_seen_by_privileged",
-    "filled",
+    "ValidatorDoubt",
+    "ViewLevel",
+    "parse_reply",
+    "parse_typed",
+    "privileged_view",
     "screen",
-    "typed",
 ]

@@ -1,4 +1,8 @@
-"""The form that the quarantined model is given: one text, one instruction, the fields, and the shape of the reply."""
+"""The form that the quarantined model is given: text, instruction, fields, and the schema and size of the reply.
+
+The size matters: a model that has lost its way writes digits or letters until its tokens are spent, and on a small
+machine that takes minutes. A form of bounded blanks has a longest reply, and a token is at least a byte of it.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,70 @@ import datetime as dt
 import json
 from typing import Any, cast
 
+from bicameral.boundary._reply import ABSENCES, BECAUSE, MAX_TEXT, NOT_FOUND, allow_written_dates, required_fields
 from bicameral.models import Message
 from bicameral.types import (
     FORMATS,
     MONEY,
+    BoolType,
+    DateTimeType,
+    DateType,
     DictType,
+    DurationType,
+    FloatType,
+    IntType,
     ListType,
+    LiteralType,
+    NullType,
     OptionalType,
     RecordType,
     StrType,
+    TimeType,
     TupleType,
     Type,
-    json_schema,
+    type_json_schema,
     value_to_json,
 )
 
-from ._dates import with_written_dates
-from ._outcome import ABSENCES
-from ._reply import BECAUSE, MAX_TEXT, NOT_FOUND, required
+MAX_OUTPUT_TOKENS = 1_024
+_NUMBER_BYTES = 48
+_MOMENT_BYTES = 32
+_WORD_BYTES = 8
+_PUNCTUATION_BYTES = 8
+"""Quotes, colon, comma and what a model that does not write on one line puts between them."""
+_NOT_FOUND_BYTES = 96
 
-SETUP = (
+
+def reply_size_limit(wanted: Type) -> int:
+    """The most tokens that a reply may have; a form that holds free text or lists has all there are."""
+    return min(MAX_OUTPUT_TOKENS, _NOT_FOUND_BYTES + _longest_reply(wanted))
+
+
+def _longest_reply(type_: Type) -> int:
+    match type_:
+        case BoolType() | NullType():
+            return _WORD_BYTES
+        case IntType() | FloatType() | DurationType():
+            return _NUMBER_BYTES
+        case DateTimeType() | DateType() | TimeType():
+            return _MOMENT_BYTES
+        case LiteralType(values=values):
+            return max((len(json.dumps(value)) for value in values), default=_WORD_BYTES)
+        case StrType(format=str() as name) if name in FORMATS:
+            return FORMATS[name].longest + _PUNCTUATION_BYTES
+        case OptionalType(item=item):
+            return max(_WORD_BYTES, _longest_reply(item))
+        case TupleType(items=items):
+            return _PUNCTUATION_BYTES + sum(_longest_reply(item) + _PUNCTUATION_BYTES for item in items)
+        case RecordType(fields=fields):
+            return _PUNCTUATION_BYTES + sum(
+                len(json.dumps(field.name)) + _PUNCTUATION_BYTES + _longest_reply(field.type) for field in fields
+            )
+        case _:
+            return MAX_OUTPUT_TOKENS
+
+
+FORM_SETUP = (
     Message(
         "system",
         "You read a text and fill in a form as JSON. Copy values from the text exactly. "
@@ -37,18 +85,18 @@ SETUP = (
 )
 
 
-def form(text: str, instruction: str, wanted: Type, note: str = "") -> str:
+def render_form(text: str, instruction: str, wanted: Type, note: str = "") -> str:
     """What the model is asked; `note` is what was wrong with its first reply."""
     if isinstance(wanted, RecordType) and wanted != MONEY:
         fields = "\n".join(f"- {field.name} ({name_for_model(field.type)})" for field in wanted.fields)
     elif isinstance(wanted, RecordType):
-        fields = "\n".join(f"- {field.name} ({_MONEY[field.name]})" for field in wanted.fields)
+        fields = "\n".join(f"- {field.name} ({_MONEY_FIELDS[field.name]})" for field in wanted.fields)
     else:
         fields = f"- value ({name_for_model(wanted)})"
     return f"Text:\n<<<\n{text}\n>>>\n\nForm: {instruction}\nFields:\n{fields}" + (f"\n\n{note}" if note else "")
 
 
-_MONEY = {"amount": "number", "currency": "currency code such as EUR"}
+_MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
 
 
 def name_for_model(type_: Type) -> str:
@@ -74,49 +122,49 @@ def name_for_model(type_: Type) -> str:
 
 def reply_schema(wanted: Type, *, insist: bool = False) -> dict[str, Any]:
     """The JSON Schema of the reply: the filled form or, unless one `insist`s, the field that the text does not hold."""
-    inside = with_written_dates(json_schema(wanted, max_text=MAX_TEXT, formats=True))
-    filled = inside if isinstance(wanted, RecordType) else _object({"value": inside})
-    missing = required(wanted)
+    inside = allow_written_dates(type_json_schema(wanted, max_text=MAX_TEXT, formats=True))
+    filled = inside if isinstance(wanted, RecordType) else _object_schema({"value": inside})
+    missing = required_fields(wanted)
     if insist or not missing:
         return filled
     # The fields are described once, above both: engines that put two descriptions of a field together take long.
-    present = _object({name: {} for name in filled["properties"]})
-    absent = _object({NOT_FOUND: {"enum": list(missing)}, BECAUSE: {"enum": list(ABSENCES)}})
+    present = _object_schema({name: {} for name in filled["properties"]})
+    absent = _object_schema({NOT_FOUND: {"enum": list(missing)}, BECAUSE: {"enum": list(ABSENCES)}})
     return {"type": "object", "properties": filled["properties"], "oneOf": [present, absent]}
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def shown(source: object) -> str:
+def source_text(source: object) -> str:
     """What the model is given to read: text as it is, all else as plain JSON with ISO dates."""
-    return source if isinstance(source, str) else json.dumps(_readable(source), ensure_ascii=False, indent=1)
+    return source if isinstance(source, str) else json.dumps(_to_plain_json(source), ensure_ascii=False, indent=1)
 
 
-def said(source: object) -> str:
+def source_words(source: object) -> str:
     """The words of a source, as they are before JSON quotes them: what a value is looked for in."""
     if isinstance(source, str):
         return source
-    return "\n".join(_words(_readable(source)))
+    return "\n".join(_flatten_words(_to_plain_json(source)))
 
 
-def _words(value: Any) -> list[str]:
+def _flatten_words(value: Any) -> list[str]:
     match value:
         case dict():
             entries = cast("dict[str, Any]", value)
-            return [word for key, each in entries.items() for word in (key, *_words(each))]
+            return [word for key, each in entries.items() for word in (key, *_flatten_words(each))]
         case list():
-            return [word for each in cast("list[Any]", value) for word in _words(each)]
+            return [word for each in cast("list[Any]", value) for word in _flatten_words(each)]
         case _:
             return [str(value)]
 
 
-def _readable(source: object) -> Any:
+def _to_plain_json(source: object) -> Any:
     if isinstance(source, dict):
-        return {key: _readable(value) for key, value in cast("dict[str, object]", source).items()}
+        return {key: _to_plain_json(value) for key, value in cast("dict[str, object]", source).items()}
     if isinstance(source, list | tuple):
-        return [_readable(value) for value in cast("list[object]", source)]
+        return [_to_plain_json(value) for value in cast("list[object]", source)]
     if isinstance(source, dt.date | dt.time):
         return source.isoformat()
     if isinstance(source, dt.timedelta):

@@ -1,14 +1,22 @@
-"""What the quarantined model wrote, read strictly: a value of the wanted type, or a reason in fixed words why not."""
+"""Outcomes of an extraction, and the strict reader of what the quarantined model wrote.
+
+A reply is a value of the wanted type, or a reason in fixed words why not: nothing is coerced, and no outcome but a
+filled blank holds a word that the model wrote. Dates may be written in a closed set of forms that mean one day each: a
+small model copies, and if it could only write 2026-03-27, it would begin to copy `27 March` and end in the year 2731.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, cast
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, cast, get_args
 
+from bicameral.boundary.shield import MarkKind, Screening
 from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARACTERS, SELECTORS
 from bicameral.types import (
     FORMATS,
@@ -30,8 +38,152 @@ from bicameral.types import (
     mismatch,
 )
 
-from ._dates import written_date, written_datetime
-from ._outcome import ABSENCES, Absence, RejectionKind
+RejectionKind = Literal[
+    "unreadable", "not-the-form", "wrong-type", "wrong-shape", "characters", "too-large", "not-in-text", "suspicious"
+]
+"""What was wrong: no JSON, other fields than the form has, another type, not the shape of its type, characters that
+nobody sees, too much of it, not in the text, or a validator's no."""
+
+Absence = Literal["absent", "unclear", "contradictory"]
+"""Why a value is not in a text: it does not say it, does not say it clearly, or says several things."""
+ABSENCES: tuple[Absence, ...] = get_args(Absence)
+
+AlertKind = MarkKind | Literal["reckoned", "free-text"]
+_ABSENCE_TEXTS: dict[Absence, str] = {
+    "absent": "the text does not say it",
+    "unclear": "the text does not say it clearly",
+    "contradictory": "the text says several things",
+}
+_MIN_ALERT_WEIGHT = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that a person may want to know of: a kind, where (`text` or a field), how grave, how often."""
+
+    kind: AlertKind
+    where: str
+    weight: float
+    note: str
+    count: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "where": self.where,
+            "weight": self.weight,
+            "note": self.note,
+            "count": self.count,
+        }
+
+
+Alerts = tuple[Alert, ...]
+
+
+def screening_alerts(found: Screening, where: str) -> Alerts:
+    """The marks of a screening, summed up by kind; trifles are left out."""
+    alerts: list[Alert] = []
+    for kind in found.kinds:
+        marks = [mark for mark in found.marks if mark.kind == kind]
+        gravest = max(marks, key=lambda mark: mark.weight)
+        if gravest.weight >= _MIN_ALERT_WEIGHT:
+            alerts.append(Alert(kind, where, gravest.weight, gravest.note, len(marks)))
+    return tuple(alerts)
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The blank was filled with a value of its type."""
+
+    value: Any
+    alerts: Alerts = dataclasses.field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """What the model wrote is not what the blank wants; nothing was coerced. The reason is in fixed words."""
+
+    reason: str
+    kind: RejectionKind = "not-the-form"
+    field: str = ""
+    alerts: Alerts = dataclasses.field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """The text does not hold what a field asks for."""
+
+    field: str = "value"
+    why: Absence = "absent"
+    alerts: Alerts = dataclasses.field(default=(), compare=False)
+
+    @property
+    def reason(self) -> str:
+        what = "" if self.field == "value" else f"{self.field!r}: "
+        return f"{what}{_ABSENCE_TEXTS[self.why]}"
+
+
+ExtractionOutcome = Filled | Rejected | NotFound
+
+
+_MONTH_NAMES = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+_MONTH_PATTERN = "|".join(_MONTH_NAMES) + "|" + "|".join(name[:3] for name in _MONTH_NAMES if len(name) > 3)
+_ISO_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE_PATTERN = (
+    f"{_ISO_PATTERN}|[0-9]{{1,2}}\\.? ({_MONTH_PATTERN}) [0-9]{{4}}|({_MONTH_PATTERN}) [0-9]{{1,2}}, [0-9]{{4}}"
+    "|[0-9]{1,2}\\.[0-9]{1,2}\\.[0-9]{4}"
+)
+_TIME_PATTERN = "[0-9]{2}:[0-9]{2}(:[0-9]{2})?"
+
+_DATE_FORMS = (
+    re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})", re.ASCII),
+    re.compile(rf"(?P<day>\d{{1,2}})\.? (?P<month>{_MONTH_PATTERN}) (?P<year>\d{{4}})", re.ASCII),
+    re.compile(rf"(?P<month>{_MONTH_PATTERN}) (?P<day>\d{{1,2}}), (?P<year>\d{{4}})", re.ASCII),
+    re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})", re.ASCII),
+)
+_WRITTEN_PATTERNS = {
+    f"^{_ISO_PATTERN}$": f"^({_DATE_PATTERN})$",
+    f"^{_ISO_PATTERN}T{_TIME_PATTERN}$": f"^({_DATE_PATTERN})[T ]{_TIME_PATTERN}$",
+}
+
+
+def allow_written_dates(schema: Any) -> Any:
+    """A JSON Schema in which dates may be written in any of the forms."""
+    if isinstance(schema, list):
+        return [allow_written_dates(part) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = cast("dict[str, Any]", schema)
+    return {
+        key: _WRITTEN_PATTERNS.get(part, part) if key == "pattern" else allow_written_dates(part)
+        for key, part in parts.items()
+    }
+
+
+def parse_written_date(text: str) -> dt.date:
+    """The day that a text means; a ValueError if it is in none of the forms or no such day exists."""
+    for form in _DATE_FORMS:
+        if found := form.fullmatch(text):
+            month = found["month"]
+            number = (
+                int(month)
+                if month.isdigit()
+                else next(at for at, name in enumerate(_MONTH_NAMES, 1) if name.startswith(month[:3]))
+            )
+            return dt.date(int(found["year"]), number, int(found["day"]))
+    raise ValueError("it is not a date in any of the forms")
+
+
+def parse_written_datetime(text: str) -> dt.datetime:
+    """The moment that a text means: a date in one of the forms, `T` or a space, and a time."""
+    found = re.fullmatch(r"(.+)[T ](\d{2}:\d{2}(?::\d{2})?)", text, re.ASCII)
+    if found is None:
+        raise ValueError("it is not a date and a time")
+    return dt.datetime.combine(parse_written_date(found[1]), dt.time.fromisoformat(found[2]))
+
 
 MAX_REPLY = 64_000
 MAX_TEXT = 2_000
@@ -40,17 +192,19 @@ MAX_ITEMS = 1_000
 MAX_NESTING = 32
 MAX_DIGITS = 30
 MAX_AMOUNT = 1e15
-FEW_WORDS = 5
+MAX_BOUNDED_WORDS = 5
 
 NOT_FOUND, BECAUSE = "not_found", "because"
 
 # Controls (a text may have lines and tabs), what turns the writing direction, fillers and tags, half characters, and
 # what is no character at all. Joiners and the like have honest uses, but not three in a row.
-_HONEST = f"\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u2060\ufeff{JOINERS}{SELECTORS}"
-_NOT_IN_A_TEXT = re.compile(f"(?![\r{_HONEST}])[{CONTROLS}{DIRECTIONS}{INVISIBLE}{NO_CHARACTERS}]|[{_HONEST}]{{3}}")
+_ALLOWED_INVISIBLE = f"\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u2060\ufeff{JOINERS}{SELECTORS}"
+_FORBIDDEN_CHARACTERS = re.compile(
+    f"(?![\r{_ALLOWED_INVISIBLE}])[{CONTROLS}{DIRECTIONS}{INVISIBLE}{NO_CHARACTERS}]|[{_ALLOWED_INVISIBLE}]{{3}}"
+)
 
 
-class Fault(ValueError):
+class ReplyFault(ValueError):
     """What is wrong with a reply, and in which field; not one of its words is the model's.
 
     `prose` says that there was free text where something bounded was wanted: what a model does that was talked into it.
@@ -64,7 +218,7 @@ class Fault(ValueError):
         self.prose = prose
 
 
-class Missing(ValueError):
+class MissingField(ValueError):
     """The model says that the text does not hold what a field asks for."""
 
     def __init__(self, field: str, why: Absence = "absent") -> None:
@@ -73,210 +227,217 @@ class Missing(ValueError):
         self.why: Absence = why
 
 
-def filled(text: str, wanted: Type) -> Any:
-    """The value that a reply holds; a `Fault` says what is wrong with it, `Missing` what is not in the text."""
+def parse_reply(text: str, wanted: Type) -> Any:
+    """The value that a reply holds; a `ReplyFault` says what is wrong with it, `MissingField` what is not in the text."""
     if len(text) > MAX_REPLY:
-        raise Fault("too-large", f"it has {len(text):,} characters")
+        raise ReplyFault("too-large", f"it has {len(text):,} characters")
     try:
         written: Any = json.loads(
-            text, object_pairs_hook=_each_key_once, parse_int=_whole_number, parse_constant=_no_number
+            text, object_pairs_hook=_unique_keys, parse_int=_parse_int, parse_constant=_refuse_constant
         )
     except RecursionError:
-        raise Fault("too-large", "it is nested too deeply") from None
+        raise ReplyFault("too-large", "it is nested too deeply") from None
     except json.JSONDecodeError:
-        raise Fault("unreadable", "it is not JSON", prose=True) from None
+        raise ReplyFault("unreadable", "it is not JSON", prose=True) from None
     if isinstance(written, dict) and cast("dict[str, Any]", written).keys() == {NOT_FOUND, BECAUSE}:
-        _say_missing(cast("dict[str, Any]", written), wanted)
+        _raise_if_missing(cast("dict[str, Any]", written), wanted)
     if isinstance(wanted, RecordType):
-        return typed(written, wanted)
+        return parse_typed(written, wanted)
     if not isinstance(written, dict) or cast("dict[str, Any]", written).keys() != {"value"}:
-        raise Fault("not-the-form", "it is not an object with the one field 'value'")
-    return typed(written["value"], wanted)
+        raise ReplyFault("not-the-form", "it is not an object with the one field 'value'")
+    return parse_typed(written["value"], wanted)
 
 
-def required(wanted: Type) -> tuple[str, ...]:
+def required_fields(wanted: Type) -> tuple[str, ...]:
     """The fields of a form that must be filled."""
     if isinstance(wanted, RecordType):
-        return tuple(field.name for field in wanted.fields if not _may_be_absent(field.type))
-    return () if _may_be_absent(wanted) else ("value",)
+        return tuple(field.name for field in wanted.fields if not _is_optional(field.type))
+    return () if _is_optional(wanted) else ("value",)
 
 
-def _say_missing(written: dict[str, Any], wanted: Type) -> None:
+def _raise_if_missing(written: dict[str, Any], wanted: Type) -> None:
     field, why = written[NOT_FOUND], written[BECAUSE]
     if isinstance(wanted, RecordType) and set(wanted.names) == {NOT_FOUND, BECAUSE}:
         return  # a form that happens to have these very fields
-    if field in required(wanted) and why in ABSENCES:
-        raise Missing(field, why)
-    raise Fault("not-the-form", "it says that nothing was found where the form does not ask for it")
+    if field in required_fields(wanted) and why in ABSENCES:
+        raise MissingField(field, why)
+    raise ReplyFault("not-the-form", "it says that nothing was found where the form does not ask for it")
 
 
-def _may_be_absent(type_: Type) -> bool:
+def _is_optional(type_: Type) -> bool:
     return isinstance(type_, OptionalType | NullType | AnyType)
 
 
-def typed(value: Any, wanted: Type) -> Any:
+def parse_typed(value: Any, wanted: Type) -> Any:
     """JSON as a value of the wanted type: only dates and times are read, all else must already fit."""
-    if value is None and not _may_be_absent(wanted) and not isinstance(wanted, RecordType):
-        raise Missing("value")
-    read = _typed(value, wanted, "value")
+    if value is None and not _is_optional(wanted) and not isinstance(wanted, RecordType):
+        raise MissingField("value")
+    read = _parse_value(value, wanted, "value")
     if mismatch(read, wanted):
-        raise Fault("wrong-type", f"it is not of the type {wanted}")
+        raise ReplyFault("wrong-type", f"it is not of the type {wanted}")
     return read
 
 
-def _typed(value: Any, wanted: Type, path: str) -> Any:
+def _parse_value(value: Any, wanted: Type, path: str) -> Any:
     match wanted:
         case OptionalType(item=item):
-            return None if value is None else _typed(value, item, path)
+            return None if value is None else _parse_value(value, item, path)
         case DateTimeType():
-            return _moment(value, written_datetime, path)
+            return _parse_moment(value, parse_written_datetime, path)
         case DateType():
-            return _moment(value, written_date, path)
+            return _parse_moment(value, parse_written_date, path)
         case TimeType():
-            return _moment(value, _time, path)
+            return _parse_moment(value, _parse_time, path)
         case DurationType():
-            return _duration(value, path)
+            return _parse_duration(value, path)
         case ListType(item=item):
-            return [_typed(each, item, f"{path}[{at}]") for at, each in enumerate(_list(value, path))]
+            return [_parse_value(each, item, f"{path}[{at}]") for at, each in enumerate(_require_list(value, path))]
         case TupleType(items=items):
-            if len(_list(value, path)) != len(items):
-                raise Fault("wrong-type", f"{len(_list(value, path))} items where {len(items)} are wanted", path)
-            return [_typed(each, item, path) for each, item in zip(value, items, strict=True)]
+            if len(_require_list(value, path)) != len(items):
+                raise ReplyFault(
+                    "wrong-type", f"{len(_require_list(value, path))} items where {len(items)} are wanted", path
+                )
+            return [_parse_value(each, item, path) for each, item in zip(value, items, strict=True)]
         case DictType(value=item):
-            return {_key(key, path): _typed(each, item, f"{path}[…]") for key, each in _object(value, path).items()}
+            return {
+                _require_key(key, path): _parse_value(each, item, f"{path}[…]")
+                for key, each in _require_object(value, path).items()
+            }
         case RecordType():
-            return _record(_object(value, path), wanted, path)
+            return _parse_record(_require_object(value, path), wanted, path)
         case StrType():
-            return _text(value, wanted, path)
+            return _parse_text(value, wanted, path)
         case AnyType():
-            _anything(value, path)
+            _check_any(value, path)
             return value
         case _:
             if mismatch(value, wanted):
-                raise Fault("wrong-type", f"it is not {wanted}", path, prose=_is_prose(value))
+                raise ReplyFault("wrong-type", f"it is not {wanted}", path, prose=_is_prose(value))
             return value
 
 
-def _record(entries: dict[str, Any], wanted: RecordType, path: str) -> dict[str, Any]:
+def _parse_record(entries: dict[str, Any], wanted: RecordType, path: str) -> dict[str, Any]:
     if set(entries) - set(wanted.names):
-        raise Fault("not-the-form", "it has a field that the form does not have", path)
+        raise ReplyFault("not-the-form", "it has a field that the form does not have", path)
     read: dict[str, Any] = {}
     for field in wanted.fields:
         inner = field.name if path == "value" else f"{path}.{field.name}"
         if field.name in entries:
-            if entries[field.name] is None and not _may_be_absent(field.type):
-                raise Missing(inner)
-            read[field.name] = _typed(entries[field.name], field.type, inner)
+            if entries[field.name] is None and not _is_optional(field.type):
+                raise MissingField(inner)
+            read[field.name] = _parse_value(entries[field.name], field.type, inner)
         elif isinstance(field.type, OptionalType):
             read[field.name] = None
         else:
-            raise Fault("not-the-form", "it is missing", inner)
+            raise ReplyFault("not-the-form", "it is missing", inner)
     if wanted == MONEY and isinstance(read["amount"], int | float) and abs(read["amount"]) > MAX_AMOUNT:
-        raise Fault("too-large", "an amount beyond all measure", path)
+        raise ReplyFault("too-large", "an amount beyond all measure", path)
     return read
 
 
-def _list(value: Any, path: str) -> list[Any]:
+def _require_list(value: Any, path: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Fault("wrong-type", "it is not a list", path, prose=_is_prose(value))
+        raise ReplyFault("wrong-type", "it is not a list", path, prose=_is_prose(value))
     items = cast("list[Any]", value)
     if len(items) > MAX_ITEMS:
-        raise Fault("too-large", f"it has {len(items):,} items", path)
+        raise ReplyFault("too-large", f"it has {len(items):,} items", path)
     return items
 
 
-def _object(value: Any, path: str) -> dict[str, Any]:
+def _require_object(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Fault("wrong-type", "it is not an object", path, prose=_is_prose(value))
+        raise ReplyFault("wrong-type", "it is not an object", path, prose=_is_prose(value))
     entries = cast("dict[str, Any]", value)
     if len(entries) > MAX_ITEMS:
-        raise Fault("too-large", f"it has {len(entries):,} fields", path)
+        raise ReplyFault("too-large", f"it has {len(entries):,} fields", path)
     return entries
 
 
-def _text(value: Any, wanted: StrType, path: str) -> str:
+def _parse_text(value: Any, wanted: StrType, path: str) -> str:
     if not isinstance(value, str):
-        raise Fault("wrong-type", "it is not text", path)
+        raise ReplyFault("wrong-type", "it is not text", path)
     if wanted.format in FORMATS and (problem := format_problem(value, wanted.format)):
-        raise Fault("wrong-shape", problem, path, prose=_is_prose(value))
-    return _readable(value, path)
+        raise ReplyFault("wrong-shape", problem, path, prose=_is_prose(value))
+    return _require_readable(value, path)
 
 
-def _readable(text: str, path: str) -> str:
+def _require_readable(text: str, path: str) -> str:
     if len(text) > MAX_TEXT:
-        raise Fault("too-large", f"it has {len(text):,} characters where {MAX_TEXT:,} are allowed", path)
-    if _NOT_IN_A_TEXT.search(text):
-        raise Fault("characters", "it has characters that nobody sees", path)
+        raise ReplyFault("too-large", f"it has {len(text):,} characters where {MAX_TEXT:,} are allowed", path)
+    if _FORBIDDEN_CHARACTERS.search(text):
+        raise ReplyFault("characters", "it has characters that nobody sees", path)
     return text
 
 
-def _key(key: str, path: str) -> str:
+def _require_key(key: str, path: str) -> str:
     if len(key) > MAX_KEY or "\n" in key:
-        raise Fault("too-large", "it has a key that is not a short line", path)
-    return _readable(key, path)
+        raise ReplyFault("too-large", "it has a key that is not a short line", path)
+    return _require_readable(key, path)
 
 
-def _moment(value: Any, read: Callable[[str], Any], path: str) -> Any:
+def _parse_moment(value: Any, read: Callable[[str], Any], path: str) -> Any:
     try:
         if isinstance(value, str) and len(value) <= MAX_KEY:
             return read(value)
     except ValueError:
         pass
-    raise Fault("wrong-shape", "it is not written as the form wants it", path, prose=_is_prose(value))
+    raise ReplyFault("wrong-shape", "it is not written as the form wants it", path, prose=_is_prose(value))
 
 
 def _is_prose(value: Any) -> bool:
     """Whether something is free text: more than the few words of a clumsy date or amount."""
-    return isinstance(value, str) and (len(value) > MAX_KEY or len(value.split(None, FEW_WORDS)) > FEW_WORDS)
+    return isinstance(value, str) and (
+        len(value) > MAX_KEY or len(value.split(None, MAX_BOUNDED_WORDS)) > MAX_BOUNDED_WORDS
+    )
 
 
-def _time(text: str) -> dt.time:
+def _parse_time(text: str) -> dt.time:
     # Python reads more forms than the form offers: '0930', 'T09:30'.
     if not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", text, re.ASCII):
         raise ValueError("it is not a time")
     return dt.time.fromisoformat(text)
 
 
-def _duration(value: Any, path: str) -> dt.timedelta:
+def _parse_duration(value: Any, path: str) -> dt.timedelta:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault("wrong-type", "it is not a number of seconds", path, prose=_is_prose(value))
+        raise ReplyFault("wrong-type", "it is not a number of seconds", path, prose=_is_prose(value))
     try:
         return dt.timedelta(seconds=value)
     except (OverflowError, ValueError):
-        raise Fault("too-large", "a time beyond all measure", path) from None
+        raise ReplyFault("too-large", "a time beyond all measure", path) from None
 
 
-def _anything(value: Any, path: str, depth: int = 0) -> None:
+def _check_any(value: Any, path: str, depth: int = 0) -> None:
     """Whatever it is, it must be a value that can be written down again."""
     if depth > MAX_NESTING:
-        raise Fault("too-large", "it is nested too deeply", path)
+        raise ReplyFault("too-large", "it is nested too deeply", path)
     match value:
         case str():
-            _readable(value, path)
+            _require_readable(value, path)
         case float() if not math.isfinite(value):
-            raise Fault("wrong-type", "a number beyond all measure", path)
+            raise ReplyFault("wrong-type", "a number beyond all measure", path)
         case list():
-            for each in _list(value, path):
-                _anything(each, path, depth + 1)
+            for each in _require_list(value, path):
+                _check_any(each, path, depth + 1)
         case dict():
-            for key, each in _object(value, path).items():
-                _key(key, path)
-                _anything(each, path, depth + 1)
+            for key, each in _require_object(value, path).items():
+                _require_key(key, path)
+                _check_any(each, path, depth + 1)
         case _:
             pass
 
 
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise Fault("not-the-form", "a field is filled in twice")
+        raise ReplyFault("not-the-form", "a field is filled in twice")
     return dict(pairs)
 
 
-def _whole_number(digits: str) -> int:
+def _parse_int(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
-        raise Fault("too-large", f"a number of {len(digits):,} digits")
+        raise ReplyFault("too-large", f"a number of {len(digits):,} digits")
     return int(digits)
 
 
-def _no_number(name: str) -> NoReturn:
-    raise Fault("wrong-type", "it has a number that is none")
+def _refuse_constant(name: str) -> NoReturn:
+    raise ReplyFault("wrong-type", "it has a number that is none")

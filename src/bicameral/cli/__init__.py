@@ -5,6 +5,6 @@ With `--json` standard output holds exactly one JSON object. Each command is a s
 when it is used.
 """
 
-from ._main import main
+from bicameral.cli._main import main
 
 __all__ = ["main"]

@@ -1,5 +1,5 @@
 """`python -m bicameral.cli` is `bicameral`."""
 
-from ._main import main
+from bicameral.cli._main import main
 
 main()

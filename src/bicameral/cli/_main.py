@@ -10,11 +10,9 @@ from typing import Any
 
 import click
 
+from bicameral.cli._output import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, Output, Terminated, error_facts, exit_code
 from bicameral.errors import BicameralError
-from bicameral.secrets import masked
-
-from ._exits import FAILED, INTERRUPTED, OK, TERMINATED, USAGE, Terminated, exit_code
-from ._output import Output, readable_error
+from bicameral.secrets import mask
 
 COMMANDS = {
     "run": "Do what a request asks for: plan it, check it, run it.",
@@ -33,8 +31,8 @@ COMMANDS = {
     "workers": "The workers that do submitted runs.",
     "approvals": "What submitted runs ask, and your answers.",
     "serve": "Serve runs over HTTP, and to clients that speak OpenAI's protocol.",
-    "costs": "What the models took: calls, tokens and money.",
-    "cost": "What a stack, patterns or a plan would take: calls, tokens, money, time.",
+    "usage": "What the models took: calls, tokens and money.",
+    "estimate": "What a stack, patterns or a plan would take: calls, tokens, money, time.",
     "advise": "The smallest stack of patterns that is enough for what you know of a task.",
     "patterns": "The catalogue of patterns for agents: what each is, needs and costs.",
     "lint": "Hold an architecture of agents against the rules of the catalogue.",
@@ -47,21 +45,24 @@ COMMANDS = {
 }
 """Every command with its one line of help, so that `--help` imports none of them."""
 
+RENAMED_COMMANDS = {"cost": "estimate", "costs": "usage"}
+"""Old names of commands. They work, say what they are called now, and are neither listed nor completed."""
 
-class Stub(click.Command):
-    """A command's name and help line for a listing; never invoked."""
 
-
-class Commands(click.Group):
+class LazyCommands(click.Group):
     """A group whose commands are imported when they are called, and which turns errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        name = RENAMED_COMMANDS.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        return import_module(f"bicameral.cli.commands.{cmd_name}").command
+        # Shell completion resolves commands, too, and must print nothing but its candidates.
+        if name != cmd_name and not ctx.resilient_parsing:
+            Output().say(f"warning: `bicameral {cmd_name}` is now `bicameral {name}`; the old name will be removed")
+        return import_module(f"bicameral.cli.commands.{name}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -74,9 +75,9 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError:
-            from bicameral.errors import nearest
+            from bicameral.errors import nearest_name
 
-            meant = nearest(args[0], COMMANDS)
+            meant = nearest_name(args[0], COMMANDS)
             if " " in args[0].strip():
                 hint = ' To run a request: bicameral run "…".'
             else:
@@ -98,19 +99,19 @@ class Commands(click.Group):
             code = super().main(given, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except Exception as error:
-            code = _failed(error, out)
+            code = _report_error(error, out)
         except KeyboardInterrupt:
             out.say("stopped")
             code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else OK)
 
 
-def _failed(error: Exception, out: Output) -> int:
+def _report_error(error: Exception, out: Output) -> int:
     """Tell an error in one line (or as JSON), and give the exit code for it."""
     if os.environ.get("BICAMERAL_DEBUG"):
         import traceback
 
-        sys.stderr.write(masked("".join(traceback.format_exception(error))))
+        sys.stderr.write(mask("".join(traceback.format_exception(error))))
     match error:
         case BicameralError():
             out.error(error.to_json(), str(error))
@@ -134,12 +135,12 @@ def _failed(error: Exception, out: Output) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
         case _:
-            facts = readable_error(error)
+            facts = error_facts(error)
             out.error(facts, f"{facts['message']}. {facts['fix']} [{facts['code']}]")
             return FAILED
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="bicameral", message="%(prog)s %(version)s")
 def main() -> None:
     """Say what you want; see the plan; have it checked; run it.

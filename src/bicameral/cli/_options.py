@@ -1,25 +1,41 @@
-"""Options that many commands share, handed to each as one `Common`."""
+"""What commands share before they begin: options, times, completion, the configuration, the agent, and SIGTERM.
+
+A folder's configuration that the user has not accepted is shown and confirmed at a terminal, and reported everywhere
+else. Completion offers nothing whenever anything goes wrong. SIGTERM stops a command as Ctrl-C does: what was begun is
+ended and recorded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import re
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
-from ._output import Output
+from bicameral.cli._output import Output, Terminated
+from bicameral.display import make_visible
 
 if TYPE_CHECKING:
-    from bicameral.config import Config, Profile
+    from click.shell_completion import CompletionItem
 
-Function = Callable[..., Any]
+    from bicameral.agent import Agent
+    from bicameral.config import Config, Profile, Role, UnacceptedConfig
+
+
+CommandFunction = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Common:
+class CommonOptions:
     """What every command is told: where to work, by which configuration, and for whom to write."""
 
     config_file: Path | None
@@ -31,8 +47,6 @@ class Common:
         """The configuration; a folder's own that the user has not accepted is shown to him first."""
         from bicameral.config import load_config
 
-        from ._accepting import confirm_config
-
         return load_config(
             self.config_file,
             base=self.folder,
@@ -41,7 +55,7 @@ class Common:
         )
 
 
-def _profile(context: click.Context, parameter: click.Parameter, value: str | None) -> Profile | Path | None:
+def _parse_profile(context: click.Context, parameter: click.Parameter, value: str | None) -> Profile | Path | None:
     if value is None or value == "default" or value == "small":
         return value
     if Path(value).suffix.lower() in (".yaml", ".yml"):
@@ -49,7 +63,7 @@ def _profile(context: click.Context, parameter: click.Parameter, value: str | No
     raise click.BadParameter(f"{value!r} is not 'default', 'small' or a YAML file.", context, parameter)
 
 
-def common(function: Function) -> Function:
+def common_options(function: CommandFunction) -> CommandFunction:
     """`--json`, `--folder`, `--config` and `--profile`; the command gets them as its first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for a program to read.")
@@ -64,23 +78,247 @@ def common(function: Function) -> Function:
     @click.option(
         "--profile",
         metavar="default|small|FILE.yaml",
-        callback=_profile,
+        callback=_parse_profile,
         help="Use this profile: 'small' needs only the small model, a YAML file says which model answers which call.",
     )
     @wraps(function)
     def with_common(
         *args: Any, as_json: bool, folder: Path | None, config_file: Path | None, profile: Any, **rest: Any
     ) -> Any:
-        chosen = Common(config_file, folder, profile, Output(as_json=as_json))
+        chosen = CommonOptions(config_file, folder, profile, Output(as_json=as_json))
         return function(chosen, *args, **rest)
 
     return with_common
 
 
-def planning(function: Function) -> Function:
+def planning_options(function: CommandFunction) -> CommandFunction:
     """`--deterministic` and `--no-cache`: how a plan is come by."""
     deterministic = click.option(
         "--deterministic", is_flag=True, help="Plan from the request as it stands, without Echo."
     )
     fresh = click.option("--no-cache", "fresh", is_flag=True, help="Write the plan anew even if it is known.")
     return deterministic(fresh(function))
+
+
+_ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with --config."
+
+
+def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
+    """Whether the person at the terminal accepts a configuration. Nobody there is a no, and is said."""
+    if not out.interactive:
+        out.notice("unaccepted", unaccepted_json(found))
+        out.say(f"warning: {found}. {_ACCEPT_FIX} [config.unaccepted]", style="yellow")
+        return False
+    show_unaccepted(out, found)
+    # A plain read: no other part of a command has begun, so there is no loop that a blocking read could hold up.
+    sys.stderr.write(make_visible("Use these settings from now on? [y/N] "))
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    out.say(f"not used: {', '.join(found.withheld)}", style="yellow")
+    return False
+
+
+def show_unaccepted(out: Output, found: UnacceptedConfig) -> None:
+    """What a configuration would change, each setting and file on a line of its own."""
+    out.heading(f"{found.file} has changed since you accepted it:" if found.before else f"{found.file} is new to you:")
+    for line in found.describe():
+        out.say(f"  {line}")
+    out.say("Whoever wrote this file decides with it what runs as you, what may be reached, and what you are asked.")
+
+
+def unaccepted_json(found: UnacceptedConfig) -> dict[str, Any]:
+    """The same for a program."""
+    return {"code": "config.unaccepted", "file": str(found.file), "withheld": list(found.withheld), "fix": _ACCEPT_FIX}
+
+
+_UNIT_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_PERIOD_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(min|[smhdw])")
+_MAX_PERIOD = 10 * 365 * 86_400
+
+
+def parse_seconds(text: str) -> float:
+    """The seconds of a time such as `90d` or `2h30m`; a ValueError if it is none.
+
+    Example:
+        >>> parse_seconds("2h30m")
+        9000.0
+    """
+    words = text.strip().lower()
+    if not words or _PERIOD_PART.sub("", words).strip():
+        raise ValueError(f"{text!r} is no time")
+    found = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PERIOD_PART.findall(words))
+    if not 0 < found <= _MAX_PERIOD:
+        raise ValueError(f"{text!r} is no time")
+    return found
+
+
+class PeriodType(click.ParamType[float]):
+    """How long: `90d`, `2h30m`, `45s`."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        try:
+            return parse_seconds(str(value))
+        except ValueError:
+            return self.fail(f"{value!r} is no time. Write a number and s, m, h, d or w: 90d, 2h30m.", param, ctx)
+
+
+class MomentType(click.ParamType[datetime]):
+    """When: a date, a date with a time, or a time of the day; in the machine's time zone unless it names one."""
+
+    name = "when"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        if isinstance(value, datetime):
+            return value
+        try:
+            return _parse_moment(str(value).strip())
+        except ValueError:
+            message = f"{value!r} is no time. Write 2026-03-01T09:00, 2026-03-01 or 09:00."
+            return self.fail(message, param, ctx)
+
+
+def _parse_moment(text: str) -> datetime:
+    if re.fullmatch(r"\d{1,2}:\d{2}", text):
+        hour, minute = map(int, text.split(":"))
+        now = datetime.now()
+        then = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+        return (then if then > now else then + timedelta(days=1)).astimezone(UTC)
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def local_time_text(moment: datetime) -> str:
+    """A moment as it reads here: the time of the day if that is today, with its date if not."""
+    here = moment.astimezone()
+    return here.strftime("%H:%M:%S" if here.date() == datetime.now().date() else "%Y-%m-%d %H:%M")
+
+
+_MAX_COMPLETIONS = 50
+
+
+def complete_runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The newest runs, recorded or submitted, and `last`."""
+    from click.shell_completion import CompletionItem
+
+    found: dict[str, str] = {}
+    with suppress(Exception):
+        found |= asyncio.run(_submitted_requests())
+    with suppress(Exception):
+        found |= _recorded_requests()
+    items = [CompletionItem(run, help=request) for run, request in found.items() if run.startswith(begun)]
+    return [*items, *([CompletionItem("last")] if "last".startswith(begun) else [])]
+
+
+def load_config_quietly() -> Config:
+    """The configuration without a word: of one that is not accepted what widens is not used, and nobody is asked."""
+    from bicameral.config import load_config
+
+    return load_config(confirm=lambda _: False)
+
+
+def _recorded_requests() -> dict[str, str]:
+    from bicameral.config import open_journal
+
+    with open_journal(load_config_quietly()) as journal:
+        return {run.run: run.request for run in journal.runs(_MAX_COMPLETIONS)}
+
+
+async def _submitted_requests() -> dict[str, str]:
+    from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
+
+    config = load_config_quietly()
+    if not has_submitted_runs(config):
+        return {}
+    async with open_submitted_runs(config) as runs:
+        return {view.run: view.request for view in await runs.list(limit=_MAX_COMPLETIONS)}
+
+
+def complete_approvals(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The questions that are open."""
+    from click.shell_completion import CompletionItem
+
+    with suppress(Exception):
+        found = asyncio.run(_open_approvals())
+        return [CompletionItem(id, help=told) for id, told in found.items() if id.startswith(begun)]
+    return []
+
+
+async def _open_approvals() -> dict[str, str]:
+    from bicameral.cli._run_records import open_submitted_runs
+    from bicameral.cli.commands.approvals import approval_gist
+
+    async with open_submitted_runs(load_config_quietly()) as runs:
+        return {each.id: approval_gist(each) for each in await runs.approvals(limit=_MAX_COMPLETIONS)}
+
+
+MakeAgent: TypeAlias = "Callable[[Config], Agent]"
+
+
+def injected_agent() -> MakeAgent | None:
+    """What whoever invoked the command line wants used instead of the configured agent: tests bring their models."""
+    context = click.get_current_context(silent=True)
+    return cast("MakeAgent", context.obj) if context is not None and callable(context.obj) else None
+
+
+@asynccontextmanager
+async def open_agent(config: Config, make: MakeAgent | None = None) -> AsyncGenerator[Agent]:
+    """The agent, closed at the end. What goes on is told to where OTEL_* variables say, if they do."""
+    from bicameral.agent import Agent
+    from bicameral.telemetry import export_from_environment
+
+    with export_from_environment() as exporting:
+        agent = make(config) if make else Agent.from_config(config)
+        try:
+            yield agent
+        finally:
+            await agent.aclose()
+    for problem in exporting.problems:
+        Output().say(f"telemetry: {problem}")
+
+
+def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) -> None:
+    """Fetch the weights that these roles need and this machine lacks, after saying so."""
+    from bicameral.config import fetch_weights, missing_weights, size_text
+    from bicameral.models import SilentProgress, terminal_progress
+
+    wanted = tuple(roles)
+    missing = missing_weights(config, wanted)
+    if not missing:
+        return
+    for weights in missing:
+        out.say(f"{weights.title} is not on this machine yet: fetching {size_text(weights.bytes)}, once.")
+    fetch_weights(config, wanted, progress=SilentProgress() if out.as_json else terminal_progress())
+
+
+T = TypeVar("T")
+
+
+async def run_until_terminated(work: Coroutine[Any, Any, T]) -> T:
+    """The work's result. A SIGTERM cancels it, and once it has come to its end raises `Terminated`."""
+    loop, task, asked = asyncio.get_running_loop(), asyncio.current_task(), False
+
+    def stop() -> None:
+        nonlocal asked
+        asked = True
+        if task is not None:
+            task.cancel()
+
+    # Not everywhere can signals be heard: in a thread, or on Windows.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        result = await work
+    except asyncio.CancelledError:
+        if asked:
+            raise Terminated from None
+        raise
+    finally:
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.remove_signal_handler(signal.SIGTERM)
+    if asked:
+        raise Terminated
+    return result

@@ -1,4 +1,4 @@
-"""Where words go: answers to standard output, everything else to standard error."""
+"""Output streams and exit codes: answers go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -9,11 +9,84 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bicameral.display import escaped_json, visible
-from bicameral.secrets import masked, masked_json
+from bicameral.display import escape_json, make_visible
+from bicameral.errors import (
+    BicameralError,
+    ConfigError,
+    IntentError,
+    JournalError,
+    PlanError,
+    PolicyError,
+    ToolError,
+)
+from bicameral.secrets import mask, mask_json
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+OK = 0
+FAILED = 1
+"""A run, a model or a check of the machine failed."""
+USAGE = 2
+"""The command, the configuration or the input is wrong."""
+NO_PLAN = 3
+"""There is no plan, or it does not pass the check."""
+QUESTIONS = 4
+"""Something must be answered first, and nobody is there to ask."""
+INTERRUPTED = 130
+TERMINATED = 143
+"""By SIGTERM, after what was under way had been stopped and recorded."""
+
+NEEDS_A_PERSON = ("intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
+_BAD_INPUT = (
+    "catalog.bad-fact",
+    "catalog.bad-number",
+    "catalog.cannot-read",
+    "catalog.cannot-write",
+    "catalog.unknown-category",
+    "catalog.unknown-fact",
+    "catalog.unknown-knob",
+    "catalog.unknown-model",
+    "catalog.unknown-pattern",
+    "catalog.unknown-size",
+    "journal.unknown-run",
+    "journal.ambiguous-run",
+    "journal.no-runs",
+    "journal.no-answer",
+    "models.unknown",
+    "plan.cannot-read",
+    "durable.ambiguous-approval",
+    "durable.ambiguous-run",
+    "durable.bad-database",
+    "durable.bad-state",
+    "durable.bad-submission",
+    "durable.no-runs",
+    "durable.unknown-approval",
+    "durable.unknown-run",
+    "durable.wrong-answer",
+)
+
+
+class Terminated(Exception):
+    """Somebody told the process to end; whatever was under way has been stopped and recorded."""
+
+
+def exit_code(error: BicameralError) -> int:
+    """The exit code for an error that ended a command."""
+    if error.code in NEEDS_A_PERSON:
+        return QUESTIONS
+    if error.code in _BAD_INPUT or error.code.startswith("stack."):
+        return USAGE
+    match error:
+        case ConfigError() | IntentError() | PolicyError() | ToolError():
+            return USAGE
+        case PlanError():
+            return NO_PLAN
+        case JournalError():
+            return FAILED
+        case _:
+            return FAILED
 
 
 class Output:
@@ -56,19 +129,19 @@ class Output:
     def show(self, text: str) -> None:
         """Something that was asked for."""
         if not self.as_json:
-            text = masked(text)
-            sys.stdout.write((visible(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+            text = mask(text)
+            sys.stdout.write((make_visible(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
             sys.stdout.flush()
 
     def say(self, text: str, *, style: str = "") -> None:
         """Something said on the way."""
-        text = masked(text)
+        text = mask(text)
         if style and self.lively:
             from rich.text import Text
 
-            self.console.print(Text(visible(text), style=style))
+            self.console.print(Text(make_visible(text), style=style))
             return
-        sys.stderr.write(visible(text).rstrip("\n") + "\n")
+        sys.stderr.write(make_visible(text).rstrip("\n") + "\n")
         sys.stderr.flush()
 
     def heading(self, text: str) -> None:
@@ -78,7 +151,7 @@ class Output:
         """The one JSON object, where JSON was asked for."""
         if self.as_json:
             whole = {**facts, **self._notices}
-            sys.stdout.write(escaped_json(masked_json(json.dumps(whole, ensure_ascii=False, default=str))) + "\n")
+            sys.stdout.write(escape_json(mask_json(json.dumps(whole, ensure_ascii=False, default=str))) + "\n")
             sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str) -> None:
@@ -89,7 +162,7 @@ class Output:
             self.say(f"error: {text}", style="red")
 
 
-def readable_error(error: Exception) -> dict[str, str]:
+def error_facts(error: Exception) -> dict[str, str]:
     """An error that nobody foresaw, as something a person can report."""
     if isinstance(error, OSError) and error.errno is not None:
         where = f"{error.filename}: " if error.filename else ""

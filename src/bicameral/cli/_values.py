@@ -1,16 +1,32 @@
-"""Values as people and programs read them."""
+"""Values as people and programs read them, and pending calls on a screen where a person decides.
+
+Untrusted text may stand in any value that a person decides on. So every line of a value stands behind a bar or quotes,
+lines are broken here and not by the terminal, what cannot be seen or would be obeyed is written as its number, and what
+is long is folded with its size. All places that show a value for a decision use `value_lines`. What directs a call is
+folded only where it is longer than anybody reads.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
+import textwrap
 import unicodedata
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from bicameral.display import fold_lines, make_visible
+
+if TYPE_CHECKING:
+    from bicameral.labels import Source
+    from bicameral.runs import PendingCall
+    from bicameral.tools import Registry, Tool
+
 
 _MAX_CELL = 60
 
 
-def readable(value: object) -> Any:
+def to_plain_json(value: object) -> Any:
     """A value as plain JSON: dates as ISO text, durations as seconds."""
     match value:
         case dt.timedelta():
@@ -18,9 +34,9 @@ def readable(value: object) -> Any:
         case dt.date() | dt.time():
             return value.isoformat()
         case list() | tuple():
-            return [readable(item) for item in cast("list[object]", value)]
+            return [to_plain_json(item) for item in cast("list[object]", value)]
         case dict():
-            return {key: readable(item) for key, item in cast("dict[str, object]", value).items()}
+            return {key: to_plain_json(item) for key, item in cast("dict[str, object]", value).items()}
         case _:
             return value
 
@@ -33,19 +49,19 @@ def answer_text(value: object, width: int = 10_000) -> str:
         case list() | tuple():
             items = cast("list[object]", value)
             if all(isinstance(item, dict) for item in items):
-                return table(cast("list[dict[str, object]]", items), width)
-            return "\n".join(cell(item) for item in items)
+                return render_table(cast("list[dict[str, object]]", items), width)
+            return "\n".join(cell_text(item) for item in items)
         case dict() if not value:
             return "(nothing)"
         case dict():
-            return "\n".join(_entry(key, item) for key, item in cast("dict[str, object]", value).items())
+            return "\n".join(_entry_text(key, item) for key, item in cast("dict[str, object]", value).items())
         case None:
             return "(no answer)"
         case _:
-            return cell(value)
+            return cell_text(value)
 
 
-def cell(value: object) -> str:
+def cell_text(value: object) -> str:
     """One value in a line or a cell."""
     match value:
         case bool():
@@ -59,55 +75,239 @@ def cell(value: object) -> str:
         case None:
             return ""
         case list() | tuple():
-            return ", ".join(cell(item) for item in cast("list[object]", value))
+            return ", ".join(cell_text(item) for item in cast("list[object]", value))
         case dict():
-            return ", ".join(f"{key}: {cell(item)}" for key, item in cast("dict[str, object]", value).items())
+            return ", ".join(f"{key}: {cell_text(item)}" for key, item in cast("dict[str, object]", value).items())
         case _:
             return str(value)
 
 
-def table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
+def render_table(rows: Sequence[dict[str, object]], width: int = 10_000) -> str:
     """Rows as aligned columns; long cells are cut where there is a terminal to overflow."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     limit = max(8, min(_MAX_CELL, width)) if width < 10_000 else 10_000
-    lines = [names, *([_short(cell(row.get(name)), limit) for name in names] for row in rows)]
-    widths = [max(columns(line[column]) for line in lines) for column in range(len(names))]
+    lines = [names, *([_shorten(cell_text(row.get(name)), limit) for name in names] for row in rows)]
+    widths = [max(column_width(line[column]) for line in lines) for column in range(len(names))]
     numeric = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
-    drawn = [_row(line, widths, numeric) for line in lines]
+    drawn = [_table_row(line, widths, numeric) for line in lines]
     return "\n".join([drawn[0], "  ".join("─" * wide for wide in widths), *drawn[1:]])
 
 
-def _row(texts: list[str], widths: list[int], numeric: list[bool]) -> str:
+def _table_row(texts: list[str], widths: list[int], numeric: list[bool]) -> str:
     padded = (
-        " " * (wide - columns(text)) + text if right else text + " " * (wide - columns(text))
+        " " * (wide - column_width(text)) + text if right else text + " " * (wide - column_width(text))
         for text, wide, right in zip(texts, widths, numeric, strict=True)
     )
     return "  ".join(padded).rstrip()
 
 
-def _entry(key: str, value: object) -> str:
+def _entry_text(key: str, value: object) -> str:
     match value:
         case list() if value and all(isinstance(item, dict) for item in cast("list[object]", value)):
-            return f"{key}:\n" + _indented(answer_text(cast("object", value)))
+            return f"{key}:\n" + _indent(answer_text(cast("object", value)))
         case str() if "\n" in value:
-            return f"{key}:\n" + _indented(value)
+            return f"{key}:\n" + _indent(value)
         case _:
-            return f"{key}: {cell(value)}"
+            return f"{key}: {cell_text(value)}"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 
-def _short(text: str, limit: int) -> str:
+def _shorten(text: str, limit: int) -> str:
     one_line = " ".join(text.split()) if "\n" in text else text
     return one_line if len(one_line) <= limit else one_line[: limit - 1] + "…"
 
 
-def columns(text: str) -> int:
+def column_width(text: str) -> int:
     """How many columns a terminal gives to a text."""
     if text.isascii():
         return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )
+
+
+MAX_VALUE_LINES = 10_000
+"""No value has more lines than this on a screen, also where all of it is asked for."""
+_MIN_FOLDED_BLANK = 3
+"""So many empty lines in a row are counted instead of shown: they only push the rest away."""
+_MIN_VALUE_WIDTH = 8
+_MAX_QUESTION_LINES = 40
+
+
+def value_lines(value: Any, width: int, most: int = MAX_VALUE_LINES, *, how: str = "") -> list[str]:
+    """The lines of a value: a short text as it is, several lines or what is long behind a bar.
+
+    At most about `most` lines are shown, from its beginning and its end, and `how` says how the others can be seen.
+    """
+    match value:
+        case str():
+            lines = value.replace("\r\n", "\n").split("\n")
+        case list() | tuple() if all(isinstance(item, str) for item in cast("list[Any]", value)):
+            lines = cast("list[str]", value)
+        case _:
+            lines = [json.dumps(to_plain_json(value), ensure_ascii=False, default=str)]
+    plain = [visible_line(line) for line in lines]
+    if len(plain) == 1 and column_width(plain[0]) <= width:
+        return plain
+    pieces = [part for line in plain for part in break_line(line, max(width - 2, _MIN_VALUE_WIDTH))]
+    whole = value if isinstance(value, str) else "\n".join(lines)
+    return fold_lines(list(_fold_blank_runs(pieces)), most, whole, how)
+
+
+def question_text(question: str, width: int) -> str:
+    """A question of a plan, whose words may be untrusted: on one line, or each of its lines behind a bar."""
+    lines = value_lines(question, max(width - 4, _MIN_VALUE_WIDTH), _MAX_QUESTION_LINES)
+    return f"? {lines[0]}" if len(lines) == 1 else "\n".join(["?", *(f"  {line}" for line in lines)])
+
+
+def visible_line(text: str) -> str:
+    """The text on one line with what cannot be seen made visible, and letters that only look like ours named."""
+    name = _is_name_like(text)
+    seen = make_visible(text, strict=name).replace("\n", "<000a>").replace("\t", "    ")
+    odd = sorted({char for char in seen if not char.isascii() and char.isalpha()}) if name else []
+    return seen + (f"  (with {', '.join(unicodedata.name(char, '?').lower() for char in odd[:3])})" if odd else "")
+
+
+def break_line(line: str, width: int) -> list[str]:
+    """Pieces that a terminal does not break again."""
+    pieces: list[str] = []
+    start = used = 0
+    for at, char in enumerate(line):
+        wide = column_width(char)
+        if used + wide > width:
+            pieces.append(line[start:at])
+            start, used = at, 0
+        used += wide
+    return [*pieces, line[start:]]
+
+
+def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:
+    """The lines behind their bars; many empty ones in a row are one that says how many, and has no bar."""
+    blank = 0
+    for piece in [*pieces, None]:
+        if piece is not None and not piece.strip():
+            blank += 1
+            continue
+        if blank >= _MIN_FOLDED_BLANK:
+            yield f"… {blank:,} empty lines"
+        else:
+            yield from ["│ "] * blank
+        blank = 0
+        if piece is not None:
+            yield f"│ {piece}"
+
+
+def _is_name_like(text: str) -> bool:
+    """Whether this may be an address, a link or a path, in which a letter from another alphabet deceives."""
+    return " " not in text.strip() and any(mark in text for mark in "@/.")
+
+
+_EFFECT_WORDS = {"pure": "", "read": "reads", "write": "writes", "send": "sends", "irreversible": "cannot be undone"}
+_MIN_CALL_WIDTH = 20
+_MAX_DIRECTING_LINES = 200
+"""Lines of a value that directs a call: more than anybody names recipients, and no more than can be read."""
+_MANY_LINES = 20
+"""Lines of a value that would push others off a screen."""
+
+
+def calls_text(
+    calls: Sequence[PendingCall],
+    registry: Registry,
+    *,
+    width: int = 80,
+    whole: bool = False,
+    first: int = 1,
+    before: bool = False,
+    how: str = "v shows all",
+) -> str:
+    """The calls, what a stranger may have written in them, and why they are asked about; on one screen unless whole.
+
+    `before`: nothing has been done yet. `how` says how all of a long text can be seen.
+    """
+    lines = ["", _calls_headline(calls, first, before=before)]
+    most = MAX_VALUE_LINES if whole else 10 if len(calls) == 1 else 3 if len(calls) < 4 else 1
+    reasons: dict[tuple[str, ...], list[int]] = {}
+    for number, call in enumerate(calls, first):
+        lines += [
+            "",
+            *_call_lines(
+                number,
+                call,
+                registry.get(call.tool),
+                width,
+                most,
+                numbered=len(calls) > 1 or first > 1,
+                later=call.ahead and not before,
+                how=how,
+            ),
+        ]
+        reasons.setdefault(tuple(_reason_lines(call)), []).append(number)
+    for (why, *origins), numbers in reasons.items():
+        which = f"{_numbers_text(numbers)}: " if len(reasons) > 1 else ""
+        lines += ["", *_wrap_line(which + why, width), *(line for told in origins for line in _wrap_line(told, width))]
+    for offer in dict.fromkeys(str(call.offer) for call in calls if call.offer is not None):
+        lines += _wrap_line(f"(You may also allow {offer}.)", width)
+    if any(part.argument for call in calls for part in call.untrusted):
+        lines += _wrap_line("(! marks what a stranger may have written.)", width)
+    if any(call.ahead for call in calls) and not before:
+        lines += _wrap_line(
+            "(later: it is made when its turn comes, and asked about anew if it is not the same then.)", width
+        )
+    return "\n".join(lines)
+
+
+def _calls_headline(calls: Sequence[PendingCall], first: int, *, before: bool) -> str:
+    if first > 1 or not calls:
+        return "The next call:"
+    need = "One call needs your yes" if len(calls) == 1 else f"{len(calls)} calls need your yes"
+    if (number := sum(call.times for call in calls)) > len(calls):
+        need += f", {number} times in all"
+    return f"{need}, and nothing has been done yet:" if before else f"{need}:"
+
+
+def _call_lines(
+    number: int, call: PendingCall, tool: Tool | None, width: int, most: int, *, numbered: bool, later: bool, how: str
+) -> Iterator[str]:
+    does = ", ".join(filter(None, (_EFFECT_WORDS.get(call.effect, ""), "later" if later else "")))
+    times = f" × {call.times}" if call.times > 1 else ""
+    yield f"  {f'{number}. ' if numbered else ''}{call.tool}{times}" + (f"  ({does})" if does else "")
+    strangers = {part.argument for part in call.untrusted}
+    shown = {name: value for name, value in call.arguments.items() if value not in (None, "", [], {})}
+    column = max(map(len, shown), default=0)
+    drawn: list[tuple[str, list[str]]] = []
+    for name, value in shown.items():
+        directs = tool is None or any(each.name == name and each.purpose == "directs" for each in tool.arguments)
+        room = max(width - column - 8, _MIN_CALL_WIDTH)
+        limit = max(_MAX_DIRECTING_LINES, most) if directs else most
+        drawn.append((name, value_lines(value, room, limit, how=how)))
+    # A value of many lines comes first: what follows stays on the screen, whatever anybody put into it.
+    for name, lines in sorted(drawn, key=lambda each: len(each[1]) <= _MANY_LINES):
+        mark = "!" if name in strangers else " "
+        for line, text in enumerate(lines):
+            yield f"  {mark} {name if not line else '':<{column}}  {text}"
+    for told in (*map(str, call.files), *call.changed):
+        # A path may be a stranger's, and these lines are never cut.
+        yield from (f"    │ {part}" for part in break_line(visible_line(told), max(width - 8, _MIN_CALL_WIDTH)))
+
+
+def _reason_lines(call: PendingCall) -> Iterator[str]:
+    """The policy's question, and where what it does not speak of came from."""
+    told = call.why.removeprefix(f"{call.tool}: ")
+    yield told[:1].upper() + told[1:]
+    parts: dict[tuple[Source, ...], list[str]] = {}
+    for part in call.untrusted:
+        if (f"argument {part.argument!r}" if part.argument else "was decided by") not in call.why:
+            parts.setdefault(part.sources, []).append(repr(part.argument) if part.argument else "that it is called")
+    for sources, names in parts.items():
+        yield f"A stranger had a hand in {', '.join(names)}, too: {', '.join(map(str, sources))}."
+
+
+def _wrap_line(text: str, width: int) -> list[str]:
+    return textwrap.wrap(visible_line(text), max(width, _MIN_CALL_WIDTH), initial_indent="  ", subsequent_indent="  ")
+
+
+def _numbers_text(numbers: list[int]) -> str:
+    return ("call " if len(numbers) == 1 else "calls ") + ", ".join(map(str, numbers))

@@ -1,32 +1,221 @@
 """Whose configuration counts: a folder's `bicameral.toml` is used in full only after this user has accepted it.
 
-What counts as accepted: the file that `--config`, `BICAMERAL_CONFIG` or the caller names; the user's own file; one
-that `bicameral init` wrote; one that `BICAMERAL_ACCEPT` lists; and one that a person has seen and said yes to. That yes
+The file comes with the folder: a clone, an archive, a shared disk. Of one that the user has not accepted only settings
+are used that cannot do more than no file at all. Which these are is listed here, and everything else counts as
+widening, so that a new setting is withheld until somebody has thought about it. A setting that narrows (a folder inside
+the working folder, fewer of the standard toolboxes) is harmless, and so is one that says what holds anyway.
+
+What counts as accepted: the file that `--config`, `BICAMERAL_CONFIG` or the caller names; the user's own file; one that
+`bicameral init` wrote; one that `BICAMERAL_ACCEPT` lists; and one that a person has seen and said yes to. That yes
 holds for the real path of the file and a hash of all that widens in it, with the contents of code, policies and
 manifests. It is kept outside every project, where no tool can write.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from bicameral.errors import ConfigError, Place
-from bicameral.user_folders import user_folder
+from bicameral.cache import user_folder
+from bicameral.config._config import STANDARD, ConfigFile
+from bicameral.config._sources import ACCEPT_VARIABLE
+from bicameral.errors import BicameralError, ConfigError, Place
 
-from ._environment import ACCEPT
-from ._widening import Widening
+SettingsTable = dict[str, Any]
 
-_MAX_BYTES = 16 * 1024 * 1024
+_MAX_HASHED_BYTES = 64 * 1024 * 1024
 
-Change = Literal["new", "changed", "gone"]
+# Limits, prices and the machine's share: the worst that they can do is that a run takes longer or stops.
+_HARMLESS_KEYS: Mapping[str, frozenset[str] | None] = {
+    "limits": None,
+    "reason": frozenset({"rounds", "calls", "tokens", "money", "seconds", "price"}),
+    "durable": frozenset({"concurrency", "lease", "answer_within", "deaths", "keep", "limits"}),
+    "server": frozenset({"port", "max_body", "rate", "watches", "watch_seconds", "requests", "history"}),
+    "models": frozenset({"cascade", "threads"}),
+    "llm": frozenset({"budget"}),
+}
+"""The tables of which everything is harmless, and those of which only these keys are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widening:
+    """What widens in a configuration: settings by their dotted names, and hashes of the files that they name.
+
+    `files` are code, policies and manifests: who changes one of these changes what the configuration does.
+    """
+
+    settings: Mapping[str, Any]
+    files: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.settings)
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """A hash of each setting and file by its name. Values are not kept: an address may hold a password."""
+        return {name: _sha256(_canonical_json(value)) for name, value in self.settings.items()} | dict(self.files)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all of it. What is taken away counts as well: a policy that is gone no longer forbids."""
+        return _sha256(_canonical_json(self.parts))
+
+
+def split_settings(settings: Mapping[str, Any], source: Path, base: Path) -> tuple[SettingsTable, Widening]:
+    """The harmless part of a file's settings, and what widens."""
+    harmless: SettingsTable = {}
+    widening: dict[str, Any] = {}
+    for name, value in settings.items():
+        if not isinstance(value, dict) or name not in ConfigFile.model_fields:
+            # The one setting outside of tables (`profile`), or a mistake, which is to be told as such.
+            harmless[name] = value
+            continue
+        kept, rest = _split_table(name, cast("SettingsTable", value), base)
+        if kept:
+            harmless[name] = kept
+        widening |= {f"{name}.{key}": each for key, each in rest.items()}
+    return harmless, Widening(widening, dict(_file_hashes(settings, source, base)) if widening else {})
+
+
+def _split_table(name: str, table: SettingsTable, base: Path) -> tuple[SettingsTable, SettingsTable]:
+    match name:
+        case "folders":
+            return _split_folders(table, base)
+        case "toolboxes":
+            return _split_toolboxes(table)
+        case "toolbox":
+            return {}, {f"{box}.{key}": each for box, keys in table.items() for key, each in _table_items(keys)}
+        case _:
+            return _split_listed(name, table)
+
+
+def _split_listed(name: str, table: SettingsTable) -> tuple[SettingsTable, SettingsTable]:
+    allowed = _HARMLESS_KEYS.get(name, frozenset())
+    usual = _table_defaults(name)
+    kept = {
+        key: each for key, each in table.items() if allowed is None or key in allowed or _is_default(usual, key, each)
+    }
+    return kept, {key: each for key, each in table.items() if key not in kept}
+
+
+def _split_folders(table: SettingsTable, base: Path) -> tuple[SettingsTable, SettingsTable]:
+    """A folder inside the working folder narrows, one outside widens; a link is what it leads to."""
+    kept, rest = dict[str, Any](), dict[str, Any]()
+    real = os.path.realpath(base)
+    for use, names in table.items():
+        if use not in ("read", "write") or not isinstance(names, list):
+            (kept if names == [] or use not in ("read", "write", "trusted") else rest)[use] = names
+            continue
+        listed = cast("list[object]", names)
+        inside = [each for each in listed if not isinstance(each, str) or _is_inside(each, base, real)]
+        kept[use] = inside
+        if outside := [each for each in listed if each not in inside]:
+            rest[use] = outside
+    return kept, rest
+
+
+def _is_inside(name: str, base: Path, real: str) -> bool:
+    try:
+        found = os.path.realpath(base / os.path.expanduser(name))
+    except ValueError:
+        return False
+    return os.path.commonpath((found, real)) == real
+
+
+def _split_toolboxes(table: SettingsTable) -> tuple[SettingsTable, SettingsTable]:
+    """Fewer of the standard toolboxes are harmless; those of other packages are code, and files are, too."""
+    kept, rest = dict[str, Any](), dict[str, Any]()
+    for key, value in table.items():
+        if key == "use" and isinstance(value, list):
+            names = cast("list[object]", value)
+            kept[key] = [each for each in names if each in STANDARD or not isinstance(each, str)]
+            if others := [each for each in names if each not in kept[key]]:
+                rest[key] = others
+        elif key == "files" and value != []:
+            rest[key] = value
+        else:
+            kept[key] = value
+    return kept, rest
+
+
+def _table_items(table: object) -> Iterator[tuple[str, Any]]:
+    yield from cast("SettingsTable", table).items() if isinstance(table, dict) else [("", table)]
+
+
+def _table_defaults(name: str) -> SettingsTable:
+    field = ConfigFile.model_fields[name]
+    usual = field.get_default(call_default_factory=True)
+    return usual.model_dump(mode="json") if hasattr(usual, "model_dump") else {}
+
+
+def _is_default(usual: SettingsTable, key: str, value: object) -> bool:
+    """Whether a setting says what holds anyway."""
+    if key not in usual:
+        return False
+    if isinstance(value, dict) and isinstance(usual[key], dict):
+        return all(_is_default(usual[key], name, each) for name, each in cast("SettingsTable", value).items())
+    return usual[key] == value
+
+
+def named_files(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[Path]:
+    """The files of code, policy and manifests that a configuration names, and the programs that its manifests run."""
+    start = source.parent
+    for table, key in (("toolboxes", "files"), ("policy", "files")):
+        inner: Any = settings.get(table)
+        names: Any = cast("SettingsTable", inner).get(key) if isinstance(inner, dict) else None
+        for name in cast("list[object]", names) if isinstance(names, list | tuple) else ():
+            if isinstance(name, str):
+                file = start / os.path.expanduser(name)
+                yield file
+                if table == "toolboxes" and file.suffix in (".toml", ".json"):
+                    yield from _manifest_programs(file, (start, base))
+
+
+def _manifest_programs(manifest: Path, around: tuple[Path, ...]) -> Iterator[Path]:
+    """The scripts in the project that a manifest runs or needs; what is installed elsewhere is not the folder's."""
+    from bicameral.tools import read_manifest
+
+    try:
+        tools = read_manifest(manifest).tools
+    except (BicameralError, OSError):
+        return
+    roots = [os.path.realpath(folder) for folder in around]
+    for tool in tools:
+        for name in (*(part for part in tool.argv if isinstance(part, str)), *tool.needs):
+            if os.path.isabs(name) and any(_is_inside(name, Path(root), root) for root in roots):
+                yield Path(name)
+
+
+def _file_hashes(settings: Mapping[str, Any], source: Path, base: Path) -> Iterator[tuple[str, str]]:
+    for file in named_files(settings, source, base):
+        try:
+            with file.open("rb") as stream:
+                raw = stream.read(_MAX_HASHED_BYTES + 1)
+        except (OSError, ValueError):
+            yield str(file), "not there"
+            continue
+        yield str(file), hashlib.sha256(raw).hexdigest() if len(raw) <= _MAX_HASHED_BYTES else "too large"
+
+
+def _canonical_json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_MAX_RECORD_BYTES = 16 * 1024 * 1024
+
+PartChange = Literal["new", "changed", "gone"]
 
 
 class UnacceptedConfigWarning(UserWarning):
@@ -34,7 +223,7 @@ class UnacceptedConfigWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Unaccepted:
+class UnacceptedConfig:
     """A configuration that this user has not accepted as it is now.
 
     `changes` say of each setting and file whether it is new, has changed or is gone since it was accepted; where it
@@ -43,7 +232,7 @@ class Unaccepted:
 
     file: Path
     widening: Widening
-    changes: Mapping[str, Change]
+    changes: Mapping[str, PartChange]
     before: bool
 
     @property
@@ -58,11 +247,11 @@ class Unaccepted:
             mark = self.changes.get(name)
             note = "" if mark is None or not self.before else f" ({mark})"
             if name in self.widening.settings:
-                lines.append(f"{name} = {_short(self.widening.settings[name])}{note}")
+                lines.append(f"{name} = {_short_json(self.widening.settings[name])}{note}")
             elif name in self.widening.files:
-                lines.append(f"uses the file {_short(name)}{note}")
+                lines.append(f"uses the file {_short_json(name)}{note}")
             else:
-                lines.append(f"{_short(name)}{note}")
+                lines.append(f"{_short_json(name)}{note}")
         return lines
 
     def __str__(self) -> str:
@@ -70,14 +259,14 @@ class Unaccepted:
         return f"{self.file} {changed}, so these settings are not used: {', '.join(self.withheld)}"
 
 
-Confirm = Callable[[Unaccepted], bool]
+Confirm = Callable[[UnacceptedConfig], bool]
 """Shows a configuration to a person, and says whether it is accepted."""
 
 
-def warn_unaccepted(found: Unaccepted) -> bool:
+def warn_unaccepted(found: UnacceptedConfig) -> bool:
     """Say that settings are not used, where nobody can be asked."""
     warnings.warn(
-        f"{found}. Look at it, then run `bicameral config accept`, name it explicitly, or list it in {ACCEPT}. "
+        f"{found}. Look at it, then run `bicameral config accept`, name it explicitly, or list it in {ACCEPT_VARIABLE}. "
         "[config.unaccepted]",
         UnacceptedConfigWarning,
         stacklevel=4,
@@ -90,48 +279,50 @@ def acceptance_file() -> Path:
     return user_folder("state") / "accepted.json"
 
 
-def unaccepted(file: Path, widening: Widening, environment: Mapping[str, str]) -> Unaccepted | None:
+def find_unaccepted(file: Path, widening: Widening, environment: Mapping[str, str]) -> UnacceptedConfig | None:
     """What a person must see before a configuration is used in full; None if there is nothing to see."""
-    if not widening or _listed(file, environment):
+    if not widening or _is_listed(file, environment):
         return None
-    known = _read().get(os.path.realpath(file))
+    known = _read_record().get(os.path.realpath(file))
     if known is not None and known.get("fingerprint") == widening.fingerprint:
         return None
     old = cast("dict[str, str]", known.get("parts", {})) if known is not None else {}
-    return Unaccepted(file, widening, _changes(old, widening.parts), known is not None)
+    return UnacceptedConfig(file, widening, _changed_parts(old, widening.parts), known is not None)
 
 
 def record_acceptance(file: Path, widening: Widening) -> None:
     """Remember that this user accepts a configuration as it is now."""
-    accepted = _read()
+    accepted = _read_record()
     accepted[os.path.realpath(file)] = {
         "fingerprint": widening.fingerprint,
         "parts": widening.parts,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    _write(accepted)
+    _write_record(accepted)
 
 
 def forget_acceptance(file: Path) -> bool:
     """Accept a configuration no longer; whether it was."""
-    accepted = _read()
+    accepted = _read_record()
     if accepted.pop(os.path.realpath(file), None) is None:
         return False
-    _write(accepted)
+    _write_record(accepted)
     return True
 
 
-def _listed(file: Path, environment: Mapping[str, str]) -> bool:
+def _is_listed(file: Path, environment: Mapping[str, str]) -> bool:
     """Whether the environment names the file or its folder. Not a folder further out: projects are put into such."""
     real = os.path.realpath(file)
     named = [
-        os.path.realpath(os.path.expanduser(each)) for each in environment.get(ACCEPT, "").split(os.pathsep) if each
+        os.path.realpath(os.path.expanduser(each))
+        for each in environment.get(ACCEPT_VARIABLE, "").split(os.pathsep)
+        if each
     ]
     return real in named or os.path.dirname(os.path.abspath(file)) in named or os.path.dirname(real) in named
 
 
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Change]:
-    found: dict[str, Change] = {name: "gone" for name in old if name not in new}
+def _changed_parts(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, PartChange]:
+    found: dict[str, PartChange] = {name: "gone" for name in old if name not in new}
     for name, value in new.items():
         if name not in old:
             found[name] = "new"
@@ -140,11 +331,11 @@ def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, Change
     return found
 
 
-def _read() -> dict[str, dict[str, Any]]:
+def _read_record() -> dict[str, dict[str, Any]]:
     """What was accepted. A file that cannot be read or understood accepts nothing."""
     try:
         with acceptance_file().open("rb") as stream:
-            found: Any = json.loads(stream.read(_MAX_BYTES))
+            found: Any = json.loads(stream.read(_MAX_RECORD_BYTES))
         accepted = found["accepted"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
@@ -154,7 +345,7 @@ def _read() -> dict[str, dict[str, Any]]:
     return {file: cast("dict[str, Any]", entry) for file, entry in entries if isinstance(entry, dict)}
 
 
-def _write(accepted: Mapping[str, Mapping[str, Any]]) -> None:
+def _write_record(accepted: Mapping[str, Mapping[str, Any]]) -> None:
     target = acceptance_file()
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -175,6 +366,6 @@ def _write(accepted: Mapping[str, Mapping[str, Any]]) -> None:
         ) from None
 
 
-def _short(value: object) -> str:
+def _short_json(value: object) -> str:
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= 200 else f"{text[:150]}… ({len(text):,} characters)"

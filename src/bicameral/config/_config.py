@@ -1,23 +1,145 @@
-"""What can be configured: one frozen model, whose defaults serve without any file."""
+"""What can be configured: one frozen model of `bicameral.toml`, whose defaults serve without any file.
+
+Unknown keys are errors and nothing is coerced. `Config` adds the working folder, the file that it came from, and the
+paths and limits that follow from both.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from bicameral.decisions import Mode
-from bicameral.user_folders import user_folder
-
-from ._durable import DurableSettings, durable_address
-from ._llm import AgentSettings, LlmSettings
-from ._server import ServerSettings
+from bicameral.cache import user_folder
+from bicameral.config._llm_settings import AgentSettings, LlmSettings
+from bicameral.errors import ConfigError
+from bicameral.policy import Mode
 
 if TYPE_CHECKING:
-    from bicameral.plans import Limits
+    from bicameral.plans import PlanLimits
     from bicameral.runs import Caps
+
+
+Count = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+_PERIOD_SECONDS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
+_RATE_PATTERN = re.compile(r"([1-9]\d{0,8})\s*/\s*([a-z]+)")
+_VARIABLE_PATTERN = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def parse_rate(text: str) -> tuple[int, float]:
+    """How many in how many seconds.
+
+    Example:
+        >>> parse_rate("10/min")
+        (10, 60.0)
+    """
+    found = _RATE_PATTERN.fullmatch(text.strip())
+    if found is None or found[2] not in _PERIOD_SECONDS:
+        raise ValueError("a rate is a number and a time, such as '10/min' (s, min, h, d)")
+    return int(found[1]), _PERIOD_SECONDS[found[2]]
+
+
+def _validate_rate(text: str) -> str:
+    parse_rate(text)
+    return text
+
+
+class _DurableTable(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class QuotaSettings(_DurableTable):
+    """How much of something all workers together may use at once, and in a time."""
+
+    concurrency: Count | None = None
+    """How many at the same time."""
+    rate: Annotated[str, AfterValidator(_validate_rate)] | None = None
+    """How many in a time, such as `10/min`."""
+
+
+class QuotaTable(_DurableTable):
+    """What holds across all workers. Whoever would exceed it waits."""
+
+    user: QuotaSettings = QuotaSettings()
+    """The runs of one user."""
+    tools: dict[str, QuotaSettings] = Field(default_factory=dict[str, QuotaSettings])
+    """The calls of a tool, by its name."""
+    models: dict[str, QuotaSettings] = Field(default_factory=dict[str, QuotaSettings])
+    """The calls of a model, by its name or `privileged` and `quarantined`."""
+
+
+class DurableSettings(_DurableTable):
+    """Where submitted runs are kept, and how workers share them."""
+
+    database: str | None = None
+    """A SQLite file, or `postgresql://…`; `${NAME}` is a variable. Without it, a file in the user's state folder."""
+    concurrency: Count = 8
+    """How many runs a worker has under way at the same time."""
+    lease: Annotated[float, Field(ge=1, le=3600)] = 3.0
+    """Seconds after which a worker that is not heard of has lost its runs to others."""
+    answer_within: Seconds = 604_800.0
+    """Seconds that a question waits for an answer; then the answer is no."""
+    deaths: Count = 10
+    """How often in a row workers may die with a run that gets no further, until it counts as failed."""
+    keep: Seconds | None = None
+    """Seconds after which runs that have ended are forgotten; without it, they are kept."""
+    limits: QuotaTable = QuotaTable()
+
+
+def durable_address(settings: DurableSettings, base: Path, environment: Mapping[str, str] | None = None) -> str:
+    """The database that counts: an address of PostgreSQL, or the path of a SQLite file."""
+    if settings.database is None:
+        # Not in the folder: whoever gives one away could put submitted runs with their approvals into it.
+        real = os.path.realpath(base)
+        name = re.sub(r"[^A-Za-z0-9_-]+", "-", os.path.basename(real))[:40]
+        own = f"{name}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
+        return str(user_folder("state") / "durable" / own)
+    variables = os.environ if environment is None else environment
+
+    def value(found: re.Match[str]) -> str:
+        if not (text := variables.get(found[1])):
+            raise ConfigError(
+                "config.no-variable",
+                f"durable.database names the environment variable {found[1]!r}, and it is not set",
+                fix=f"Set {found[1]}, or write the address into the file.",
+            )
+        return text
+
+    address = _VARIABLE_PATTERN.sub(value, settings.database)
+    return address if "://" in address else str(base / os.path.expanduser(address))
+
+
+class ServerSettings(BaseModel):
+    """Where `bicameral serve` listens, and how much it lets anybody take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Any but the machine's own needs tokens."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8417
+    """The port to listen on; 0 takes a free one."""
+    tokens: str | None = None
+    """The file with the hashes of the tokens; without it, `tokens.json` in the user's configuration folder."""
+    max_body: Count = 1_000_000
+    """Bytes that the body of a request may have."""
+    rate: Count = 600
+    """Requests a minute for each user; a quarter of them may come at once."""
+    watches: Count = 16
+    """Runs that a user may watch, or wait for, at the same time."""
+    watch_seconds: Annotated[float, Field(gt=0)] = 3600.0
+    """How long one watch, or one wait for a run, may last; whoever wants more comes again and misses nothing."""
+    requests: Count = 128
+    """Requests that are answered at the same time, of all users together."""
+    history: Literal["ignore", "refuse"] = "ignore"
+    """What becomes of the messages of a chat before the last one of the user."""
+
 
 Profile = Literal["default", "small"]
 Role = Literal["privileged", "quarantined"]
@@ -27,17 +149,16 @@ STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
 
 # TOML gives lists; strict mode would refuse them where a tuple is wanted. Their items stay strict.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-Count = Annotated[int, Field(gt=0)]
 Amount = Annotated[float, Field(ge=0)]
 
 
-class Section(BaseModel):
+class ConfigTable(BaseModel):
     """A table of `bicameral.toml`; unknown keys are errors and nothing is coerced."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-class FolderSettings(Section):
+class FolderSettings(ConfigTable):
     """Which folders tools may use."""
 
     read: Texts = (".",)
@@ -48,7 +169,7 @@ class FolderSettings(Section):
     """Folders in which nobody but you writes: what is read there counts as your word, and no tool may write there."""
 
 
-class ToolboxSettings(Section):
+class ToolboxSettings(ConfigTable):
     """Which tools a plan can use."""
 
     use: Texts = STANDARD
@@ -57,7 +178,7 @@ class ToolboxSettings(Section):
     """Your own: Python files with a toolbox or `@tool` functions, and TOML manifests of commands."""
 
 
-class PolicySettings(Section):
+class PolicySettings(ConfigTable):
     """What calls may be made. The defaults cannot be switched off as a whole."""
 
     files: Texts = ()
@@ -68,7 +189,7 @@ class PolicySettings(Section):
     """`strict` counts control flow: what a stranger's text decided is asked about. `normal` is weaker and does not."""
 
 
-class ModelSettings(Section):
+class ModelSettings(ConfigTable):
     """Which models are asked, and where their weights lie."""
 
     privileged: str = "1.5b"
@@ -85,21 +206,21 @@ class ModelSettings(Section):
     """How many threads a model may use; without it, one for each core, at most eight."""
 
 
-class JournalSettings(Section):
+class JournalSettings(ConfigTable):
     """Where runs are recorded."""
 
     file: str | None = None
     """The SQLite file of all runs; without it, `journal.db` in the user's state folder."""
 
 
-class CacheSettings(Section):
+class CacheSettings(ConfigTable):
     """Where plans and intents are kept for the next time they are asked for."""
 
     folder: str | None = None
     """The cache; without it, the user's cache folder."""
 
 
-class LimitSettings(Section):
+class LimitSettings(ConfigTable):
     """How much a plan may do, at worst."""
 
     max_items: Count = 100
@@ -126,7 +247,7 @@ class LimitSettings(Section):
     """The most steps that the expressions of one run may compute: items gone over, values made, 64 characters each."""
 
 
-class PriceSettings(Section):
+class PriceSettings(ConfigTable):
     """What a million tokens cost that a model reads, or writes. Models of your own cost nothing."""
 
     privileged_read: Amount = 0.0
@@ -139,7 +260,7 @@ class PriceSettings(Section):
     """Written by the quarantined model."""
 
 
-class ReasonSettings(Section):
+class ReasonSettings(ConfigTable):
     """How much may be taken where a request is worked on in rounds, and what the planner may see of results."""
 
     rounds: Count = 6
@@ -157,7 +278,7 @@ class ReasonSettings(Section):
     price: PriceSettings = PriceSettings()
 
 
-class ConfigFile(Section):
+class ConfigFile(ConfigTable):
     """Everything that `bicameral.toml` may say."""
 
     profile: Profile = "default"
@@ -203,7 +324,7 @@ class Config(ConfigFile):
         cls, file: Path | None = None, *, base: Path | None = None, profile: Profile | Path | None = None
     ) -> Config:
         """What `bicameral.toml` and the environment say; see `load_config`."""
-        from ._load import load_config
+        from bicameral.config._load import load_config
 
         return load_config(file, base=base, profile=profile)
 
@@ -267,11 +388,11 @@ class Config(ConfigFile):
         return Caps(limits.rounds, limits.calls, limits.tokens, limits.money, limits.seconds, limits.work)
 
     @property
-    def plan_limits(self) -> Limits:
+    def plan_limits(self) -> PlanLimits:
         """The limits that plans are checked against."""
-        from bicameral.plans import Limits
+        from bicameral.plans import PlanLimits
 
-        return Limits(self.limits.max_items, self.limits.max_tool_calls, self.limits.max_model_calls)
+        return PlanLimits(self.limits.max_items, self.limits.max_tool_calls, self.limits.max_model_calls)
 
     def _beside(self, names: tuple[str, ...]) -> tuple[Path, ...]:
         start = self.source.parent if self.source else self.base

@@ -1,24 +1,262 @@
-"""The doctor: looks at the configuration and the machine, and says what to mend."""
+"""Health checks of the configuration and the machine: what is well, what is not, and how to mend it.
+
+Folders, tools, policies, the services behind tools (mailbox, mail server, calendar), weights, engine, sandbox, parser,
+journal and terminal. A warning stops nothing that was not asked for.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import datetime as dt
 import os
 import platform
+import shutil
+import socket
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from bicameral.errors import ConfigError
+from pydantic import ValidationError
 
-from ._check import Check, failed
-from ._config import Config
-from ._doctor_machine import machine_checks
-from ._doctor_services import service_checks
-from ._environment import misspelt
+from bicameral.config._config import Config
+from bicameral.config._models import model_store, needed_weights, size_text
+from bicameral.config._resources import missing_toolboxes, open_policy, open_registry
+from bicameral.config._sources import misspelt_variables
+from bicameral.errors import BicameralError, ConfigError
+from bicameral.tools import Registry
+
+if TYPE_CHECKING:
+    from bicameral.models import Weights
 
 
-def doctor(config: Config | ConfigError) -> list[Check]:
+T = TypeVar("T")
+
+Health = Literal["ok", "warn", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """What was looked at, how it stands, and how to mend it. A warning stops nothing that was not asked for."""
+
+    name: str
+    status: Health
+    detail: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "status": self.status, "detail": self.detail} | (
+            {"fix": self.fix} if self.fix else {}
+        )
+
+
+def failed_check(name: str, error: BicameralError, *, status: Health = "bad") -> HealthCheck:
+    """A check that met an error, in the error's own words."""
+    where = f"{error.place}: " if error.place and str(error.place) else ""
+    wanted = f"; expected {error.expected}" if error.expected else ""
+    meant = f"Did you mean {error.nearest!r}? " if error.nearest else ""
+    return HealthCheck(
+        name, status, f"{where}{error.message}{wanted} [{error.code}]", f"{meant}{error.fix or ''}".strip()
+    )
+
+
+def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine gives. It gets a loop and a thread of its own, so that a doctor can be called from anywhere."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def machine_checks(config: Config) -> Iterator[HealthCheck]:
+    yield from _check_models(config)
+    yield _check_engine()
+    yield _check_sandbox()
+    yield _check_parser()
+    yield _check_journal(config)
+    yield _check_terminal()
+
+
+def _check_models(config: Config) -> Iterator[HealthCheck]:
+    try:
+        for weights in needed_weights(config):
+            yield _check_weights(config, weights)
+    except BicameralError as error:
+        yield failed_check("models", error)
+
+
+def _check_weights(config: Config, weights: Weights) -> HealthCheck:
+    name, store = f"model {weights.alias}", model_store(config)
+    try:
+        path = store.path(weights)
+    except BicameralError as error:
+        return failed_check(name, error)
+    if path is not None:
+        return HealthCheck(name, "ok", f"{weights.title}, {path}")
+    free = shutil.disk_usage(_nearest_existing(store.folder)).free
+    if free < weights.bytes:
+        lacking = f"not here, and {size_text(free)} of disk are free where {size_text(weights.bytes)} are needed"
+        return HealthCheck(
+            name, "bad", lacking, f"Free some space at {store.folder}, or set BICAMERAL_MODELS to another disk."
+        )
+    detail = f"not here yet; the first run fetches it ({size_text(weights.bytes)})"
+    return HealthCheck(name, "warn", detail, f"`bicameral models pull {weights.alias}` fetches it now.")
+
+
+def _check_engine() -> HealthCheck:
+    try:
+        import xllamacpp
+    except (ImportError, OSError) as error:
+        return HealthCheck(
+            "engine", "bad", f"xllamacpp does not load: {error}", "Install it again: `pip install xllamacpp`."
+        )
+    return HealthCheck("engine", "ok", f"xllamacpp {getattr(xllamacpp, '__version__', '')}".rstrip())
+
+
+def _check_sandbox() -> HealthCheck:
+    from bicameral.tools import Confinement, run_confined
+
+    try:
+        done = run_coroutine(run_confined(["/bin/true"], Confinement(timeout=5.0)))
+    except BicameralError as error:
+        return failed_check("sandbox", error, status="warn")
+    if done.exit_code != 0:
+        complaint = done.stderr.decode(errors="replace").strip() or f"exit code {done.exit_code}"
+        return HealthCheck(
+            "sandbox", "warn", f"a confined command failed: {complaint}", "Command-line tools will not run."
+        )
+    return HealthCheck("sandbox", "ok", "commands run confined")
+
+
+def _check_parser() -> HealthCheck:
+    from bicameral.parsing import parser_confinement
+
+    try:
+        confined = parser_confinement()
+    except BicameralError as error:
+        return failed_check("parser", error)
+    if missing := [what for what in ("files", "network") if what not in confined]:
+        detail = f"mails, calendars and pages are read apart, with limits, but not cut off from {' and '.join(missing)}"
+        return HealthCheck("parser", "warn", detail, "Use Linux 6.12 or later with Landlock, on x86_64 or aarch64.")
+    return HealthCheck("parser", "ok", "mails, calendars and pages are read apart, without files and network")
+
+
+def _check_journal(config: Config) -> HealthCheck:
+    from bicameral.runs import Journal
+
+    file = config.journal_file
+    if not file.exists():
+        folder = _nearest_existing(file.parent)
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return HealthCheck("journal", "ok", f"{file}; the first run makes it")
+        return HealthCheck(
+            "journal", "bad", f"{file} cannot be made", "Set [journal] file to a place that you can write."
+        )
+    try:
+        with Journal(file) as journal:
+            runs = sum(1 for _ in journal.runs(limit=1))
+    except BicameralError as error:
+        return failed_check("journal", error)
+    if not os.access(file, os.W_OK):
+        return HealthCheck(
+            "journal", "bad", f"you may not write {file}", "Change its permissions, or set [journal] file."
+        )
+    return HealthCheck("journal", "ok", f"{file}" + ("" if runs else "; no runs yet"))
+
+
+def _check_terminal() -> HealthCheck:
+    if not sys.stderr.isatty():
+        return HealthCheck("terminal", "ok", "none; output is plain lines")
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "")
+    return HealthCheck("terminal", "ok", "without colour" if plain else "with colour")
+
+
+def _nearest_existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    return next((one for one in (path, *path.parents) if one.exists()), Path("/"))
+
+
+_READ_SECONDS = 10.0
+_CONNECT_SECONDS = 3.0
+
+
+def service_checks(config: Config) -> Iterator[HealthCheck]:
+    try:
+        registry = open_registry(config)
+    except BicameralError as error:
+        yield failed_check("toolboxes", error)
+        return
+    boxes = sorted({tool.toolbox for tool in registry})
+    yield HealthCheck("toolboxes", "ok" if boxes else "warn", f"{len(registry)} tools: {', '.join(boxes) or 'none'}")
+    yield _check_policy(config, registry)
+    for name, lacking in missing_toolboxes(config).items():
+        yield failed_check(f"toolbox {name}", lacking, status="warn")
+    yield from _check_reading_tool(config, registry, "mail", "folder", "search_mail", {"limit": 1})
+    yield from _check_reading_tool(config, registry, "calendar", "file", "list_events", {"start": dt.date.today()})
+    yield from _check_smtp(config)
+
+
+def _check_policy(config: Config, registry: Registry) -> HealthCheck:
+    try:
+        policy = open_policy(config, registry)
+    except BicameralError as error:
+        return failed_check("policy", error)
+    own = sum(not rule.default for rule in policy.rules)
+    weaker = "; control flow does not count" if policy.mode == "normal" else ""
+    return HealthCheck("policy", "ok", f"{len(policy.rules) - own} defaults, {own} of your own{weaker}")
+
+
+def _check_reading_tool(
+    config: Config, registry: Registry, box: str, setting: str, tool_name: str, arguments: dict[str, Any]
+) -> Iterator[HealthCheck]:
+    """Whether a tool that reads can read: the surest test is to let it."""
+    tool = registry.get(tool_name)
+    if tool is None or tool.toolbox != box:
+        return
+    chosen = config.toolbox.get(box, {}).get(setting)
+
+    async def attempt() -> Any:
+        return await asyncio.wait_for(tool.call(arguments), _READ_SECONDS)
+
+    try:
+        run_coroutine(attempt())
+    except BicameralError as error:
+        # Nobody needs a mailbox or a calendar who has not named one.
+        yield failed_check(box, error, status="bad" if chosen else "warn")
+    except TimeoutError:
+        yield HealthCheck(
+            box, "warn", f"reading took longer than {_READ_SECONDS:.0f} seconds", f"Name a smaller {setting}."
+        )
+    else:
+        yield HealthCheck(box, "ok", f"{chosen or 'found'} can be read")
+
+
+def _check_smtp(config: Config) -> Iterator[HealthCheck]:
+    if "mail" not in config.toolboxes.use:
+        return
+    from bicameral.toolboxes.mail import MailSettings
+
+    try:
+        smtp = MailSettings.model_validate(config.toolbox.get("mail", {})).smtp
+    except ValidationError:
+        return  # The toolbox did not load either, and that check says why.
+    if smtp is None:
+        yield HealthCheck("mail server", "ok", "none; mail can be read but not sent (`smtp` in [toolbox.mail])")
+        return
+    address = f"{smtp.host}:{smtp.port_or_usual}"
+    if smtp.password_env and not os.environ.get(smtp.password_env):
+        fix = f"Set it to the password of {smtp.user} at {smtp.host}."
+        yield HealthCheck("mail server", "bad", f"the environment variable {smtp.password_env} is not set", fix)
+    try:
+        with socket.create_connection((smtp.host, smtp.port_or_usual), timeout=_CONNECT_SECONDS):
+            yield HealthCheck("mail server", "ok", f"{address} answers")
+    except OSError as error:
+        fix = "Check host and port of `smtp` in [toolbox.mail], and the network."
+        yield HealthCheck("mail server", "bad", f"{address} cannot be reached: {error.strerror or error}", fix)
+
+
+def doctor(config: Config | ConfigError) -> list[HealthCheck]:
     """Everything that was looked at; where the configuration could not be read, the defaults are looked at instead.
 
     Example:
@@ -27,62 +265,64 @@ def doctor(config: Config | ConfigError) -> list[Check]:
     """
     usable = config if isinstance(config, Config) else Config.defaults()
     return [
-        _python(),
-        _file(config),
-        *_variables(),
-        *_folders(usable),
+        _check_python(),
+        _check_file(config),
+        *_check_variables(),
+        *_check_folders(usable),
         *service_checks(usable),
         *machine_checks(usable),
     ]
 
 
-def _python() -> Check:
-    return Check("python", "ok", f"{platform.python_version()}, {sys.executable}")
+def _check_python() -> HealthCheck:
+    return HealthCheck("python", "ok", f"{platform.python_version()}, {sys.executable}")
 
 
-def _file(config: Config | ConfigError) -> Check:
+def _check_file(config: Config | ConfigError) -> HealthCheck:
     if isinstance(config, ConfigError):
-        return failed("configuration", config)
+        return failed_check("configuration", config)
     if config.source is None:
-        return Check("configuration", "ok", "no file; the defaults serve (`bicameral init` writes one)")
+        return HealthCheck("configuration", "ok", "no file; the defaults serve (`bicameral init` writes one)")
     if config.withheld:
-        return Check(
+        return HealthCheck(
             "configuration",
             "warn",
             f"{config.source} is not accepted, so these settings are not used: {', '.join(config.withheld)}",
             "Look at it, then run `bicameral config accept`.",
         )
-    return Check("configuration", "ok", str(config.source))
+    return HealthCheck("configuration", "ok", str(config.source))
 
 
-def _variables() -> Iterator[Check]:
-    for name, meant in misspelt(os.environ):
-        yield Check("environment", "warn", f"{name} is set, but nothing reads it", f"Did you mean {meant}?")
+def _check_variables() -> Iterator[HealthCheck]:
+    for name, meant in misspelt_variables(os.environ):
+        yield HealthCheck("environment", "warn", f"{name} is set, but nothing reads it", f"Did you mean {meant}?")
 
 
-def _folders(config: Config) -> Iterator[Check]:
+def _check_folders(config: Config) -> Iterator[HealthCheck]:
     for use, names, needed in (("read", config.folders.read, os.R_OK), ("write", config.folders.write, os.W_OK)):
         for name in names:
-            yield _folder(config, use, name, needed)
+            yield _check_folder(config, use, name, needed)
     for name in config.folders.trusted:
-        yield _trusted(config, name)
+        yield _check_trusted_folder(config, name)
 
 
-def _trusted(config: Config, name: str) -> Check:
+def _check_trusted_folder(config: Config, name: str) -> HealthCheck:
     title, path = "trusted folder", config.base / Path(name).expanduser()
     if not path.exists():
-        return Check(title, "bad", f"{path} is not there", "Make it, or take it out of `trusted` in [folders].")
+        return HealthCheck(title, "bad", f"{path} is not there", "Make it, or take it out of `trusted` in [folders].")
     if path.stat().st_mode & stat.S_IWOTH:
-        return Check(title, "bad", f"everybody may write in {path}", "Change its permissions, or do not trust it.")
-    return Check(title, "ok", f"{path}: what is read there counts as your own word")
+        return HealthCheck(
+            title, "bad", f"everybody may write in {path}", "Change its permissions, or do not trust it."
+        )
+    return HealthCheck(title, "ok", f"{path}: what is read there counts as your own word")
 
 
-def _folder(config: Config, use: str, name: str, needed: int) -> Check:
+def _check_folder(config: Config, use: str, name: str, needed: int) -> HealthCheck:
     title, path = f"folder to {use}", config.base / Path(name).expanduser()
     if not path.exists():
-        return Check(
+        return HealthCheck(
             title, "bad", f"{path} is not there", f"Make it, or change `{use}` in [folders] of bicameral.toml."
         )
     if not os.access(path, needed | (os.X_OK if path.is_dir() else 0)):
-        return Check(title, "bad", f"you may not {use} {path}", "Change its permissions, or name another folder.")
-    return Check(title, "ok", str(path))
+        return HealthCheck(title, "bad", f"you may not {use} {path}", "Change its permissions, or name another folder.")
+    return HealthCheck(title, "ok", str(path))

@@ -1,27 +1,231 @@
-"""The models that a configuration names: weights found or fetched, and nothing loaded, before the first request."""
+"""The models that a configuration names: weights found or fetched, aliases per chamber, and nothing loaded before use.
+
+Each chamber has a router over its aliases, each alias with the key of that chamber and no other.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from bicameral.config._config import Config, Role
+from bicameral.config._llm_settings import AliasSettings, ParameterSettings, extra_parameters
+from bicameral.config._load import settings_origin
+from bicameral.config._routing import (
+    EMBEDDED_ALIAS,
+    LOCAL_FAMILY,
+    alias_spec,
+    can_serve,
+    check_routing,
+    find_key,
+    is_keyed,
+    key_names,
+    missing_key_error,
+    model_selection,
+    split_model_name,
+)
 from bicameral.errors import ConfigError, ModelError
 
-from ._aliases import open_aliases
-from ._config import Config, Role
-from ._load import origin_of
-from ._routing import EMBEDDED, check_routing, selection_of
-from ._weights import model_store
-
 if TYPE_CHECKING:
-    from bicameral.models import Chunk, LocalProvider, ModelReply, ModelRequest, Provider
-    from bicameral.routing import Router
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from bicameral.models import (
+        Chamber,
+        Key,
+        LocalProvider,
+        ModelReply,
+        ModelRequest,
+        ModelStore,
+        ProgressReporter,
+        Provider,
+        ReplyChunk,
+        Weights,
+    )
+    from bicameral.routing import Alias, Aliases, AliasParameters, AliasSpec, Router
+
+
+BOTH_ROLES: tuple[Role, ...] = ("privileged", "quarantined")
+
+
+def model_store(config: Config) -> ModelStore:
+    """The store that this configuration keeps its weights in."""
+    from bicameral.models import ModelStore
+
+    return ModelStore(config.models_folder)
+
+
+def needed_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
+    """The weights that these roles use, each once."""
+    from bicameral.models import find_weights
+
+    found = [find_weights(name) for role in roles for name in _role_weights(config, role)]
+    return list({weights.sha256: weights for weights in found}.values())
+
+
+def _role_weights(config: Config, role: Role) -> list[str]:
+    """The weights that a chamber can be led to: its own, unless the configuration never leads there."""
+    if not config.llm.model_fields_set and not config.agent.planning_strategy_params.phase_models:
+        return [config.weights(role)]
+    from bicameral.config._routing import EMBEDDED_ALIAS, LOCAL_FAMILY, reachable_aliases, split_model_name
+
+    models = {name: alias.model for name, alias in config.llm.models.items()}
+    wanted = [
+        config.weights(role) if name == EMBEDDED_ALIAS else models[name] or ""
+        for name in reachable_aliases(config, role)
+    ]
+    return [
+        split_model_name(name)[1] if name.startswith(f"{LOCAL_FAMILY}/") else name
+        for name in wanted
+        if name.startswith(f"{LOCAL_FAMILY}/") or name == config.weights(role)
+    ]
+
+
+def missing_weights(config: Config, roles: Iterable[Role] = BOTH_ROLES) -> list[Weights]:
+    """Of the weights that these roles use, those not yet here; a damaged file raises `models.damaged`."""
+    store = model_store(config)
+    return [weights for weights in needed_weights(config, roles) if store.path(weights) is None]
+
+
+def fetch_weights(
+    config: Config,
+    roles: Iterable[Role] = BOTH_ROLES,
+    *,
+    progress: ProgressReporter | None = None,
+    offline: bool = False,
+) -> list[Path]:
+    """Bring the weights that these roles use onto this machine; those already here cost nothing."""
+    store = model_store(config)
+    return [store.ensure(weights, progress=progress, offline=offline) for weights in needed_weights(config, roles)]
+
+
+def size_text(size: int) -> str:
+    """A size on disk as people read it.
+
+    Example:
+        >>> size_text(491_400_064)
+        '491 MB'
+    """
+    return f"{size / 1_000_000:,.0f} MB"
+
+
+MakeEmbedded = Callable[["str | None"], "Provider"]
+"""Makes a model of the store for a chamber: by its name, or the chamber's own."""
+
+_PARAMETER_NAMES = ("temperature", "max_tokens", "timeout", "seed")
+
+
+def open_aliases(config: Config, chamber: Chamber, embedded: MakeEmbedded) -> Aliases:
+    """Every alias that a chamber may use. Nothing is made or fetched yet; keys are looked up and shown to nobody."""
+    from bicameral.routing import Alias, Aliases, DeferredProvider, ProviderAssembly
+
+    here = [name for name in config.llm.models if can_serve(config, name, chamber)]
+    bare = {EMBEDDED_ALIAS: Alias.of(EMBEDDED_ALIAS, embedded(None))}
+    bare |= {name: _bare_alias(config, name, chamber, embedded) for name in here if config.llm.models[name].model}
+    kept = {*here, EMBEDDED_ALIAS}
+    specs = {name: _restrict_spec(alias_spec(config.llm.models[name]), kept) for name in here}
+    assembly = ProviderAssembly(specs, lambda name: DeferredProvider(bare[name], chamber), cache=_reply_cache(config))
+    found = [
+        bare[name] if name == EMBEDDED_ALIAS or specs[name].plain else Alias.of(name, assembly.provider(name))
+        for name in (EMBEDDED_ALIAS, *here)
+    ]
+    return Aliases(chamber, found, elsewhere=config.llm.models)
+
+
+def _restrict_spec(spec: AliasSpec, kept: set[str]) -> AliasSpec:
+    """The same without what this chamber does not have."""
+    return replace(
+        spec,
+        fallback=tuple(name for name in spec.fallback if name in kept),
+        cascade=tuple(name for name in spec.cascade if name in kept),
+        hedge_with=spec.hedge_with if spec.hedge_with in kept else None,
+    )
+
+
+def _bare_alias(config: Config, name: str, chamber: Chamber, embedded: MakeEmbedded) -> Alias:
+    from bicameral.models.remote import remote_model_name
+    from bicameral.routing import Alias
+
+    settings = config.llm.models[name]
+    family, model = split_model_name(settings.model or "")
+    parameters, more = _alias_parameters(config, name, settings, model)
+    if family == LOCAL_FAMILY:
+        local = embedded(model)
+        return Alias(name, local.name, lambda: local, local.grammars, local.adapters, parameters)
+    variable, entry = key_names(settings, family, chamber) if is_keyed(settings) else (None, None)
+    key = find_key(variable, entry)
+    given = {**more, **settings.params}
+    identity = remote_model_name(family, model, settings.base_url, {**given, **settings.options})
+    make = partial(
+        _make_remote, name, settings, chamber, key, given, identity, missing_key_error(name, chamber, variable, entry)
+    )
+    keys = frozenset[str]() if key is None else frozenset({key.fingerprint})
+    return Alias(name, identity, make, parameters=parameters, credentials=keys)
+
+
+def _make_remote(
+    name: str,
+    settings: AliasSettings,
+    chamber: Chamber,
+    key: Key | None,
+    given: Mapping[str, Any],
+    identity: str,
+    missing: ModelError,
+) -> Provider:
+    from bicameral.models import LiteLLMProvider, RemoteProvider
+
+    if key is None and is_keyed(settings):
+        raise missing
+    family, model = split_model_name(settings.model or "")
+    if family == "litellm":
+        url = settings.base_url
+        return LiteLLMProvider(model, key=key, base_url=url, chamber=chamber, settings=given, name=identity)
+    return RemoteProvider(
+        family,
+        model,
+        key=key,
+        base_url=settings.base_url,
+        chamber=chamber,
+        settings=given,
+        options=settings.options,
+        name=identity,
+    )
+
+
+def _alias_parameters(
+    config: Config, name: str, settings: AliasSettings, model: str
+) -> tuple[AliasParameters | None, dict[str, Any]]:
+    """How an alias is asked: what is said of all models, of this one, of this alias, and with the alias itself."""
+    from bicameral.routing import AliasParameters
+
+    llm = config.llm
+    told = [llm.default_params, *(llm.model_params.get(key) for key in (settings.model or "", model, name))]
+    bounds: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for each in told:
+        if each is not None:
+            bounds |= _set_parameters(each)
+            more |= extra_parameters(each)
+    bounds |= _set_parameters(settings)
+    return (AliasParameters(**bounds) if bounds else None), more
+
+
+def _set_parameters(settings: AliasSettings | ParameterSettings) -> dict[str, Any]:
+    return {name: value for name in _PARAMETER_NAMES if (value := getattr(settings, name)) is not None}
+
+
+def _reply_cache(config: Config) -> Any:
+    """Where replies are kept, if an alias wants that."""
+    from bicameral.config._resources import open_cache
+
+    return open_cache(config) if any(alias.cache for alias in config.llm.models.values()) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class ConfiguredModels:
     """The two models of an agent; in the small profile they are the same."""
 
     privileged: Provider
@@ -30,7 +234,7 @@ class Models:
     """The models that plan one after the other, by their aliases, the smallest first; empty if only one does."""
 
 
-def open_models(config: Config) -> Models:
+def open_models(config: Config) -> ConfiguredModels:
     """The models of both chambers. They cost nothing until they are asked; then missing weights are fetched.
 
     Each is a router over the aliases of its chamber. Where nothing is configured it has one to choose from, the
@@ -41,15 +245,15 @@ def open_models(config: Config) -> Models:
         raise ModelError(
             "models.shared-chamber", "both chambers use the same key", fix="Give each chamber a key of its own."
         )
-    return Models(privileged, quarantined, _stages(config, privileged))
+    return ConfiguredModels(privileged, quarantined, _cascade_stages(config, privileged))
 
 
-def _stages(config: Config, privileged: Provider) -> dict[str, Provider]:
+def _cascade_stages(config: Config, privileged: Provider) -> dict[str, Provider]:
     """The models that plan in a cascade: those of the alias that plans, if that is one, or the embedded ones.
 
     Where there are rules they choose for each call, and a plan is not taken out of their hands.
     """
-    selection = selection_of(config)
+    selection = model_selection(config)
     planning = config.llm.models.get(selection.of_role("delta") or selection.default)
     if planning is not None and len(planning.cascade) > 1 and not selection.rules:
         return {alias: open_router(config, "privileged", only=alias) for alias in planning.cascade}
@@ -68,15 +272,15 @@ def open_router(config: Config, chamber: Role, *, only: str | None = None) -> Ro
 
     check_routing(config, lambda _: None)
     aliases = open_aliases(config, chamber, lambda weights: EmbeddedProvider(config, chamber, weights))
-    selection = selection_of(config) if only is None else Selection(only)
+    selection = model_selection(config) if only is None else Selection(only)
     if selection.default not in aliases:
-        selection = replace(selection, default=EMBEDDED)
+        selection = replace(selection, default=EMBEDDED_ALIAS)
     return Router(aliases, selection)
 
 
 def routing_notes(config: Config) -> list[ConfigError]:
     """What is worth knowing about the rules of a configuration and changes nothing."""
-    return check_routing(config, origin_of(config).locate)
+    return check_routing(config, settings_origin(config).locate)
 
 
 class EmbeddedProvider:
@@ -115,7 +319,7 @@ class EmbeddedProvider:
         async for text in (await self._ready()).stream(request):
             yield text
 
-    async def chunks(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+    async def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """The same with the calls, what it cost, and the end."""
         async for chunk in (await self._ready()).chunks(request):
             yield chunk

@@ -1,26 +1,105 @@
-"""What a configuration says about choosing models, held against itself before anything is asked."""
+"""Choosing models: aliases, rules and keys of a configuration, checked against each other before anything is asked.
+
+Each chamber has a key of its own, from the environment or from the keyring, and keys are never written down.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from bicameral.errors import BicameralError, ConfigError, nearest
-
-from ._config import Config
-from ._keys import key_names
-from ._llm import AliasSettings
-from ._mistakes import Keys, Locate
+from bicameral.config._config import Config
+from bicameral.config._llm_settings import AliasSettings
+from bicameral.config._sources import Locate, SettingKeys
+from bicameral.errors import BicameralError, ConfigError, ModelError, nearest_name
+from bicameral.secrets import register_secret
 
 if TYPE_CHECKING:
-    from bicameral.models import Chamber
+    from bicameral.models import Chamber, Key
     from bicameral.routing import AliasSpec, Selection
 
-EMBEDDED = "embedded"
+
+KEYRING_SERVICE = "bicameral"
+USUAL_KEY_VARIABLES: Mapping[str, str] = {
+    "openai": "OPENAI_API_KEY",
+    "azure": "AZURE_OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "mistral": "MISTRAL_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+}
+"""Where people keep the key of a family. Only the privileged side uses these: the quarantine's key is always named."""
+
+
+def key_names(settings: AliasSettings, family: str, chamber: Chamber) -> tuple[str | None, str | None]:
+    """The environment variable and the name in the keyring from which a chamber's key comes; None for neither.
+
+    A server that is not the family's own does not get the family's usual key.
+    """
+    if chamber == "quarantined":
+        return settings.quarantined_api_key_env, settings.quarantined_api_key_keyring
+    if settings.api_key_env is None and settings.api_key_keyring is None and settings.base_url is None:
+        return USUAL_KEY_VARIABLES.get(family), None
+    return settings.api_key_env, settings.api_key_keyring
+
+
+def register_keys(aliases: Iterable[AliasSettings], environment: Mapping[str, str]) -> None:
+    """Let no key out that is in the environment, whether its model is ever asked or not."""
+    named = {name for each in aliases for name in (each.api_key_env, each.quarantined_api_key_env) if name}
+    for name in sorted(named | set(USUAL_KEY_VARIABLES.values())):
+        register_secret(name, environment.get(name, ""))
+
+
+def find_key(variable: str | None, entry: str | None, environment: Mapping[str, str] | None = None) -> Key | None:
+    """The key, from the keyring if one is named there, otherwise from the environment; None if there is none."""
+    from bicameral.models import Key
+
+    if entry is not None:
+        return _read_keyring(entry)
+    found = (os.environ if environment is None else environment).get(variable or "", "").strip()
+    return Key(found, variable or "key") if found else None
+
+
+def missing_key_error(alias: str, chamber: Chamber, variable: str | None, entry: str | None) -> ModelError:
+    """What to do about a key that is not there."""
+    where = f"the keyring entry {entry!r}" if entry else f"the environment variable {variable}" if variable else "a key"
+    return ModelError(
+        "models.missing-key",
+        f"the alias {alias!r} needs {where} for the {chamber} chamber, and it is not set",
+        fix=f"Set {variable}." if variable and not entry else "Name it with api_key_env or api_key_keyring.",
+    )
+
+
+def _read_keyring(entry: str) -> Key | None:
+    from bicameral.models import Key
+
+    try:
+        import keyring  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ModelError(
+            "models.missing-package",
+            "keys from the keyring need the package 'keyring', which is not installed",
+            fix="Install it with `pip install 'bicameral[keyring]'`.",
+        ) from None
+    try:
+        found: object = keyring.get_password(KEYRING_SERVICE, entry)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except Exception as error:
+        # Whatever a keyring says may hold what it keeps; only the kind of the failure is told.
+        raise ModelError(
+            "models.missing-key",
+            f"the keyring gives no entry {entry!r}: {type(error).__name__}",
+            fix="Unlock it, or use api_key_env.",
+        ) from None
+    return Key(found, entry) if isinstance(found, str) and found.strip() else None
+
+
+EMBEDDED_ALIAS = "embedded"
 """The alias that is always there: the embedded model of the chamber that asks."""
-LOCAL = "local"
-_SYNONYMS = {"gemini": "google", "ollama_chat": "ollama", "hosted_vllm": "vllm", "llama.cpp": "llamacpp"}
+LOCAL_FAMILY = "local"
+_FAMILY_SYNONYMS = {"gemini": "google", "ollama_chat": "ollama", "hosted_vllm": "vllm", "llama.cpp": "llamacpp"}
 
 
 def is_routed(config: Config) -> bool:
@@ -28,15 +107,15 @@ def is_routed(config: Config) -> bool:
     return bool(config.llm.model_fields_set or config.agent.planning_strategy_params.phase_models)
 
 
-def selection_of(config: Config) -> Selection:
+def model_selection(config: Config) -> Selection:
     """The rules, maps and default of a configuration; a condition that is none is told with its place by the check."""
-    from bicameral.routing import Rule, Selection
+    from bicameral.routing import RoutingRule, Selection
 
     llm = config.llm
     rules = llm.routing.rules if llm.routing.enabled else ()
     return Selection(
-        llm.default_model or EMBEDDED,
-        tuple(Rule.of(rule.condition, rule.model) for rule in rules),
+        llm.default_model or EMBEDDED_ALIAS,
+        tuple(RoutingRule.of(rule.condition, rule.model) for rule in rules),
         dict(config.agent.planning_strategy_params.phase_models),
         dict(llm.model_roles),
     )
@@ -44,30 +123,30 @@ def selection_of(config: Config) -> Selection:
 
 def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
     """Raise the first mistake, with its place. Gives what is worth knowing and changes nothing."""
-    from bicameral.routing import mistakes
+    from bicameral.routing import find_mistakes
 
-    for path, error in _wrong_aliases(config):
-        raise _placed(error, path, locate)
+    for path, error in _alias_mistakes(config):
+        raise _with_place(error, path, locate)
     for index, rule in enumerate(config.llm.routing.rules):
         _check_condition(rule.condition, ("llm", "routing", "rules", index, "condition"), locate)
-    selection, notes = selection_of(config), list[ConfigError]()
-    for mistake in mistakes(selection, [*config.llm.models, EMBEDDED]):
-        error = _placed(mistake.error, _under(mistake.path), locate)
+    selection, notes = model_selection(config), list[ConfigError]()
+    for mistake in find_mistakes(selection, [*config.llm.models, EMBEDDED_ALIAS]):
+        error = _with_place(mistake.error, _config_path(mistake.path), locate)
         if mistake.severe:
             raise error
         notes.append(error)
-    for path, error in (*_unservable(config, selection), *_odd_budgets(config)):
-        raise _placed(error, path, locate)
+    for path, error in (*_unservable_models(config, selection), *_unknown_role_budgets(config)):
+        raise _with_place(error, path, locate)
     return notes
 
 
-def family_of(model: str) -> tuple[str, str]:
+def split_model_name(model: str) -> tuple[str, str]:
     """`openai/gpt-4.1` -> the family and the name that it has there."""
     family, _, name = model.partition("/")
-    return _SYNONYMS.get(family, family), name
+    return _FAMILY_SYNONYMS.get(family, family), name
 
 
-def spec_of(settings: AliasSettings) -> AliasSpec:
+def alias_spec(settings: AliasSettings) -> AliasSpec:
     """What is put around the model of an alias."""
     from bicameral.routing import AliasSpec, BreakerSettings, Budget, RetrySettings
 
@@ -85,22 +164,22 @@ def spec_of(settings: AliasSettings) -> AliasSpec:
     )
 
 
-def serves(config: Config, alias: str, chamber: Chamber) -> bool:
+def can_serve(config: Config, alias: str, chamber: Chamber) -> bool:
     """Whether an alias may be used in a chamber: the quarantine has models without a key, or with one of its own."""
-    if alias == EMBEDDED:
+    if alias == EMBEDDED_ALIAS:
         return True
     settings = config.llm.models[alias]
     if settings.cascade:
-        return any(serves(config, each, chamber) for each in settings.cascade)
-    return chamber == "privileged" or not keyed(settings) or any(key_names(settings, "", "quarantined"))
+        return any(can_serve(config, each, chamber) for each in settings.cascade)
+    return chamber == "privileged" or not is_keyed(settings) or any(key_names(settings, "", "quarantined"))
 
 
-def keyed(settings: AliasSettings) -> bool:
+def is_keyed(settings: AliasSettings) -> bool:
     """Whether a model is asked with a key at all."""
     from bicameral.models import FAMILIES
 
-    family = family_of(settings.model or "")[0]
-    if family == LOCAL:
+    family = split_model_name(settings.model or "")[0]
+    if family == LOCAL_FAMILY:
         return False
     known = FAMILIES.get(family)
     return bool(settings.api_key_env or settings.api_key_keyring) or (
@@ -108,10 +187,10 @@ def keyed(settings: AliasSettings) -> bool:
     )
 
 
-def reachable(config: Config, chamber: Chamber) -> list[str]:
+def reachable_aliases(config: Config, chamber: Chamber) -> list[str]:
     """The aliases that calls of a chamber can be led to without naming one, and what those lead to in turn."""
-    selection = selection_of(config)
-    default = selection.default if serves(config, selection.default, chamber) else EMBEDDED
+    selection = model_selection(config)
+    default = selection.default if can_serve(config, selection.default, chamber) else EMBEDDED_ALIAS
     roles = [alias for role, alias in selection.roles.items() if (role == "quarantined") == (chamber == "quarantined")]
     named = [*roles, *selection.phases.values(), *(rule.model for rule in selection.rules)]
     # A default that no role is left for is still asked by those who have none.
@@ -119,57 +198,57 @@ def reachable(config: Config, chamber: Chamber) -> list[str]:
     found: dict[str, None] = {}
     while waiting:
         name = waiting.pop()
-        if name not in found and serves(config, name, chamber):
+        if name not in found and can_serve(config, name, chamber):
             found[name] = None
-            if name != EMBEDDED:
-                waiting += [other for _, other in spec_of(config.llm.models[name]).names]
+            if name != EMBEDDED_ALIAS:
+                waiting += [other for _, other in alias_spec(config.llm.models[name]).names]
     return list(found)
 
 
-def _check_condition(condition: str, path: Keys, locate: Locate) -> None:
+def _check_condition(condition: str, path: SettingKeys, locate: Locate) -> None:
     from bicameral.routing import parse_condition
 
     try:
         parse_condition(condition)
     except ConfigError as error:
-        raise _placed(error, path, locate) from None
+        raise _with_place(error, path, locate) from None
 
 
-def _wrong_aliases(config: Config) -> Iterator[tuple[Keys, BicameralError]]:
+def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralError]]:
     """What is wrong with aliases themselves."""
     aliases = config.llm.models
     for name, settings in aliases.items():
-        path: Keys = ("llm", "models", name)
-        if name == EMBEDDED:
-            message = f"{EMBEDDED!r} is the alias of the embedded models and cannot be another's"
+        path: SettingKeys = ("llm", "models", name)
+        if name == EMBEDDED_ALIAS:
+            message = f"{EMBEDDED_ALIAS!r} is the alias of the embedded models and cannot be another's"
             yield path, ConfigError("routing.bad-alias", message, fix="Use another name.")
-        if settings.model is not None and (error := _wrong_model(settings.model)) is not None:
+        if settings.model is not None and (error := _model_mistake(settings.model)) is not None:
             yield (*path, "model"), error
         if settings.base_url is not None and not _is_address(settings.base_url):
             message = f"{settings.base_url[:60]!r} is no address of a server"
             expected = "an address such as http://localhost:8000/v1, without a password or a query in it"
             yield (*path, "base_url"), ConfigError("routing.bad-model", message, expected=expected)
-        for key, other in spec_of(settings).names:
-            if other not in aliases and other != EMBEDDED:
-                yield (*path, key), _unknown(other, [*aliases, EMBEDDED])
-    yield from _cycles(aliases)
+        for key, other in alias_spec(settings).names:
+            if other not in aliases and other != EMBEDDED_ALIAS:
+                yield (*path, key), _unknown_alias_error(other, [*aliases, EMBEDDED_ALIAS])
+    yield from _alias_cycles(aliases)
     yield from _shared_keys(aliases)
 
 
-def _wrong_model(model: str) -> BicameralError | None:
+def _model_mistake(model: str) -> BicameralError | None:
     from bicameral.models import FAMILIES, find_weights
 
-    family, name = family_of(model)
-    known = [LOCAL, "litellm", *FAMILIES]
+    family, name = split_model_name(model)
+    known = [LOCAL_FAMILY, "litellm", *FAMILIES]
     if not name or family not in known:
         return ConfigError(
             "routing.bad-model",
             f"{model!r} names no model",
             expected=f"family/model, where the family is one of {', '.join(known)}",
-            nearest=nearest(family, known) if name else None,
+            nearest=nearest_name(family, known) if name else None,
             fix="For another server that speaks OpenAI's protocol use openai/MODEL with its base_url.",
         )
-    if family != LOCAL:
+    if family != LOCAL_FAMILY:
         return None
     try:
         find_weights(name)
@@ -188,30 +267,30 @@ def _is_address(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and not hidden
 
 
-def _unknown(alias: str, names: list[str]) -> ConfigError:
-    from bicameral.routing import unknown_alias
+def _unknown_alias_error(alias: str, names: list[str]) -> ConfigError:
+    from bicameral.routing import unknown_alias_error
 
-    return unknown_alias(alias, names)
+    return unknown_alias_error(alias, names)
 
 
-def _cycles(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Keys, ConfigError]]:
+def _alias_cycles(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[SettingKeys, ConfigError]]:
     """Aliases that lead back to themselves through fallbacks and cascades."""
-    from bicameral.routing import cycle_in
+    from bicameral.routing import find_alias_cycle
 
-    specs = {name: spec_of(settings) for name, settings in aliases.items()}
-    if (found := cycle_in(specs)) is not None:
+    specs = {name: alias_spec(settings) for name, settings in aliases.items()}
+    if (found := find_alias_cycle(specs)) is not None:
         way = (*found, found[0])
         key = next(key for key, name in specs[way[0]].names if name == way[1])
         message = f"the aliases lead to each other in a circle: {' → '.join(way)}"
         yield ("llm", "models", way[0], key), ConfigError("routing.cycle", message, fix="Take one of them out.")
 
 
-def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Keys, ConfigError]]:
+def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[SettingKeys, ConfigError]]:
     """A key that would serve both chambers, whichever alias names it."""
     privileged: dict[str, str] = {}
     for name, settings in aliases.items():
-        if settings.model is not None and keyed(settings):
-            for key in key_names(settings, family_of(settings.model)[0], "privileged"):
+        if settings.model is not None and is_keyed(settings):
+            for key in key_names(settings, split_model_name(settings.model)[0], "privileged"):
                 privileged.setdefault(key or "", name)
     for name, settings in aliases.items():
         for field in ("quarantined_api_key_env", "quarantined_api_key_keyring"):
@@ -226,19 +305,19 @@ def _shared_keys(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Keys, C
                 )
 
 
-def _unservable(config: Config, selection: Selection) -> Iterator[tuple[Keys, ConfigError]]:
+def _unservable_models(config: Config, selection: Selection) -> Iterator[tuple[SettingKeys, ConfigError]]:
     """Models that the quarantine is told to use and must not."""
-    from bicameral.routing import only_quarantined
+    from bicameral.routing import is_quarantined_only
 
     wanted = selection.roles.get("quarantined")
-    if wanted is not None and not serves(config, wanted, "quarantined"):
-        yield ("llm", "model_roles", "quarantined"), _no_key(wanted)
+    if wanted is not None and not can_serve(config, wanted, "quarantined"):
+        yield ("llm", "model_roles", "quarantined"), _no_key_error(wanted)
     for index, rule in enumerate(selection.rules):
-        if only_quarantined(rule) and not serves(config, rule.model, "quarantined"):
-            yield ("llm", "routing", "rules", index, "model"), _no_key(rule.model)
+        if is_quarantined_only(rule) and not can_serve(config, rule.model, "quarantined"):
+            yield ("llm", "routing", "rules", index, "model"), _no_key_error(rule.model)
 
 
-def _odd_budgets(config: Config) -> Iterator[tuple[Keys, ConfigError]]:
+def _unknown_role_budgets(config: Config) -> Iterator[tuple[SettingKeys, ConfigError]]:
     from bicameral.routing import ROLES
 
     for role in config.llm.role_budgets:
@@ -249,12 +328,12 @@ def _odd_budgets(config: Config) -> Iterator[tuple[Keys, ConfigError]]:
                     "routing.unknown-role",
                     f"there is no role {role!r}",
                     expected=f"one of {', '.join(ROLES)}",
-                    nearest=nearest(role, ROLES),
+                    nearest=nearest_name(role, ROLES),
                 ),
             )
 
 
-def _no_key(alias: str) -> ConfigError:
+def _no_key_error(alias: str) -> ConfigError:
     return ConfigError(
         "routing.no-quarantined-key",
         f"the alias {alias!r} has no key of the quarantined chamber and cannot serve it",
@@ -262,12 +341,12 @@ def _no_key(alias: str) -> ConfigError:
     )
 
 
-def _under(path: Keys) -> Keys:
+def _config_path(path: SettingKeys) -> SettingKeys:
     """Where a key of the selection stands in the configuration."""
     return ("agent", "planning_strategy_params", *path) if path[0] == "phase_models" else ("llm", *path)
 
 
-def _placed(error: BicameralError, path: Keys, locate: Locate) -> ConfigError:
+def _with_place(error: BicameralError, path: SettingKeys, locate: Locate) -> ConfigError:
     found = locate(path)
     if isinstance(error, ConfigError):
         error.place = found or error.place

@@ -6,8 +6,18 @@ A run that waits for a person, or for its time, is a row and no process. `Runs` 
 and cancels; `Worker` does the work. On one machine a SQLite file is enough; on several it is a PostgreSQL.
 """
 
-from ._runs import Runs
-from ._views import ENDED, STATES, Approval, RunView, State, Submission, WorkerView
-from ._worker import Worker
+from bicameral.durable._runs import Runs
+from bicameral.durable._views import ENDED_STATES, RUN_STATES, Approval, RunState, RunView, Submission, WorkerView
+from bicameral.durable._worker import Worker
 
-__all__ = ["ENDED", "STATES", "Approval", "RunView", "Runs", "State", "Submission", "Worker", "WorkerView"]
+__all__ = [
+    "ENDED_STATES",
+    "RUN_STATES",
+    "Approval",
+    "RunState",
+    "RunView",
+    "Runs",
+    "Submission",
+    "Worker",
+    "WorkerView",
+]

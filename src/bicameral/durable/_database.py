@@ -1,7 +1,8 @@
-"""The database of durable runs: opened once, asked in threads, and asked again when its connection is lost.
+"""The database of durable runs: tables, connections, transactions with retry.
 
-Whatever is done here is done in one transaction and may be done twice: when a connection is lost while a transaction is
-being committed, nobody knows whether it was, and it is tried again. So every change names the state it expects.
+Everything is done in one transaction and may be done twice: when a connection is lost during a commit, nobody knows
+whether it was committed, and it is tried again. So every change names the state it expects. The tables lie beside those
+of DBOS in the same database; times are seconds by the database's clock.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,21 +24,160 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from bicameral.errors import DurableError
-from bicameral.secrets import know
+from bicameral.secrets import register_secret
 
-from ._tables import VERSION, Tables, tables
+TABLES_VERSION = 1
+"""Of these tables; a database that is newer than the program is not touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables, in a schema of their own where the database has schemas."""
+
+    meta: sa.MetaData
+    runs: sa.Table
+    approvals: sa.Table
+    workers: sa.Table
+    holders: sa.Table
+    starts: sa.Table
+    facts: sa.Table
+    workflows: sa.TableClause
+    """What DBOS knows of each attempt. Only read."""
+
+
+def define_tables(schema: str | None, dbos_schema: str | None) -> Tables:
+    meta = sa.MetaData(schema=schema)
+    return Tables(
+        meta,
+        _runs_table(meta),
+        _approvals_table(meta),
+        _workers_table(meta),
+        _holders_table(meta),
+        _starts_table(meta),
+        sa.Table(
+            "durable_facts",
+            meta,
+            sa.Column("name", sa.Text, primary_key=True),
+            sa.Column("value", sa.Text, nullable=False),
+        ),
+        sa.table(
+            "workflow_status",
+            *map(sa.column, ("workflow_uuid", "status", "queue_name", "executor_id", "started_at_epoch_ms")),
+            schema=dbos_schema,
+        ),
+    )
+
+
+def _runs_table(meta: sa.MetaData) -> sa.Table:
+    return sa.Table(
+        "runs",
+        meta,
+        sa.Column("run", sa.Text, primary_key=True),
+        sa.Column("user", sa.Text, nullable=False),
+        sa.Column("request", sa.Text, nullable=False),
+        sa.Column("submission", sa.Text, nullable=False),
+        # The plan as it was made for the request, so that no attempt plans again.
+        sa.Column("planned", sa.Text),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        # The DBOS workflow of this attempt; none while the run is not due.
+        sa.Column("dispatch", sa.Text, unique=True),
+        sa.Column("worker", sa.Text),
+        sa.Column("lease_until", sa.Double),
+        sa.Column("priority", sa.Integer, nullable=False),
+        sa.Column("not_before", sa.Double),
+        sa.Column("cancel", sa.Integer, nullable=False),
+        # How often in a row a worker died with it, or could not go on, and how far it had come by then.
+        sa.Column("deaths", sa.Integer, nullable=False),
+        sa.Column("reached", sa.Integer, nullable=False),
+        sa.Column("why", sa.Text),
+        sa.Column("outcome", sa.Text),
+        sa.Column("created", sa.Double, nullable=False),
+        sa.Column("updated", sa.Double, nullable=False),
+        sa.Column("key", sa.Text),
+        sa.UniqueConstraint("user", "key", name="runs_key"),
+        sa.Index("runs_by_user", "user", "created", "run"),
+        sa.Index("runs_by_time", "created", "run"),
+        sa.Index("runs_by_lease", "state", "lease_until"),
+        sa.Index("runs_by_due", "state", "not_before"),
+        sa.Index("runs_by_worker", "worker"),
+    )
+
+
+def _approvals_table(meta: sa.MetaData) -> sa.Table:
+    return sa.Table(
+        "approvals",
+        meta,
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("run", sa.Text, nullable=False),
+        sa.Column("user", sa.Text, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("question", sa.Text, nullable=False),
+        sa.Column("hashes", sa.Text, nullable=False),
+        # How many events the run's journal had when it asked: an answer that is recorded after that has been used.
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("asked", sa.Double, nullable=False),
+        sa.Column("expires", sa.Double, nullable=False),
+        sa.Column("answered", sa.Double),
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("answer", sa.Text),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Index("approvals_by_run", "run"),
+        sa.Index("approvals_by_expiry", "state", "expires"),
+        sa.Index("approvals_by_user", "user", "state", "asked"),
+    )
+
+
+def _workers_table(meta: sa.MetaData) -> sa.Table:
+    return sa.Table(
+        "workers",
+        meta,
+        sa.Column("worker", sa.Text, primary_key=True),
+        sa.Column("host", sa.Text, nullable=False),
+        sa.Column("pid", sa.Integer, nullable=False),
+        sa.Column("started", sa.Double, nullable=False),
+        sa.Column("seen", sa.Double, nullable=False),
+        sa.Column("runs", sa.Integer, nullable=False),
+        sa.Column("concurrency", sa.Integer, nullable=False),
+    )
+
+
+def _holders_table(meta: sa.MetaData) -> sa.Table:
+    """Who uses a tool or a model just now, until when at the latest."""
+    return sa.Table(
+        "limit_holders",
+        meta,
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("what", sa.Text, nullable=False),
+        sa.Column("worker", sa.Text, nullable=False),
+        sa.Column("until", sa.Double, nullable=False),
+        sa.Index("limit_holders_by_what", "what", "until"),
+    )
+
+
+def _starts_table(meta: sa.MetaData) -> sa.Table:
+    """When a tool or a model was begun to be used."""
+    return sa.Table(
+        "limit_starts",
+        meta,
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("what", sa.Text, nullable=False),
+        sa.Column("at", sa.Double, nullable=False),
+        sa.Index("limit_starts_by_what", "what", "at"),
+    )
+
 
 T = TypeVar("T")
-Work = Callable[[sa.Connection], T]
+TransactionWork = Callable[[sa.Connection], T]
 
 SCHEMA = "bicameral"
 DBOS_SCHEMA = "dbos"
-PATIENCE = 30.0
+RETRY_SECONDS = 30.0
 """Seconds for which a lost database is looked for again."""
-IDLE = 3_000
+IDLE_TRANSACTION_MS = 3_000
 """Milliseconds for which a transaction may do nothing."""
-_RETRIED = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25P03", "53300"}
-_LOCK = 7_280_417_005
+_TRANSIENT_STATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25P03", "53300"}
+_MIGRATION_LOCK = 7_280_417_005
 
 
 class Database:
@@ -48,9 +189,9 @@ class Database:
         self.sqlite = "://" not in address or address.startswith("sqlite:")
         self.url = _sqlite_url(address) if self.sqlite else _postgres_url(address)
         if password := sa.make_url(self.url).password:
-            know("durable database", password)
+            register_secret("durable database", password)
         self.engine = self._engine(pool)
-        self.t: Tables = tables(None if self.sqlite else SCHEMA, None if self.sqlite else DBOS_SCHEMA)
+        self.t: Tables = define_tables(None if self.sqlite else SCHEMA, None if self.sqlite else DBOS_SCHEMA)
         self._threads = ThreadPoolExecutor(max_workers=pool, thread_name_prefix="bicameral-durable")
         self._making = threading.Lock()
 
@@ -80,7 +221,7 @@ class Database:
         with self._making, self.alone():
             self.transact(self._make)
 
-    def patiently(self, act: Callable[[], T], patience: float = PATIENCE) -> T:
+    def patiently(self, act: Callable[[], T], patience: float = RETRY_SECONDS) -> T:
         """Do this, and again if the connection was lost meanwhile; whatever it leaves behind must be no hindrance."""
         end, pause = time.monotonic() + patience, 0.05
         while True:
@@ -88,7 +229,7 @@ class Database:
                 return act()
             except (SQLAlchemyError, DurableError) as error:
                 cause = error if isinstance(error, SQLAlchemyError) else error.__cause__
-                passes = isinstance(cause, SQLAlchemyError) and _passing(cause) and not _refused(cause)
+                passes = isinstance(cause, SQLAlchemyError) and _is_transient(cause) and not _is_refused(cause)
                 if not passes or time.monotonic() + pause > end:
                     raise
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
@@ -101,11 +242,11 @@ class Database:
         facts = self.t.facts
         found = db.execute(sa.select(facts.c.value).where(facts.c.name == "version")).scalar()
         if found is None:
-            db.execute(facts.insert().values(name="version", value=str(VERSION)))
-        elif int(found) > VERSION:
+            db.execute(facts.insert().values(name="version", value=str(TABLES_VERSION)))
+        elif int(found) > TABLES_VERSION:
             raise DurableError(
                 "durable.newer",
-                f"the database was made by a newer Bicameral (version {found} of its tables, this one knows {VERSION})",
+                f"the database was made by a newer Bicameral (version {found} of its tables, this one knows {TABLES_VERSION})",
                 fix="Update Bicameral here.",
             )
 
@@ -119,19 +260,19 @@ class Database:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
             return
-        with _translated(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as held:
+        with _as_durable_error(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as held:
             # Asked again and again, and in no transaction: DBOS makes indexes while others go on, which waits for every
             # transaction that is open, also for one that would only wait here.
-            while not held.scalar(sa.text(f"SELECT pg_try_advisory_lock({_LOCK})")):
+            while not held.scalar(sa.text(f"SELECT pg_try_advisory_lock({_MIGRATION_LOCK})")):
                 time.sleep(0.1)
             try:
                 yield
             finally:
                 # With its connection a lock is gone by itself.
                 with suppress(DBAPIError):
-                    held.execute(sa.text(f"SELECT pg_advisory_unlock({_LOCK})"))
+                    held.execute(sa.text(f"SELECT pg_advisory_unlock({_MIGRATION_LOCK})"))
 
-    def transact(self, work: Work[T], patience: float = PATIENCE) -> T:
+    def transact(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
         """Do this in a transaction, as often as the connection is lost meanwhile."""
         end = time.monotonic() + patience
         pause = 0.0
@@ -140,12 +281,12 @@ class Database:
                 with self.engine.begin() as db:
                     return work(db)
             except SQLAlchemyError as error:
-                if not _passing(error) or time.monotonic() + pause > end:
-                    raise lost(error) from error
+                if not _is_transient(error) or time.monotonic() + pause > end:
+                    raise database_error(error) from error
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(2.0, pause * 2 or 0.02)
 
-    async def do(self, work: Work[T], patience: float = PATIENCE) -> T:
+    async def do(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
         """The same, while others go on."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work, patience)
 
@@ -166,16 +307,16 @@ class Database:
             except OSError as error:
                 raise DurableError("durable.no-database", f"{path}: {error.strerror or error}") from None
             engine = sa.create_engine(self.url, **options)
-            event.listen(engine, "connect", _prepared)
+            event.listen(engine, "connect", _prepare_sqlite)
             return engine
         keepalive = {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
         arguments = {"connect_timeout": 5, "application_name": "bicameral", **keepalive}
         engine = sa.create_engine(self.url, connect_args=arguments, **options)
-        event.listen(engine, "connect", _bounded)
+        event.listen(engine, "connect", _limit_idle_transactions)
         return engine
 
 
-def _prepared(connection: Any, _: object) -> None:
+def _prepare_sqlite(connection: Any, _: object) -> None:
     """A writer takes its lock when it begins, and waits for others instead of failing."""
     connection.isolation_level = "IMMEDIATE"
     connection.execute("PRAGMA busy_timeout=30000")
@@ -183,10 +324,10 @@ def _prepared(connection: Any, _: object) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
 
 
-def _bounded(connection: Any, _: object) -> None:
+def _limit_idle_transactions(connection: Any, _: object) -> None:
     """Whoever is frozen in the middle of a transaction does not keep its locks: its session is ended."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE}")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_MS}")
     connection.commit()
 
 
@@ -206,12 +347,12 @@ def _postgres_url(address: str) -> str:
     return f"postgresql+psycopg://{rest}"
 
 
-def _passing(error: SQLAlchemyError) -> bool:
+def _is_transient(error: SQLAlchemyError) -> bool:
     """Whether it may go better in a moment."""
     if not isinstance(error, DBAPIError):
         # All connections of the pool were in use for too long.
         return isinstance(error, PoolTimeout)
-    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRIED:
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _TRANSIENT_STATES:
         return True
     if isinstance(error, OperationalError) and "locked" in str(error.orig):
         return True
@@ -222,22 +363,22 @@ def _passing(error: SQLAlchemyError) -> bool:
     return lost_it and (state is None or state.startswith(("08", "57")))
 
 
-def _refused(error: SQLAlchemyError) -> bool:
+def _is_refused(error: SQLAlchemyError) -> bool:
     """Whether nothing answers there at all, or not to us: whoever named a wrong address is to hear of it at once."""
     said = str(error.orig if isinstance(error, DBAPIError) else error)
     return "connection failed" in said or "unable to open" in said
 
 
 @contextmanager
-def _translated() -> Generator[None]:
+def _as_durable_error() -> Generator[None]:
     """Trouble with the connection, in words."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise lost(error) from error
+        raise database_error(error) from error
 
 
-def lost(error: SQLAlchemyError) -> DurableError:
+def database_error(error: SQLAlchemyError) -> DurableError:
     """What went wrong with a database, without the statement and its values."""
     cause = (error.orig if isinstance(error, DBAPIError) else None) or error
     words = str(cause).strip().splitlines()

@@ -1,4 +1,8 @@
-"""Runs from outside: submit them, look at them, answer what they ask, watch and stop them, from any process."""
+"""Client of durable runs: submit, list, watch, answer, cancel, from any process.
+
+SQLAlchemy and DBOS are imported when a database is opened: this module must be importable without them, so that a
+missing package is a clear error. Runs are recorded in their PostgreSQL, or in a SQLite file.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,59 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from bicameral.config import Config
+from bicameral.durable._views import (
+    ENDED_STATES,
+    RUN_STATES,
+    Approval,
+    ApprovalState,
+    RunState,
+    RunView,
+    Submission,
+    WorkerView,
+    to_datetime,
+)
 from bicameral.errors import DurableError, JournalError
 from bicameral.runs import Event, Journal, new_run_id
-
-from ._extra import installed
-from ._views import ENDED, STATES, Approval, RunView, Standing, State, Submission, WorkerView, moment
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from ._database import Database
-    from ._dispatch import Dispatch
+    from bicameral.durable._database import Database
+    from bicameral.durable._queue import Dispatcher
 
-SOON, SELDOM = 0.05, 0.5
+
+REQUIRED_PACKAGES = ("sqlalchemy", "dbos", "psycopg")
+
+
+def require_durable_packages() -> None:
+    """Say at once, and clearly, if a package is missing."""
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise DurableError(
+            "durable.not-installed",
+            f"durable runs need {', '.join(missing)}, which is not installed",
+            fix='Install it with `pip install "bicameral[durable]"`.',
+        )
+
+
+def open_run_journal(database: Database, config: Config | None) -> Journal:
+    """The journal that goes with a database.
+
+    With PostgreSQL it lies in the same one, so that every worker reads what the others did. With SQLite it is the
+    configured journal, which has all other runs too, or a file beside the database.
+    """
+    from bicameral.runs import open_journal_at
+
+    if database.file is None:
+        return open_journal_at(database.address)
+    return open_journal_at(config.journal_file if config else database.file.with_name("journal.db"))
+
+
+FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 0.5
 
 
 class Runs:
@@ -36,7 +77,7 @@ class Runs:
         ...     print((await runs.wait(view.run)).answer)
     """
 
-    def __init__(self, database: Database, dispatch: Dispatch, journal: Journal, config: Config) -> None:
+    def __init__(self, database: Database, dispatch: Dispatcher, journal: Journal, config: Config) -> None:
         self.database = database
         self.dispatch = dispatch
         self.record = journal
@@ -55,7 +96,7 @@ class Runs:
         Everything is made that is not there. With an address, `config` is where the rest comes from. The time is that
         of the database, unless a test gives another `clock`, in seconds since 1970.
         """
-        installed()
+        require_durable_packages()
         given = where if isinstance(where, Config) else config
         settings = given or (await asyncio.to_thread(Config.load) if where is None else Config.defaults())
         address = where if isinstance(where, str) else settings.durable_database
@@ -63,18 +104,17 @@ class Runs:
 
     @classmethod
     def _opened(cls, address: str, config: Config, configured: bool, clock: Callable[[], float] | None = None) -> Self:
-        from ._database import Database
-        from ._dispatch import Dispatch
-        from ._journals import journal_for
+        from bicameral.durable._database import Database
+        from bicameral.durable._queue import Dispatcher
 
         database = Database(address, clock=clock)
         try:
             database.make()
-            journal = journal_for(database, config if configured else None)
+            journal = open_run_journal(database, config if configured else None)
         except BaseException:
             database.close()
             raise
-        return cls(database, Dispatch(database), journal, config)
+        return cls(database, Dispatcher(database), journal, config)
 
     async def __aenter__(self) -> Self:
         return self
@@ -94,37 +134,35 @@ class Runs:
 
     async def submit(self, submission: Submission) -> RunView:
         """Keep a run; when this returns it survives, and some worker will do it."""
-        from ._rows import checked
-        from ._submitting import found, submitted, viewed
+        from bicameral.durable._queries import find_run, insert_run, load_run_view, validate_submission
 
-        checked(submission)
+        validate_submission(submission)
         # Many may be submitted in a second: more letters than a run of one process needs.
         run = f"{new_run_id()}{secrets.token_hex(4)}"
 
         def submit(db: sa.Connection) -> RunView:
-            kept = submitted(self.database, self.dispatch, db, run, submission)
-            return viewed(self.database, db, found(self.database, db, kept, submission.user))
+            kept = insert_run(self.database, self.dispatch, db, run, submission)
+            return load_run_view(self.database, db, find_run(self.database, db, kept, submission.user))
 
         await self.database.run(self.dispatch.ready)
         return await self.database.do(submit)
 
     async def get(self, run: str, user: str | None = None) -> RunView:
         """How a run stands; by its id, a beginning of it, or `last`."""
-        from ._rows import answer_elsewhere
-        from ._submitting import found, viewed
+        from bicameral.durable._queries import find_run, has_long_answer, load_run_view
 
         def get(db: sa.Connection) -> tuple[RunView, bool]:
-            row = found(self.database, db, run, user)
-            return viewed(self.database, db, row), answer_elsewhere(row)
+            row = find_run(self.database, db, run, user)
+            return load_run_view(self.database, db, row), has_long_answer(row)
 
         view, elsewhere = await self.database.do(get)
         return await self._with_answer(view) if elsewhere else view
 
     async def _with_answer(self, view: RunView) -> RunView:
         """The same with an answer that was too long to be kept beside the run."""
-        from ._ended import outcome_of
+        from bicameral.durable._views import recorded_end
 
-        ended = outcome_of(await asyncio.to_thread(self.record.events, view.run))
+        ended = recorded_end(await asyncio.to_thread(self.record.events, view.run))
         if ended is None:
             return view
         found = ended.outcome
@@ -133,34 +171,34 @@ class Runs:
     async def list(
         self,
         user: str | None = None,
-        state: State | None = None,
+        state: RunState | None = None,
         limit: int = 50,
         before: str | datetime | None = None,
     ) -> list[RunView]:
         """The newest runs first, at most a thousand; `before` is the last one seen. Long answers are left out."""
-        from ._submitting import listed
+        from bicameral.durable._queries import list_runs
 
-        if state is not None and state not in STATES:
-            raise DurableError("durable.bad-state", f"{state!r} is no state of a run", expected=", ".join(STATES))
-        return await self.database.do(lambda db: listed(self.database, db, user, state, limit, before))
+        if state is not None and state not in RUN_STATES:
+            raise DurableError("durable.bad-state", f"{state!r} is no state of a run", expected=", ".join(RUN_STATES))
+        return await self.database.do(lambda db: list_runs(self.database, db, user, state, limit, before))
 
     async def cancel(self, run: str, user: str | None = None) -> RunView:
         """Stop a run. An effect that has begun comes to its end; one that waits or is queued does not begin."""
-        from ._cancelling import cancelled, closed
+        from bicameral.durable._queries import cancel_run, record_cancellation
 
         def cancel(db: sa.Connection) -> tuple[str, bool]:
-            return cancelled(self.database, db, run, user)
+            return cancel_run(self.database, db, run, user)
 
         stopped, here = await self.database.do(cancel)
         if here:
-            await asyncio.to_thread(closed, self.record, stopped)
+            await asyncio.to_thread(record_cancellation, self.record, stopped)
         return await self.get(stopped, user)
 
     async def resume(self, run: str, user: str | None = None) -> RunView:
         """Let a run be tried now that was to be tried later: at its time, or when a worker has the right code."""
-        from ._cancelling import hurried
+        from bicameral.durable._queries import make_due_now
 
-        return await self.get(await self.database.do(lambda db: hurried(self.database, db, run, user)), user)
+        return await self.get(await self.database.do(lambda db: make_due_now(self.database, db, run, user)), user)
 
     async def wait(
         self,
@@ -170,18 +208,18 @@ class Runs:
     ) -> RunView:
         """Until a run has ended; or, after `timeout` seconds, how it stands then."""
         end = None if timeout is None else time.monotonic() + timeout
-        pause = SOON
+        pause = FIRST_POLL_SECONDS
         while True:
             view = await self.get(run, user)
             if view.ended or (end is not None and time.monotonic() >= end):
                 return view
             await asyncio.sleep(pause if end is None else max(0.0, min(pause, end - time.monotonic())))
-            pause = min(SELDOM, pause * 1.5)
+            pause = min(MAX_POLL_SECONDS, pause * 1.5)
 
     async def watch(self, run: str, user: str | None = None, after: int = -1) -> AsyncIterator[Event]:
         """Everything that happens in a run, from the event after `after` on, until it has ended."""
         view = await self.get(run, user)
-        pause = SOON
+        pause = FIRST_POLL_SECONDS
         while True:
             # First how it stands, then what happened: an end is never told before what led to it.
             events = await asyncio.to_thread(self.record.after, view.run, after)
@@ -190,7 +228,7 @@ class Runs:
                 yield event
             if view.ended and not events:
                 return
-            pause = SOON if events else min(SELDOM, pause * 1.5)
+            pause = FIRST_POLL_SECONDS if events else min(MAX_POLL_SECONDS, pause * 1.5)
             if not view.ended:
                 await asyncio.sleep(pause)
                 view = await self.get(view.run, user)
@@ -202,15 +240,15 @@ class Runs:
 
     async def approvals(self, user: str | None = None, open_only: bool = True, limit: int = 100) -> list[Approval]:
         """What waits for an answer, the oldest first."""
-        from ._questions import questions
+        from bicameral.durable._queries import list_questions
 
-        return await self.database.do(lambda db: questions(self.database, db, user, open_only, max(1, limit)))
+        return await self.database.do(lambda db: list_questions(self.database, db, user, open_only, max(1, limit)))
 
     async def approval(self, id: str, user: str | None = None) -> Approval:
         """One question, whole: the exact calls, with everything that strangers had a hand in."""
-        from ._questions import question
+        from bicameral.durable._queries import find_question
 
-        return await self.database.do(lambda db: question(self.database, db, id, user))
+        return await self.database.do(lambda db: find_question(self.database, db, id, user))
 
     async def answer(
         self,
@@ -226,32 +264,31 @@ class Runs:
         taken besides: until the end of the run, later calls of that kind are not asked about. The run goes on with
         that in whichever worker is free. A question is answered once, and only before it expires.
         """
-        from ._rows import written_answer
+        from bicameral.durable._queries import answer_to_json
 
         asked = await self.approval(id, user)
         if asked.kind != "calls":
             raise DurableError("durable.wrong-answer", f"{asked.id} asks for a reply", fix="Reply to it.")
         hashes = [str(call["hash"]) for call in asked.calls]
-        yes = _chosen(asked.id, hashes, approve)
-        taken = _taken(asked, yes, for_run)
-        state: Standing = "approved" if len(yes) == len(hashes) else "partly" if yes else "denied"
-        return await self._answer(asked, state, written_answer(yes, taken), by)
+        yes = _approved_hashes(asked.id, hashes, approve)
+        taken = _accepted_offers(asked, yes, for_run)
+        state: ApprovalState = "approved" if len(yes) == len(hashes) else "partly" if yes else "denied"
+        return await self._answer(asked, state, answer_to_json(yes, taken), by)
 
     async def reply(self, id: str, value: Any, user: str | None = None, by: str = "") -> Approval:
         """Give the reply that a plan, or a request that left something open, asks for; it must fit the type."""
-        from ._people import fitting
+        from bicameral.durable._attempt import validate_reply
 
         asked = await self.approval(id, user)
         if asked.kind != "ask":
             raise DurableError("durable.wrong-answer", f"{asked.id} asks for approval", fix="Approve or deny it.")
-        return await self._answer(asked, "replied", fitting(value, asked), by)
+        return await self._answer(asked, "replied", validate_reply(value, asked), by)
 
-    async def _answer(self, asked: Approval, state: Standing, answer: Any, by: str) -> Approval:
-        from ._questions import answered
-        from ._rows import written_answer
+    async def _answer(self, asked: Approval, state: ApprovalState, answer: Any, by: str) -> Approval:
+        from bicameral.durable._queries import answer_question, answer_to_json
 
-        def answer_it(db: sa.Connection) -> Standing | None:
-            return answered(self.database, self.dispatch, db, asked.id, state, answer, by[:200])
+        def answer_it(db: sa.Connection) -> ApprovalState | None:
+            return answer_question(self.database, self.dispatch, db, asked.id, state, answer, by[:200])
 
         await self.database.run(self.dispatch.ready)
         standing = await self.database.do(answer_it)
@@ -261,24 +298,24 @@ class Runs:
         if standing == "expired":
             raise DurableError("durable.expired", f"the time to answer {asked.id} is over, and so the answer is no")
         # After a lost connection the answer may be there from the first time.
-        kept = found.reply if asked.kind == "ask" else written_answer(list(found.approved), list(found.for_run))
+        kept = found.reply if asked.kind == "ask" else answer_to_json(list(found.approved), list(found.for_run))
         if standing == state and kept == answer and found.by == by[:200]:
             return found
         raise DurableError("durable.answered", f"{asked.id} was answered already: {standing}")
 
     async def workers(self) -> list[WorkerView]:
         """Every worker that was heard of lately."""
-        from ._beating import known_workers
+        from bicameral.durable._leases import list_workers
 
-        rows, now = await self.database.do(lambda db: known_workers(self.database, db))
+        rows, now = await self.database.do(lambda db: list_workers(self.database, db))
         lease = self.config.durable.lease
         return [
             WorkerView(
                 row["worker"],
                 row["host"],
                 row["pid"],
-                moment(row["started"]),
-                moment(row["seen"]),
+                to_datetime(row["started"]),
+                to_datetime(row["seen"]),
                 row["runs"],
                 row["concurrency"],
                 now - row["seen"] < lease,
@@ -286,21 +323,21 @@ class Runs:
             for row in rows
         ]
 
-    async def counts(self, user: str | None = None) -> dict[State, int]:
+    async def counts(self, user: str | None = None) -> dict[RunState, int]:
         """How many runs are in each state."""
-        from ._beating import counted
+        from bicameral.durable._leases import count_runs_by_state
 
-        found = await self.database.do(lambda db: counted(self.database, db, user))
-        return {state: found.get(state, 0) for state in STATES}
+        found = await self.database.do(lambda db: count_runs_by_state(self.database, db, user))
+        return {state: found.get(state, 0) for state in RUN_STATES}
 
     async def forget(self, run: str, user: str | None = None) -> None:
         """Take a run that has ended, and what it asked, out of the tables; its journal is not touched."""
-        from ._cancelling import forgotten
+        from bicameral.durable._queries import delete_run
 
-        await self.database.do(lambda db: forgotten(self.database, db, run, user))
+        await self.database.do(lambda db: delete_run(self.database, db, run, user))
 
 
-def _taken(asked: Approval, yes: list[str], for_run: Iterable[str]) -> list[str]:
+def _accepted_offers(asked: Approval, yes: list[str], for_run: Iterable[str]) -> list[str]:
     """The approved calls whose offer is taken; each must be approved, and offer something."""
     taken = list(dict.fromkeys([for_run] if isinstance(for_run, str) else for_run))
     offered = {str(call["hash"]) for call in asked.calls if "offer" in call}
@@ -314,7 +351,7 @@ def _taken(asked: Approval, yes: list[str], for_run: Iterable[str]) -> list[str]
     return taken
 
 
-def _chosen(id: str, hashes: list[str], approve: Iterable[str] | Literal["all", "none"]) -> list[str]:
+def _approved_hashes(id: str, hashes: list[str], approve: Iterable[str] | Literal["all", "none"]) -> list[str]:
     """The calls that were approved; what was named must be one of those that were asked about."""
     if approve == "all":
         return hashes
@@ -333,4 +370,4 @@ def _chosen(id: str, hashes: list[str], approve: Iterable[str] | Literal["all", 
     return [hash_ for hash_ in hashes if hash_ in yes]
 
 
-__all__ = ["ENDED", "Runs"]
+__all__ = ["ENDED_STATES", "Runs"]

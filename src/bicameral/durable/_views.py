@@ -1,26 +1,33 @@
-"""What a durable run looks like from outside: what is submitted, how it stands, and what it waits for."""
+"""Durable runs as seen from outside: submissions, run states, questions, workers, and how a run ended.
+
+An end is read from the journal too: that is what an attempt finds whose worker died before it could report it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from bicameral.labels import own_value
+from bicameral.errors import BicameralError, Place, RunError
+from bicameral.labels import vouched_value
+from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json
+from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
     from bicameral.plans import Plan
     from bicameral.runs import Caps
 
-State = Literal["queued", "running", "waiting", "finished", "failed", "stopped"]
-STATES: tuple[State, ...] = get_args(State)
-ENDED: frozenset[State] = frozenset({"finished", "failed", "stopped"})
 
-Kind = Literal["calls", "ask"]
-Standing = Literal["open", "approved", "denied", "partly", "expired", "replied", "withdrawn"]
+RunState = Literal["queued", "running", "waiting", "finished", "failed", "stopped"]
+RUN_STATES: tuple[RunState, ...] = get_args(RunState)
+ENDED_STATES: frozenset[RunState] = frozenset({"finished", "failed", "stopped"})
 
-FIRST, LAST = 1, 9
+QuestionKind = Literal["calls", "ask"]
+ApprovalState = Literal["open", "approved", "denied", "partly", "expired", "replied", "withdrawn"]
+
+FIRST_PRIORITY, LAST_PRIORITY = 1, 9
 """The priorities: a run of priority 1 is taken before one of priority 9."""
 
 
@@ -48,7 +55,7 @@ class Submission:
 
     def __post_init__(self) -> None:
         # A request is the user's own words: what an outcome handed out does not become that on its way over a queue.
-        own_value(self.request)
+        vouched_value(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class RunView:
     run: str
     user: str
     request: str
-    state: State
+    state: RunState
     created: datetime
     updated: datetime
     attempts: int
@@ -76,7 +83,7 @@ class RunView:
 
     @property
     def ended(self) -> bool:
-        return self.state in ENDED
+        return self.state in ENDED_STATES
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -113,12 +120,12 @@ class Approval:
     id: str
     run: str
     user: str
-    kind: Kind
+    kind: QuestionKind
     calls: tuple[Mapping[str, Any], ...]
     question: str
     asked: datetime
     expires: datetime
-    state: Standing
+    state: ApprovalState
     by: str = ""
     type: Any = None
     step: str = ""
@@ -185,6 +192,68 @@ class WorkerView:
         }
 
 
-def moment(seconds: float) -> datetime:
+def to_datetime(seconds: float) -> datetime:
     """A time of the database as people's programs have it."""
     return datetime.fromtimestamp(seconds, UTC)
+
+
+_END_STATES: dict[str, RunState] = {"run-finished": "finished", "run-failed": "failed", "run-stopped": "stopped"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """The end of a run as it is kept: a state, a reason if it did not finish, and the facts."""
+
+    state: RunState
+    why: str | None
+    outcome: dict[str, Any]
+
+
+def is_ended(events: Sequence[Event]) -> bool:
+    return any(event.kind in _END_STATES for event in events[-3:])
+
+
+def recorded_end(events: Sequence[Event]) -> RunEnd | None:
+    """The end that is in the record, if there is one."""
+    for event in reversed(events[-3:]):
+        if (state := _END_STATES.get(event.kind)) is None:
+            continue
+        body = event.body
+        error = cast("dict[str, Any] | None", body.get("error"))
+        why = None if state == "finished" else str(body.get("why") or "") or "it was stopped"
+        if error is not None:
+            why = _error_text(error)
+        kept = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
+        return RunEnd(state, why, kept | ({"error": error} if error else {}))
+    return None
+
+
+def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
+    """The end of a run that came to it just now, in the same words."""
+    effects = [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects]
+    facts: dict[str, Any] = {
+        "effects": effects,
+        "usage": outcome.usage.to_json(),
+        "seconds": round(outcome.seconds, 6),
+    }
+    match outcome:
+        case Finished(answer=answer, shade=shade):
+            labels = {} if shade is None else {"shade": label_tree_json(shade)}
+            return RunEnd("finished", None, {"answer": value_to_json(answer)} | labels | facts)
+        case Failed(error=error):
+            return failed_end(error, facts)
+        case Stopped():
+            return RunEnd("stopped", "it was stopped", facts)
+
+
+def failed_end(error: BicameralError, facts: dict[str, Any] | None = None) -> RunEnd:
+    """A run that failed with an error, perhaps before anything of it was done."""
+    told = error.to_json()
+    return RunEnd("failed", _error_text(told), (facts or {"effects": []}) | {"error": told})
+
+
+def _error_text(error: dict[str, Any]) -> str:
+    place = cast("dict[str, Any]", error.get("place") or {})
+    known = {name: error.get(name) for name in ("expected", "nearest", "fix")}
+    where = Place(**place) if place else None
+    return str(RunError(str(error.get("code", "")), str(error.get("message", "")), place=where, **known))

@@ -1,4 +1,8 @@
-"""A worker: takes runs from the queue and does them, several at a time, and looks after those of dead workers."""
+"""A worker: claims runs from the queue and does them, several at a time, with one agent for all or one per user.
+
+It renews its leases by heartbeat and takes part in maintenance for all workers. This module imports neither SQLAlchemy
+nor DBOS before a worker runs.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +10,93 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from bicameral.agent import Agent
-from bicameral.errors import BicameralError, DurableError, words_of
-from bicameral.turns import taking_turns
-
-from ._agents import Agents
-from ._runs import Runs
+from bicameral.durable._runs import Runs
+from bicameral.errors import BicameralError, DurableError, describe_error
+from bicameral.limits import use_quotas
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-    from ._attempt import Came
-    from ._beating import Beat
-    from ._leases import Lease
+    from bicameral.durable._attempt import AttemptResult
+    from bicameral.durable._leases import HeartbeatReply, Lease
 
-Ending = Literal["", "cancelled", "lost", "leaving", "over"]
-Observer = Callable[[str, str, str | None], None]
+
+MAX_IDLE_AGENTS = 16
+"""How many agents that nobody uses are kept for their next run."""
+
+
+class AgentPool:
+    """Lends an agent to a run. One that was given is its owner's to close; those made here are closed here."""
+
+    def __init__(self, agent: Agent | Callable[[str], Agent]) -> None:
+        self._one = agent if isinstance(agent, Agent) else None
+        self._make = None if isinstance(agent, Agent) else agent
+        self._made: OrderedDict[str, Agent] = OrderedDict()
+        self._lent: dict[str, int] = {}
+        self._making = asyncio.Lock()
+
+    @asynccontextmanager
+    async def lent(self, user: str) -> AsyncGenerator[Agent]:
+        if self._one is not None:
+            yield self._one
+            return
+        agent = await self._of(user)
+        self._lent[user] = self._lent.get(user, 0) + 1
+        try:
+            yield agent
+        finally:
+            self._lent[user] -= 1
+            if not self._lent[user]:
+                del self._lent[user]
+            await self._closed(MAX_IDLE_AGENTS)
+
+    async def _of(self, user: str) -> Agent:
+        async with self._making:
+            if user not in self._made and self._make is not None:
+                self._made[user] = await asyncio.to_thread(self._make, user)
+            self._made.move_to_end(user)
+            return self._made[user]
+
+    async def _closed(self, kept: int) -> None:
+        """Close the agents that were not used for the longest time."""
+        for user in [user for user in self._made if user not in self._lent]:
+            if len(self._made) <= kept:
+                return
+            await self._made.pop(user).aclose()
+
+    async def aclose(self) -> None:
+        await self._closed(0)
+
+
+StopReason = Literal["", "cancelled", "lost", "leaving", "over"]
+WorkerObserver = Callable[[str, str, str | None], None]
 """Told of a run, what became of it here (a state, or `lost` to another worker), and why."""
-ELSEWHERE = 30.0
+OTHER_CODE_DELAY = 30.0
 """Seconds until a run is offered again that this worker has not the right code for."""
 
 
 @dataclass(slots=True, eq=False)
-class Held:
+class HeldRun:
     """A run that this worker has, and why it is being ended, if it is; `over` is it when only that is to be written."""
 
     lease: Lease
-    ending: Ending = ""
+    ending: StopReason = ""
     task: asyncio.Task[None] | None = None
 
     @property
     def leaving(self) -> bool:
         return self.ending in ("lost", "leaving")
 
-    def end(self, why: Ending) -> None:
+    def end(self, why: StopReason) -> None:
         """End the task of a run; the first reason is the one that counts."""
         if not self.ending and self.task is not None:
             self.ending = why
@@ -71,15 +121,15 @@ class Worker:
         *,
         concurrency: int | None = None,
         name: str | None = None,
-        observer: Observer | None = None,
+        observer: WorkerObserver | None = None,
     ) -> None:
         self.runs = runs
         self.concurrency = concurrency or runs.config.durable.concurrency
         self.name = f"{name or socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._agents = Agents(agent)
+        self._agents = AgentPool(agent)
         self._observer = observer
         self._lease = runs.config.durable.lease
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, HeldRun] = {}
         self._given: set[str] = set()
         """The attempts that DBOS has handed over and that are not over yet."""
         self._draining = False
@@ -88,18 +138,17 @@ class Worker:
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Work until `stop` is set; then effects that have begun come to their end, and runs go to others at once."""
-        from ._chores import Chores
-        from ._conveyor import Conveyor
-        from ._heart import Heart
-        from ._limits import SharedTurns
+        from bicameral.durable._leases import Heartbeat
+        from bicameral.durable._maintenance import Maintenance
+        from bicameral.durable._queue import QueueConsumer, SharedQuotas
 
         settings, database = self.runs.config.durable, self.runs.database
-        self._turns = SharedTurns(database, settings.limits, self.name, self._lease)
+        self._turns = SharedQuotas(database, settings.limits, self.name, self._lease)
         loop = asyncio.get_running_loop()
-        conveyor = Conveyor(database, self.runs.dispatch, self.name)
-        chores = Chores(self.runs, self._lease, self.name, lambda: list(self._given))
+        conveyor = QueueConsumer(database, self.runs.dispatch, self.name)
+        chores = Maintenance(self.runs, self._lease, self.name, lambda: list(self._given))
         await conveyor.start(self._handed, self.concurrency, settings.limits.user)
-        heart = Heart(database.beside(), self, self._lease, loop.call_soon_threadsafe)
+        heart = Heartbeat(database.beside(), self, self._lease, loop.call_soon_threadsafe)
         heart.start()
         looking = asyncio.create_task(chores.forever())
         try:
@@ -124,14 +173,14 @@ class Worker:
             await asyncio.wait(tasks)
 
     async def _left(self) -> None:
-        from ._beating import leave
+        from bicameral.durable._leases import remove_worker
 
         with suppress(DurableError):
-            await self.runs.database.do(lambda db: leave(self.runs.database, db, self.name), 5.0)
+            await self.runs.database.do(lambda db: remove_worker(self.runs.database, db, self.name), 5.0)
 
     async def _handed(self, run: str, attempt: int) -> None:
         """DBOS hands over an attempt."""
-        from ._dispatch import workflow_id
+        from bicameral.durable._queue import workflow_id
 
         self._given.add(workflow_id(run, attempt))
         try:
@@ -141,18 +190,18 @@ class Worker:
 
     async def _taken(self, run: str, attempt: int) -> None:
         """Take the run, if it is to be had, and see it through."""
-        from ._leases import Lease, claim, queue_again
+        from bicameral.durable._leases import Lease, claim_run, requeue_runs
 
         lease, database = Lease(run, attempt, self.name), self.runs.database
         async with self._room:
             if self._draining:
                 here = (database.t.runs.c.run == run) & (database.t.runs.c.attempt == attempt)
-                await database.do(lambda db: queue_again(database, self.runs.dispatch, db, here, "queued"))
+                await database.do(lambda db: requeue_runs(database, self.runs.dispatch, db, here, "queued"))
                 return
-            row = await database.do(lambda db: claim(database, db, lease, self._lease), float("inf"))
+            row = await database.do(lambda db: claim_run(database, db, lease, self._lease), float("inf"))
             if row is None:
                 return
-            held = self._held[run] = Held(lease)
+            held = self._held[run] = HeldRun(lease)
             self._tell(run, "running")
             # A context of its own: what DBOS keeps for its workflows is no business of tools.
             task = held.task = asyncio.create_task(self._seen_through(held, row), context=Context())
@@ -167,8 +216,8 @@ class Worker:
                 # What could not be written down is taken up by whoever finds that its lease is over.
                 task.exception()
 
-    async def _seen_through(self, held: Held, row: sa.RowMapping) -> None:
-        from ._attempt import Broken
+    async def _seen_through(self, held: HeldRun, row: sa.RowMapping) -> None:
+        from bicameral.durable._attempt import AttemptBroken
 
         try:
             came, within = await self._came_to(held, row)
@@ -176,63 +225,63 @@ class Worker:
             # Before there was a run to stop: while it was planned, or looked up.
             came, within = await self._broken_off(held), 0.0
         except BicameralError as error:
-            came, within = Broken(error), 0.0
+            came, within = AttemptBroken(error), 0.0
         except Exception as error:
-            came, within = Broken(DurableError("durable.attempt-failed", words_of(error))), 0.0
+            came, within = AttemptBroken(DurableError("durable.attempt-failed", describe_error(error))), 0.0
         if held.ending != "lost":
             held.ending = "over"
             await self._written(held.lease, row, came, within)
-            self._tell(held.lease.run, *_became(held.lease, came))
+            self._tell(held.lease.run, *_observed_state(held.lease, came))
         else:
             self._tell(held.lease.run, "lost")
 
-    async def _came_to(self, held: Held, row: sa.RowMapping) -> tuple[Came, float]:
-        from ._attempt import Attempt
+    async def _came_to(self, held: HeldRun, row: sa.RowMapping) -> tuple[AttemptResult, float]:
+        from bicameral.durable._attempt import Attempt
 
-        with taking_turns(self._turns.turn):
+        with use_quotas(self._turns.turn):
             async with self._agents.lent(row["user"]) as agent:
                 attempt = Attempt(self.runs, held.lease, row, agent, lambda: held.leaving)
                 return await attempt.came_to(), attempt.within
 
-    async def _broken_off(self, held: Held) -> Came:
-        from ._attempt import Broken
-        from ._cancelling import closed
-        from ._ended import Ended
+    async def _broken_off(self, held: HeldRun) -> AttemptResult:
+        from bicameral.durable._attempt import AttemptBroken
+        from bicameral.durable._queries import record_cancellation
+        from bicameral.durable._views import RunEnd
 
         if held.ending != "cancelled":
-            return Broken(DurableError("durable.left", "the worker was stopped"))
-        await asyncio.to_thread(closed, self.runs.record, held.lease.run)
-        return Ended("stopped", "it was cancelled", {"effects": []})
+            return AttemptBroken(DurableError("durable.left", "the worker was stopped"))
+        await asyncio.to_thread(record_cancellation, self.runs.record, held.lease.run)
+        return RunEnd("stopped", "it was cancelled", {"effects": []})
 
-    async def _written(self, lease: Lease, row: sa.RowMapping, came: Came, within: float) -> None:
+    async def _written(self, lease: Lease, row: sa.RowMapping, came: AttemptResult, within: float) -> None:
         """How it ended is written down only if the run is still this worker's."""
-        from ._attempt import Asks
-        from ._cancelling import closed
-        from ._ended import Ended
-        from ._leases import finish, give_back, slow
-        from ._questions import put
-        from ._rows import outcome_text
+        from bicameral.durable._attempt import AttemptWaits
+        from bicameral.durable._leases import finish_run, release_run, retry_delay
+        from bicameral.durable._queries import outcome_json_text, put_question, record_cancellation
+        from bicameral.durable._views import RunEnd
 
         database, dispatch = self.runs.database, self.runs.dispatch
         match came:
-            case Ended(state=state, why=why, outcome=outcome):
-                text = outcome_text(outcome)
+            case RunEnd(state=state, why=why, outcome=outcome):
+                text = outcome_json_text(outcome)
                 why = "it was cancelled" if state == "stopped" else why
-                await database.do(lambda db: finish(database, db, lease, state, text, why), float("inf"))
-            case Asks(kind=kind, question=question, number=number):
-                waits = partial(put, database, lease=lease, kind=kind, question=question, number=number, within=within)
+                await database.do(lambda db: finish_run(database, db, lease, state, text, why), float("inf"))
+            case AttemptWaits(kind=kind, question=question, number=number):
+                waits = partial(
+                    put_question, database, lease=lease, kind=kind, question=question, number=number, within=within
+                )
                 if await database.do(waits, float("inf")) == "stopped":
-                    await asyncio.to_thread(closed, self.runs.record, lease.run)
+                    await asyncio.to_thread(record_cancellation, self.runs.record, lease.run)
             case _:
                 error = came.error
                 if error.code in ("run.left", "durable.left"):
                     why, delay, died = None, 0.0, False
                 elif error.code == "run.other-code":
-                    why, delay, died = str(error), ELSEWHERE, False
+                    why, delay, died = str(error), OTHER_CODE_DELAY, False
                 else:
-                    why, delay, died = str(error), slow(row["deaths"] + 1), True
+                    why, delay, died = str(error), retry_delay(row["deaths"] + 1), True
                 await database.do(
-                    lambda db: give_back(database, dispatch, db, lease, why, delay, died=died), float("inf")
+                    lambda db: release_run(database, dispatch, db, lease, why, delay, died=died), float("inf")
                 )
 
     def _tell(self, run: str, state: str, why: str | None = None) -> None:
@@ -251,7 +300,7 @@ class Worker:
         }
         return me, held, list(self._turns.held)
 
-    def heard(self, said: Beat, asked: list[str]) -> None:
+    def heard(self, said: HeartbeatReply, asked: list[str]) -> None:
         """Stop what is to be stopped, and what is somebody else's by now."""
         for run in asked:
             held = self._held.get(run)
@@ -268,15 +317,15 @@ class Worker:
             held.end("lost")
 
 
-def _became(lease: Lease, came: Came) -> tuple[str, str | None]:
+def _observed_state(lease: Lease, came: AttemptResult) -> tuple[str, str | None]:
     """What an observer is told: of a run that waits, the question; of one that is given back, why."""
-    from ._attempt import Asks
-    from ._ended import Ended
+    from bicameral.durable._attempt import AttemptWaits
+    from bicameral.durable._views import RunEnd
 
     match came:
-        case Ended(state=state, why=why):
+        case RunEnd(state=state, why=why):
             return state, why
-        case Asks():
+        case AttemptWaits():
             return "waiting", lease.question
         case _:
             return "queued", None if came.error.code in ("run.left", "durable.left") else str(came.error)

@@ -4,20 +4,20 @@ Events come in, sealed one to the next; out come the events of a run, whoever as
 verified, and what it holds of a run can be erased so that the rest stays provable. Large values lie apart, by hash.
 """
 
-from ._blobs import dumps
-from ._events import ENDS, Anchor, Entry, Erased, Event, EventKind, RunSummary, Status
-from ._journal import Journal, open_journal_at
+from bicameral.journal._blobs import dumps
+from bicameral.journal._events import END_KINDS, Anchor, Erasure, Event, EventKind, NewEvent, RunStatus, RunSummary
+from bicameral.journal._journal import Journal, open_journal_at
 
 __all__ = [
-    "ENDS",
+    "END_KINDS",
     "Anchor",
-    "Entry",
-    "Erased",
+    "Erasure",
     "Event",
     "EventKind",
     "Journal",
+    "NewEvent",
+    "RunStatus",
     "RunSummary",
-    "Status",
     "dumps",
     "open_journal_at",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from bicameral.errors import JournalError
-from bicameral.secrets import masked_json
+from bicameral.secrets import mask_json
 
 MAX_VALUE = 64 * 2**20
 """The most bytes of JSON that one value of an event may be."""
@@ -18,9 +18,9 @@ MANY_ENTRIES = 16
 
 _RAW, _PACKED, _PLAIN = "$blob", "$packed", "$plain"
 _MARKS = frozenset({_RAW, _PACKED, _PLAIN})
-_MARKED = '"$'
+_MARK_PREFIX = '"$'
 
-Load = Callable[[str], bytes | None]
+LoadBlob = Callable[[str], bytes | None]
 """Gives the stored form of the blob with a hash."""
 
 _FEW, _NARROW = 64, 1 << 63
@@ -35,7 +35,7 @@ def dumps(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
-class Packing:
+class BlobPacker:
     """Takes the large parts out of JSON values, and keeps them under their hashes until they are stored.
 
     A text or list is a blob as a whole (`$blob`); a dict is looked into first, so that a part that was stored before is
@@ -49,11 +49,11 @@ class Packing:
     def written(self, body: dict[str, Any]) -> str:
         """The body of an event as JSON, without its large parts and without secrets."""
         # Most bodies are small: those need no packing, and are quicker written whole than looked into.
-        if not _seems_large(body) and len(text := dumps(body)) < BLOB_FROM and _MARKED not in text:
-            return _as_utf8(masked_json(text))
-        text = _as_utf8(masked_json(dumps({key: self.pack(value) for key, value in body.items()})))
+        if not _is_likely_large(body) and len(text := dumps(body)) < BLOB_FROM and _MARK_PREFIX not in text:
+            return _as_utf8(mask_json(text))
+        text = _as_utf8(mask_json(dumps({key: self.pack(value) for key, value in body.items()})))
         if len(text) > MAX_VALUE:
-            raise too_large(len(text))
+            raise too_large_error(len(text))
         return text
 
     def pack(self, value: Any) -> Any:
@@ -64,7 +64,7 @@ class Packing:
                 return {_RAW: self._keep(dumps(value))}
             case list():
                 items = cast("list[Any]", value)
-                if _left_after(items, BLOB_FROM) > 0:
+                if _room_left(items, BLOB_FROM) > 0:
                     return items
                 text = dumps(items)
                 return {_RAW: self._keep(text)} if len(text) >= BLOB_FROM else items
@@ -79,15 +79,15 @@ class Packing:
 
     def _keep(self, text: str) -> str:
         # Half a character has no bytes in UTF-8 proper, and a file name or a mail may well hold one.
-        raw = masked_json(text).encode("utf-8", "surrogatepass")
+        raw = mask_json(text).encode("utf-8", "surrogatepass")
         if len(raw) > MAX_VALUE:
-            raise too_large(len(raw))
+            raise too_large_error(len(raw))
         hash_ = hashlib.sha256(raw).hexdigest()
         self.blobs[hash_] = raw
         return hash_
 
 
-def _seems_large(body: dict[str, Any], deep: int = 2) -> bool:
+def _is_likely_large(body: dict[str, Any], deep: int = 2) -> bool:
     """Whether a body is large at a glance; one that is and does not seem so only takes longer."""
     for part in body.values():
         if isinstance(part, str):
@@ -98,7 +98,7 @@ def _seems_large(body: dict[str, Any], deep: int = 2) -> bool:
                 return True
         elif isinstance(part, dict):
             entries = cast("dict[str, Any]", part)
-            if len(entries) >= _LONG or (deep and _seems_large(entries, deep - 1)):
+            if len(entries) >= _LONG or (deep and _is_likely_large(entries, deep - 1)):
                 return True
     return False
 
@@ -114,7 +114,7 @@ def _as_utf8(text: str) -> str:
     return text
 
 
-def too_large(size: int) -> JournalError:
+def too_large_error(size: int) -> JournalError:
     return JournalError(
         "journal.too-large",
         f"a value of {size:,} bytes cannot be recorded; the most is {MAX_VALUE:,}",
@@ -122,23 +122,23 @@ def too_large(size: int) -> JournalError:
     )
 
 
-def unpack(value: Any, load: Load) -> Any:
+def unpack_value(value: Any, load: LoadBlob) -> Any:
     """The value that was packed; a ValueError says that a part is missing or changed."""
     if not isinstance(value, dict):
         return value
     entries = cast("dict[str, Any]", value)
     mark = next(iter(entries)) if len(entries) == 1 else None
     if mark == _RAW:
-        return _loaded(entries[_RAW], load)
+        return _load_blob(entries[_RAW], load)
     inner: dict[str, Any] = entries
     if mark == _PACKED:
-        inner = _loaded(entries[_PACKED], load)
+        inner = _load_blob(entries[_PACKED], load)
     elif mark == _PLAIN:
         inner = entries[_PLAIN]
-    return {key: unpack(part, load) for key, part in inner.items()}
+    return {key: unpack_value(part, load) for key, part in inner.items()}
 
 
-def hashes_in(value: Any, load: Load) -> Iterator[str]:
+def blob_hashes(value: Any, load: LoadBlob) -> Iterator[str]:
     """The hashes of all blobs that a packed value needs."""
     if not isinstance(value, dict):
         return
@@ -149,19 +149,19 @@ def hashes_in(value: Any, load: Load) -> Iterator[str]:
         yield entries[mark]
         if mark == _RAW:
             return
-        inner = _loaded(entries[mark], load)
+        inner = _load_blob(entries[mark], load)
     elif mark == _PLAIN:
         inner = entries[_PLAIN]
     for part in inner.values():
-        yield from hashes_in(part, load)
+        yield from blob_hashes(part, load)
 
 
-def squeezed(raw: bytes) -> bytes:
+def compress_blob(raw: bytes) -> bytes:
     """A blob as it is stored."""
     return zlib.compress(raw, 1)
 
 
-def _loaded(hash_: str, load: Load) -> Any:
+def _load_blob(hash_: str, load: LoadBlob) -> Any:
     content = load(hash_)
     try:
         raw = zlib.decompress(content) if content else b""
@@ -172,7 +172,7 @@ def _loaded(hash_: str, load: Load) -> Any:
     return json.loads(raw.decode("utf-8", "surrogatepass"))
 
 
-def _left_after(value: Any, room: int) -> int:
+def _room_left(value: Any, room: int) -> int:
     """What a value surely leaves of some room when it is written as JSON; nothing if that cannot be told at a glance.
 
     Most lists are short, and this is much quicker than writing them to see how long they get.
@@ -193,7 +193,7 @@ def _left_after(value: Any, room: int) -> int:
     if len(inside) > _FEW:
         return 0
     for item in inside:
-        room = _left_after(item, room - 1)
+        room = _room_left(item, room - 1)
         if room <= 0:
             return 0
     return room - 2

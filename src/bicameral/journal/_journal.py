@@ -15,17 +15,143 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, cast
 
-from bicameral.errors import JournalError, nearest
+from bicameral.errors import JournalError, nearest_name
+from bicameral.journal._blobs import BlobPacker, blob_hashes, unpack_value
+from bicameral.journal._events import (
+    COLUMNS,
+    END_KINDS,
+    ERASED_KIND,
+    Anchor,
+    Erasure,
+    Event,
+    EventKind,
+    EventRow,
+    JournalStore,
+    NewEvent,
+    NumberTaken,
+    RunStatus,
+    RunSummary,
+    check_chain,
+    erased_facts_hash,
+    erasure_fault,
+    row_from_values,
+    seal_event,
+)
+from bicameral.journal._sqlite import SqliteStore
 
-from ._blobs import Packing, unpack
-from ._chain import COLUMNS, Row, followed, row_of, sealed, unmarked
-from ._erase import erase_run, prune_runs
-from ._events import ENDS, ERASED, Anchor, Entry, Erased, Event, EventKind, RunSummary, Status
-from ._sqlite import SqliteStore
-from ._store import Store, Taken
-from ._verify import breaks_of, unanchored
+_MAX_TRIES = 20
 
-_TELLING_COSTS: tuple[EventKind, ...] = (
+
+def erase_run(store: JournalStore, run: str, why: str) -> Erasure:
+    """Erase one run; one that is erased already is only scrubbed once more."""
+    events, values = _erase_events(store, run, why)
+    return Erasure((run,), events, values, store.scrub())
+
+
+def prune_runs(store: JournalStore, before: float, *, unfinished: bool, why: str) -> Erasure:
+    """Erase all runs whose last event is older."""
+    query = (
+        "SELECT e.run, e.kind FROM events e JOIN (SELECT run, max(number) AS number FROM events GROUP BY run) l "
+        "ON e.run = l.run AND e.number = l.number WHERE e.at < ? AND e.kind <> ? ORDER BY e.run"
+    )
+    runs = tuple(run for run, kind in store.select(query, (before, ERASED_KIND)) if unfinished or kind in END_KINDS)
+    events = values = 0
+    for run in runs:
+        emptied, dropped = _erase_events(store, run, why)
+        events, values = events + emptied, values + dropped
+    return Erasure(runs, events, values, store.scrub() if runs else True)
+
+
+def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
+    for _ in range(_MAX_TRIES):
+        # Without the bodies: they may be large, and nothing is done with them but to let them go.
+        query = "SELECT run, number, at, kind, step, '', salt, digest, seal FROM events WHERE run = ? ORDER BY number"
+        rows = [row_from_values(row) for row in store.select(query, (run,))]
+        last = rows[-1]
+        if last.kind == ERASED_KIND:
+            return 0, 0
+        body = {"why": why}
+        if any(not row.digest for row in rows):
+            body["facts"] = erased_facts_hash(rows)
+        mark = seal_event(last.seal, run, last.number + 1, time.time(), ERASED_KIND, "", BlobPacker().written(body))
+        try:
+            return store.erase(mark)
+        except NumberTaken:
+            # The run went on meanwhile; what it wrote goes too.
+            continue
+    raise JournalError("journal.busy", f"{store.name}: run {run!r} goes on too fast to be erased", fix="Stop it first.")
+
+
+def find_breaks(store: JournalStore, run: str | None) -> Iterator[str]:
+    """Every break in the record of one run, or of all, in a line each."""
+    runs = (
+        [run] if run is not None else [row[0] for row in store.select("SELECT DISTINCT run FROM events ORDER BY run")]
+    )
+    for each in runs:
+        # Every name is one of ours.
+        query = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY number"  # noqa: S608
+        yield from _run_breaks(store, [row_from_values(row) for row in store.select(query, (each,))])
+    if run is None:
+        yield from _blob_breaks(store)
+
+
+def missing_anchors(store: JournalStore, known: Iterable[Anchor]) -> Iterator[str]:
+    """Every anchor that the record does not have any more: what came up to it was cut off or written anew."""
+    for anchor in known:
+        found = store.select("SELECT seal FROM events WHERE run = ? AND number = ?", (anchor.run, anchor.number))
+        if not found:
+            yield f"event {anchor.number} of run {anchor.run} is known to have been there, and is missing"
+        elif found[0][0] != anchor.seal:
+            yield f"event {anchor.number} of run {anchor.run} has another seal than it is known to have had"
+
+
+def _run_breaks(store: JournalStore, rows: list[EventRow]) -> Iterator[str]:
+    for row, wrong in check_chain(rows):
+        if wrong:
+            yield wrong
+        elif not row.erased:
+            yield from _body_breaks(store, row)
+    if wrong := erasure_fault(rows):
+        yield wrong
+    marks = [row for row in rows if row.kind == ERASED_KIND and not row.erased]
+    if marks and any(not row.digest for row in rows):
+        body = _parse_body(marks[-1])
+        if body is None or body.get("facts") != erased_facts_hash(row for row in rows if row.number < marks[-1].number):
+            yield f"what is left of run {marks[-1].run} is not what was left when it was erased"
+
+
+def _body_breaks(store: JournalStore, row: EventRow) -> Iterator[str]:
+    body = _parse_body(row)
+    if body is None:
+        yield f"event {row.number} of run {row.run} cannot be read"
+        return
+    try:
+        unpack_value(body, store.blob)
+        needed = {hash_ for part in body.values() for hash_ in blob_hashes(part, store.blob)}
+    except (ValueError, TypeError, AttributeError) as error:
+        yield f"event {row.number} of run {row.run}: {error}"
+        return
+    if needed:
+        kept = {hash_ for (hash_,) in store.select("SELECT hash FROM uses WHERE run = ?", (row.run,))}
+        for hash_ in sorted(needed - kept):
+            yield f"event {row.number} of run {row.run}: nothing keeps the value {hash_[:12]}"
+
+
+def _blob_breaks(store: JournalStore) -> Iterator[str]:
+    query = "SELECT hash FROM blobs WHERE NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = blobs.hash)"
+    for (hash_,) in store.select(query):
+        yield f"the value {hash_[:12]} belongs to no run"
+
+
+def _parse_body(row: EventRow) -> dict[str, Any] | None:
+    try:
+        body: object = json.loads(row.body)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", body) if isinstance(body, dict) else None
+
+
+_COST_KINDS: tuple[EventKind, ...] = (
     "model-called",
     "run-started",
     "run-finished",
@@ -47,7 +173,7 @@ def open_journal_at(place: str | Path) -> Journal:
     if isinstance(place, Path) or not found:
         return Journal(Path(place))
     if kind.partition("+")[0] in ("postgresql", "postgres"):
-        from ._postgres import PostgresStore
+        from bicameral.journal._postgres import PostgresStore
 
         return Journal(PostgresStore(f"postgresql://{rest}"))
     if kind == "sqlite" and rest.startswith("/"):
@@ -69,8 +195,8 @@ class Journal:
         ...     journal.append("run1", "run-started", "", {"request": "hello"})
     """
 
-    def __init__(self, path: Path | Store) -> None:
-        self._store: Store = SqliteStore(path) if isinstance(path, Path) else path
+    def __init__(self, path: Path | JournalStore) -> None:
+        self._store: JournalStore = SqliteStore(path) if isinstance(path, Path) else path
         self.path: Path | str = path if isinstance(path, Path) else path.name
         self._tails: dict[str, tuple[int, str]] = {}
         self._lock = RLock()
@@ -104,10 +230,10 @@ class Journal:
         sync: bool = False,
     ) -> Event:
         """Append one event; when this returns, it survives the death of the process, and with `sync` a power cut."""
-        return self.append_all(run, [Entry(time.time(), kind, step, body)], first=first, sync=sync)[0]
+        return self.append_all(run, [NewEvent(time.time(), kind, step, body)], first=first, sync=sync)[0]
 
     def append_all(
-        self, run: str, entries: Sequence[Entry], *, first: int | None = None, sync: bool = False
+        self, run: str, entries: Sequence[NewEvent], *, first: int | None = None, sync: bool = False
     ) -> list[Event]:
         """Append several events of a run: all of them or none.
 
@@ -117,7 +243,7 @@ class Journal:
         """
         if not entries:
             return []
-        packing = Packing()
+        packing = BlobPacker()
         try:
             texts = [packing.written(entry.body) for entry in entries]
         except ValueError as error:
@@ -127,23 +253,23 @@ class Journal:
             number, seal = known or self._last(run)
             if first is not None and number != first - 1:
                 raise self._taken(run, entries)
-            rows: list[Row] = []
+            rows: list[EventRow] = []
             events: list[Event] = []
             for (at, kind, step, body), text in zip(entries, texts, strict=True):
                 number += 1
-                row = sealed(seal, run, number, at, kind, step, text)
+                row = seal_event(seal, run, number, at, kind, step, text)
                 seal = row.seal
                 rows.append(row)
                 events.append(Event(run, number, at, kind, step, body))
             try:
                 self._store.append(rows, packing.blobs, sync=sync)
-            except Taken:
+            except NumberTaken:
                 raise self._taken(run, entries) from None
-            if entries[-1].kind not in ENDS:
+            if entries[-1].kind not in END_KINDS:
                 self._tails[run] = number, seal
         return events
 
-    def _taken(self, run: str, entries: Sequence[Entry]) -> JournalError:
+    def _taken(self, run: str, entries: Sequence[NewEvent]) -> JournalError:
         if any(entry.kind in ("run-started", "reason-started") for entry in entries):
             return JournalError(
                 "journal.run-exists", f"{self.path}: run {run!r} is already being recorded", fix="Give it another id."
@@ -161,10 +287,10 @@ class Journal:
         """
         run = self.find(run)
         rows = self._rows(run)
-        if wrong := unmarked(rows):
+        if wrong := erasure_fault(rows):
             raise self._damaged(wrong)
-        events = [self._event(row, wrong) for row, wrong in followed(rows)]
-        if not erased and any(event.kind == ERASED for event in events):
+        events = [self._event(row, wrong) for row, wrong in check_chain(rows)]
+        if not erased and any(event.kind == ERASED_KIND for event in events):
             raise JournalError("journal.erased", f"{self.path}: what run {run} held was erased")
         return events
 
@@ -175,14 +301,14 @@ class Journal:
         """
         rows = self._rows(run, number)
         before = rows.pop(0).seal if number >= 0 and rows and rows[0].number == number else ""
-        return [self._event(row, wrong) for row, wrong in followed(rows, before, max(number + 1, 0))]
+        return [self._event(row, wrong) for row, wrong in check_chain(rows, before, max(number + 1, 0))]
 
-    def _rows(self, run: str, since: int = 0) -> list[Row]:
+    def _rows(self, run: str, since: int = 0) -> list[EventRow]:
         # Every name is one of ours.
         query = f"SELECT {COLUMNS} FROM events WHERE run = ? AND number >= ? ORDER BY number"  # noqa: S608
-        return [row_of(row) for row in self._store.select(query, (run, since))]
+        return [row_from_values(row) for row in self._store.select(query, (run, since))]
 
-    def _event(self, row: Row, wrong: str | None) -> Event:
+    def _event(self, row: EventRow, wrong: str | None) -> Event:
         if wrong:
             raise self._damaged(wrong)
         kind = cast("EventKind", row.kind)
@@ -194,8 +320,8 @@ class Journal:
         The chain alone cannot show that the last events of a run, or all of it, are gone, or that all from some event
         on was sealed anew. What is `known` from elsewhere (`anchor`) shows it, for all up to there.
         """
-        found = unanchored(self._store, known)
-        return [*found, *breaks_of(self._store, self.find(run) if run is not None else None)]
+        found = missing_anchors(self._store, known)
+        return [*found, *find_breaks(self._store, self.find(run) if run is not None else None)]
 
     def anchor(self, run: str) -> Anchor:
         """The last event of a run with its seal, to hold the record against later (`verify`)."""
@@ -203,7 +329,7 @@ class Journal:
         number, seal = self._last(run)
         return Anchor(run, number, seal)
 
-    def erase(self, run: str, why: str = "asked for") -> Erased:
+    def erase(self, run: str, why: str = "asked for") -> Erasure:
         """Take away all that a run holds: its request, plan, arguments, results and answers, for good.
 
         What stays is that there was a run, when its events were and of which kind, and that it was erased. A process
@@ -214,7 +340,7 @@ class Journal:
             self._tails.pop(run, None)
             return erase_run(self._store, run, why)
 
-    def prune(self, older_than: float, *, unfinished: bool = False, why: str = "retention") -> Erased:
+    def prune(self, older_than: float, *, unfinished: bool = False, why: str = "retention") -> Erasure:
         """Erase every run whose last event was so many seconds ago; one without an end only if that is asked for."""
         with self._lock:
             self._tails.clear()
@@ -241,7 +367,7 @@ class Journal:
                 fix="Give more of the id.",
             )
         known = [summary.run for summary in self.runs(limit=200)]
-        raise JournalError("journal.unknown-run", f"there is no run {run!r}", nearest=nearest(run, known))
+        raise JournalError("journal.unknown-run", f"there is no run {run!r}", nearest=nearest_name(run, known))
 
     def runs(self, limit: int = 50) -> Iterator[RunSummary]:
         """The newest runs first."""
@@ -252,15 +378,15 @@ class Journal:
         )
         for run, at, body, kind, last in self._store.select(query, (limit,)):
             request = str(self._read(body, "request").get("request") or "")
-            if kind in ENDS or kind == ERASED:
-                seconds = last - at if kind in ENDS else None
-                yield RunSummary(run, at, request, cast("Status", kind.removeprefix("run-")), seconds)
+            if kind in END_KINDS or kind == ERASED_KIND:
+                seconds = last - at if kind in END_KINDS else None
+                yield RunSummary(run, at, request, cast("RunStatus", kind.removeprefix("run-")), seconds)
             else:
                 yield RunSummary(run, at, request, "unfinished", None)
 
     def costs(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
         """What the events of all runs since then tell of calls of models: run, time, kind, step and facts."""
-        names = ", ".join(f"'{kind}'" for kind in _TELLING_COSTS)
+        names = ", ".join(f"'{kind}'" for kind in _COST_KINDS)
         # Every name is one of ours.
         query = f"SELECT run, at, kind, step, body FROM events WHERE kind IN ({names}) AND at >= ? ORDER BY at, number"  # noqa: S608
         for run, at, kind, step, body in self._store.select(query, (since,)):
@@ -277,7 +403,9 @@ class Journal:
             return {}
         try:
             body = cast("dict[str, Any]", json.loads(text))
-            return {key: unpack(value, self._store.blob) for key, value in body.items() if not only or key in only}
+            return {
+                key: unpack_value(value, self._store.blob) for key, value in body.items() if not only or key in only
+            }
         except (ValueError, AttributeError, TypeError) as error:
             raise self._damaged(str(error)) from None
 

@@ -1,21 +1,273 @@
-"""The journal in PostgreSQL: one database for many machines."""
+"""The journal in PostgreSQL: schema, one connection that reconnects, and the store.
+
+An append whose connection is lost before the answer came may have happened or not. It is looked for by its seal, which
+is unique to it, before it is done again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, LiteralString, cast
+from threading import RLock
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bicameral.errors import JournalError
-
-from ._blobs import squeezed
-from ._chain import Row
-from ._postgres_link import Link
-from ._postgres_schema import LOCK
-from ._store import Taken
+from bicameral.journal._blobs import compress_blob
+from bicameral.journal._events import EventRow, NumberTaken
+from bicameral.secrets import mask, register_secret
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+
+SCHEMA = "bicameral"
+TABLES_FORMAT = 2
+"""The version of the tables; the same number as that of the SQLite file with the same content."""
+ADVISORY_LOCK = 0x62696361
+"""What those who make the tables, and those who erase and those who store values, wait for one another at."""
+
+# Texts are compared by their bytes, as SQLite does: the beginning of an id finds it whatever the language.
+CREATE_TABLES: LiteralString = """
+CREATE TABLE events (
+    run TEXT COLLATE "C" NOT NULL, number INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL, step TEXT NOT NULL, body TEXT NOT NULL, salt BYTEA NOT NULL,
+    digest BYTEA NOT NULL, seal TEXT NOT NULL, PRIMARY KEY (run, number)
+);
+CREATE INDEX newest ON events (at, run) WHERE kind = 'run-started';
+CREATE UNIQUE INDEX starts ON events (run) WHERE kind = 'run-started';
+CREATE INDEX erased ON events (run, number) WHERE kind = 'run-erased';
+CREATE TABLE blobs (hash TEXT COLLATE "C" PRIMARY KEY, content BYTEA NOT NULL);
+ALTER TABLE blobs ALTER content SET STORAGE EXTERNAL;
+CREATE TABLE uses (run TEXT COLLATE "C" NOT NULL, hash TEXT COLLATE "C" NOT NULL, PRIMARY KEY (run, hash));
+CREATE INDEX users ON uses (hash);
+CREATE TABLE journal (format INTEGER NOT NULL);
+
+CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'append-only: % of %', TG_OP, TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE FUNCTION events_stay() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.body = '' AND NEW.salt = '' AND OLD.kind <> 'run-erased'
+        AND (NEW.run, NEW.number, NEW.at, NEW.kind, NEW.step, NEW.digest, NEW.seal)
+            = (OLD.run, OLD.number, OLD.at, OLD.kind, OLD.step, OLD.digest, OLD.seal)
+        AND EXISTS (SELECT FROM bicameral.events
+                    WHERE run = OLD.run AND number > OLD.number AND kind = 'run-erased')
+    THEN RETURN NEW; END IF;
+    RAISE EXCEPTION 'append-only: % of %', TG_OP, TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE FUNCTION blobs_last() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM bicameral.uses WHERE hash = OLD.hash) THEN RETURN OLD; END IF;
+    RAISE EXCEPTION 'append-only: % of %', TG_OP, TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE FUNCTION uses_last() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM bicameral.events WHERE run = OLD.run AND kind = 'run-erased') THEN RETURN OLD; END IF;
+    RAISE EXCEPTION 'append-only: % of %', TG_OP, TG_TABLE_NAME USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+
+CREATE TRIGGER events_stay BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION events_stay();
+CREATE TRIGGER events_last BEFORE DELETE ON events FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER blobs_stay BEFORE UPDATE ON blobs FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER blobs_last BEFORE DELETE ON blobs FOR EACH ROW EXECUTE FUNCTION blobs_last();
+CREATE TRIGGER uses_stay BEFORE UPDATE ON uses FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER uses_last BEFORE DELETE ON uses FOR EACH ROW EXECUTE FUNCTION uses_last();
+CREATE TRIGGER events_whole BEFORE TRUNCATE ON events FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+CREATE TRIGGER blobs_whole BEFORE TRUNCATE ON blobs FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+CREATE TRIGGER uses_whole BEFORE TRUNCATE ON uses FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+INSERT INTO journal VALUES (2);
+"""
+
+
+RECONNECT_SECONDS = 10.0
+"""Seconds for which a lost connection is made again."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+
+# A network that swallows everything is noticed, instead of waited for.
+_CONNECT_DEFAULTS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "application_name": "bicameral",
+}
+# Trouble that passes: the server ends or begins, has no room for one more connection, or undid what two did at once.
+_TRANSIENT_STATES = ("08", "57P", "25P03", "53300", "40001", "40P01")
+# Whoever is frozen in the middle of a transaction does not keep others from going on with its runs.
+_IDLE_LIMIT = "-c idle_in_transaction_session_timeout=3000"
+
+_SECRET_OPTIONS = ("password", "sslpassword")
+_PERMANENT_ERRORS = ("authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry")
+
+Result = TypeVar("Result")
+
+
+class PostgresConnection:
+    """One connection, used by one thread at a time."""
+
+    def __init__(self, url: str) -> None:
+        self._psycopg = _import_psycopg()
+        self._url = url
+        self.name = masked_address(url)
+        self._db: Connection[Any] | None = None
+        self._closed = False
+        self._lock = RLock()
+        try:
+            self.through(_ensure_tables)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def through(self, act: Callable[[Connection[Any]], Result]) -> Result:
+        """Do something with the connection, again while it is lost, until it is done or the patience is over.
+
+        What is done must be the same if it is done twice, or look whether it was done.
+        """
+        until, pause = time.monotonic() + RECONNECT_SECONDS, _FIRST_PAUSE
+        with self._lock:
+            while True:
+                try:
+                    return act(self._connection())
+                except (self._psycopg.Error, OSError) as error:
+                    broken = self._db is None or self._db.broken or self._db.closed
+                    if not (broken or _sqlstate(error).startswith(_TRANSIENT_STATES)) or self._never(error):
+                        raise self._failure(error) from None
+                    self._drop()
+                    if time.monotonic() + pause > until:
+                        raise self._lost(error) from None
+                # Many lose it at once; let them not come back at once.
+                time.sleep(pause * (0.5 + random.random()))  # noqa: S311
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _connection(self) -> Connection[Any]:
+        if self._closed:
+            raise JournalError("journal.failed", f"{self.name}: the journal is closed")
+        if self._db is None:
+            from psycopg.conninfo import conninfo_to_dict
+
+            given = conninfo_to_dict(self._url)
+            options = f"-c search_path={SCHEMA} {_IDLE_LIMIT} {given.pop('options', '')}".strip()
+            db: Connection[Any] = self._psycopg.connect(
+                **{**_CONNECT_DEFAULTS, **given, "options": options}, autocommit=True
+            )
+            # Neither the role nor the database nor the address can have commits wait for nothing: an effect must not
+            # come before its record. What waits for more than the disk here, such as a standby, stays as it is.
+            db.execute(
+                "SELECT set_config('synchronous_commit', 'on', false) "
+                "WHERE current_setting('synchronous_commit') = 'off'"
+            )
+            self._db = db
+        return self._db
+
+    def _drop(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
+
+    def _never(self, error: Exception) -> bool:
+        """Whether trying again is in vain: a password that is wrong stays wrong."""
+        if _sqlstate(error):
+            return _sqlstate(error).startswith(("28", "3D"))
+        return any(words in str(error) for words in _PERMANENT_ERRORS)
+
+    def _lost(self, error: Exception) -> JournalError:
+        return JournalError(
+            "journal.lost",
+            f"{self.name}: the database cannot be reached: {_error_text(error)}",
+            fix="What was recorded is safe; start the database, and the run can be gone on with.",
+        )
+
+    def _failure(self, error: Exception) -> JournalError:
+        """What PostgreSQL refused, in words that help."""
+        code, words = _sqlstate(error), f"{self.name}: {_error_text(error)}"
+        if code.startswith("53100"):
+            return JournalError("journal.disk-full", words, fix="Free some space and run again.")
+        if code in ("42501", "25006"):
+            return JournalError("journal.read-only", words, fix="Give the user of this address the right to write.")
+        if code.startswith("XX"):
+            return JournalError("journal.damaged", words, fix="Restore the database from a backup.")
+        if self._never(error):
+            return JournalError("journal.refused", words, fix="Check the address of the database, and its password.")
+        return JournalError("journal.failed", words)
+
+
+def _ensure_tables(db: Connection[Any]) -> None:
+    from psycopg.errors import UniqueViolation
+
+    for _ in range(5):
+        # Somebody else may make the schema at the same moment for tables of another kind.
+        with suppress(UniqueViolation):
+            _create_or_check_tables(db)
+            return
+
+
+def _create_or_check_tables(db: Connection[Any]) -> None:
+    if _tables_format(db) == TABLES_FORMAT:
+        return
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
+        found = _tables_format(db)
+        if found is None:
+            db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            db.execute(CREATE_TABLES)
+        elif found != TABLES_FORMAT:
+            raise JournalError(
+                "journal.unknown-version",
+                f"the database was written by another version (journal {found}, this one reads {TABLES_FORMAT})",
+                fix="Use another database, or the version that wrote it.",
+            )
+
+
+def _tables_format(db: Connection[Any]) -> int | None:
+    # Asked of the tables of the catalogue: names are looked up in a cache that does not know what others made just now.
+    query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'journal'"
+    if db.execute(query, (SCHEMA,)).fetchone() is None:
+        return None
+    row = db.execute("SELECT format FROM journal").fetchone()
+    return row[0] if row else 0
+
+
+def masked_address(url: str) -> str:
+    """An address that may be shown: without its password, which is never shown from now on."""
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query)
+    for password in (unquote(parts.password or ""), *(value for name, value in options if name in _SECRET_OPTIONS)):
+        register_secret("DATABASE_PASSWORD", password)
+    user, at, host = parts.netloc.rpartition("@")
+    query = "&".join(f"{name}={value}" for name, value in options if name not in _SECRET_OPTIONS)
+    return parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=query).geturl()
+
+
+def _sqlstate(error: Exception) -> str:
+    return getattr(error, "sqlstate", None) or ""
+
+
+def _error_text(error: Exception) -> str:
+    return mask(" ".join(str(error).split())[:300])
+
+
+def _import_psycopg() -> Any:
+    try:
+        import psycopg
+    except ImportError:
+        raise JournalError(
+            "journal.missing-package",
+            "a journal in PostgreSQL needs the package 'psycopg', which is not installed",
+            fix='Install it with `pip install "bicameral[durable]"`.',
+        ) from None
+    return psycopg
+
 
 _VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
@@ -28,13 +280,13 @@ class PostgresStore:
     """
 
     def __init__(self, url: str) -> None:
-        self._link = Link(url)
+        self._link = PostgresConnection(url)
         self.name = self._link.name
 
     def close(self) -> None:
         self._link.close()
 
-    def append(self, rows: Sequence[Row], blobs: Mapping[str, bytes], *, sync: bool) -> None:
+    def append(self, rows: Sequence[EventRow], blobs: Mapping[str, bytes], *, sync: bool) -> None:
         # Every commit of this connection waits for the disk (see `Link`), so there is nothing more to do.
         from psycopg.errors import IntegrityError
 
@@ -42,40 +294,40 @@ class PostgresStore:
 
         def act(db: Connection[Any]) -> None:
             nonlocal tried
-            if tried and _present(db, rows[-1]):
+            if tried and _is_stored(db, rows[-1]):
                 return
             tried = True
             try:
-                _insert(db, rows, blobs)
+                _insert_rows(db, rows, blobs)
             except IntegrityError:
                 # The first try may have come through after all, while this one was under way.
-                if not _present(db, rows[-1]):
-                    raise Taken from None
+                if not _is_stored(db, rows[-1]):
+                    raise NumberTaken from None
 
         self._link.through(act)
 
     def select(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        text = _placed(query)
+        text = _with_placeholders(query)
         return self._link.through(lambda db: db.execute(text, values, prepare=True).fetchall())
 
     def blob(self, hash_: str) -> bytes | None:
         found = self.select("SELECT content FROM blobs WHERE hash = ?", (hash_,))
         return bytes(found[0][0]) if found else None
 
-    def erase(self, mark: Row) -> tuple[int, int]:
+    def erase(self, mark: EventRow) -> tuple[int, int]:
         from psycopg.errors import IntegrityError
 
         tried = False
 
         def act(db: Connection[Any]) -> tuple[int, int]:
             nonlocal tried
-            if tried and _present(db, mark):
+            if tried and _is_stored(db, mark):
                 return 0, 0
             tried = True
             try:
-                return _erase(db, mark)
+                return _erase_run(db, mark)
             except IntegrityError:
-                raise Taken from None
+                raise NumberTaken from None
 
         return self._link.through(act)
 
@@ -93,20 +345,20 @@ class PostgresStore:
         return True
 
 
-def _insert(db: Connection[Any], rows: Sequence[Row], blobs: Mapping[str, bytes]) -> None:
-    text, values = _insertion(len(rows)), [value for row in rows for value in row]
+def _insert_rows(db: Connection[Any], rows: Sequence[EventRow], blobs: Mapping[str, bytes]) -> None:
+    text, values = _insert_statement(len(rows)), [value for row in rows for value in row]
     if not blobs:
         db.execute(text, values, prepare=True)
         return
     run, hashes = rows[0].run, list(blobs)
     with db.transaction():
         # Whoever erases waits, and so drops no blob that is about to be used.
-        db.execute("SELECT pg_advisory_xact_lock_shared(%s)", (LOCK,), prepare=True)
+        db.execute("SELECT pg_advisory_xact_lock_shared(%s)", (ADVISORY_LOCK,), prepare=True)
         found = db.execute("SELECT hash FROM blobs WHERE hash = ANY(%s)", (hashes,), prepare=True)
         missing = blobs.keys() - {hash_ for (hash_,) in found}
         with db.pipeline():
             for hash_ in sorted(missing):
-                values_ = (hash_, squeezed(blobs[hash_]))
+                values_ = (hash_, compress_blob(blobs[hash_]))
                 db.execute("INSERT INTO blobs VALUES (%s, %s) ON CONFLICT DO NOTHING", values_, prepare=True)
             db.execute(
                 "INSERT INTO uses SELECT %s, unnest(%s::text[]) ON CONFLICT DO NOTHING", (run, hashes), prepare=True
@@ -114,10 +366,10 @@ def _insert(db: Connection[Any], rows: Sequence[Row], blobs: Mapping[str, bytes]
             db.execute(text, values, prepare=True)
 
 
-def _erase(db: Connection[Any], mark: Row) -> tuple[int, int]:
+def _erase_run(db: Connection[Any], mark: EventRow) -> tuple[int, int]:
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-        db.execute(_insertion(1), mark)
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
+        db.execute(_insert_statement(1), mark)
         events = db.execute(
             "UPDATE events SET body = '', salt = '' "
             "WHERE run = %s AND number < %s AND body <> '' AND kind <> 'run-erased'",
@@ -131,17 +383,17 @@ def _erase(db: Connection[Any], mark: Row) -> tuple[int, int]:
     return events, blobs
 
 
-def _present(db: Connection[Any], row: Row) -> bool:
+def _is_stored(db: Connection[Any], row: EventRow) -> bool:
     """Whether this very event is there: its seal is made with a random salt, and is nobody else's."""
     found = db.execute("SELECT seal FROM events WHERE run = %s AND number = %s", (row.run, row.number)).fetchone()
     return found is not None and found[0] == row.seal
 
 
 @lru_cache(maxsize=64)
-def _insertion(rows: int) -> LiteralString:
+def _insert_statement(rows: int) -> LiteralString:
     return cast("LiteralString", f"INSERT INTO events VALUES {', '.join([_VALUES] * rows)}")  # noqa: S608
 
 
 @lru_cache(maxsize=64)
-def _placed(query: str) -> LiteralString:
+def _with_placeholders(query: str) -> LiteralString:
     return cast("LiteralString", query.replace("?", "%s"))

@@ -1,11 +1,11 @@
-"""Texts that were handed out naked and that strangers had a hand in, so that they are known when they come back.
+"""Detection of laundered text: untrusted texts that were handed out unlabelled, so that they are recognised on return.
 
-An outcome's `value` is there to be shown to a person. A program that gives it to the next pattern as the user's own
-words sheds its label, and Python cannot keep it from doing so; but the text can be recognised. This is a second net
-below the types (`Labelled`, `LiteralString`), and no proof: a text that was translated, encoded, reworded or cut into
-short pieces is not recognised, nor are numbers, nor what another process handed out.
+An outcome's `value` is there to be shown to a person. A program that passes it to the next pattern as the user's own
+words sheds its label, and Python cannot prevent that; but the text can be recognised. This is a second line of
+defence behind the types (`Labelled`, `LiteralString`), and no proof: a text that was translated, encoded, reworded or
+cut into short pieces is not recognised, nor are numbers, nor what another process handed out.
 
-What is recognised, after case and white space are made alike:
+What is recognised, after case and white space are normalised:
 
 - the very same string object, however short, if it is more than a word;
 - a text that is the whole of one handed out, from `WHOLE` characters on;
@@ -23,8 +23,8 @@ from dataclasses import fields, is_dataclass
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from ._label import Label, join
-from ._shade import Shade
+from bicameral.labels._label import Label, join
+from bicameral.labels._label_tree import LabelTree
 
 WHOLE = 8
 BLOCK = 16
@@ -38,7 +38,7 @@ _MOST_DEEP = 12
 K = TypeVar("K")
 
 
-class _Recent(OrderedDict[K, Any]):
+class _RecentEntries(OrderedDict[K, Any]):
     """The entries that were added last, a bounded number of them."""
 
     def __init__(self, most: int) -> None:
@@ -51,7 +51,7 @@ class _Recent(OrderedDict[K, Any]):
             self.popitem(last=False)
 
 
-class _Texts:
+class _ReleasedTexts:
     """What was handed out and what was said, by all threads of this process."""
 
     def __init__(self) -> None:
@@ -59,14 +59,14 @@ class _Texts:
         self.clear()
 
     def clear(self) -> None:
-        self._same: _Recent[int] = _Recent(_MOST_SHORT)
-        self._short: _Recent[str] = _Recent(_MOST_SHORT)
-        self._blocks: _Recent[str] = _Recent(_MOST_BLOCKS)
-        self._own: _Recent[str] = _Recent(_MOST_SHORT)
-        self._own_windows: _Recent[str] = _Recent(_MOST_BLOCKS)
+        self._same: _RecentEntries[int] = _RecentEntries(_MOST_SHORT)
+        self._short: _RecentEntries[str] = _RecentEntries(_MOST_SHORT)
+        self._blocks: _RecentEntries[str] = _RecentEntries(_MOST_BLOCKS)
+        self._own: _RecentEntries[str] = _RecentEntries(_MOST_SHORT)
+        self._own_windows: _RecentEntries[str] = _RecentEntries(_MOST_BLOCKS)
 
     def release(self, text: str, label: Label) -> None:
-        alike = _alike(text[:_MOST_TEXT])
+        alike = _normalize_text(text[:_MOST_TEXT])
         with self._lock:
             if any(alike in own for own in self._own):
                 return
@@ -87,7 +87,7 @@ class _Texts:
                 return None
             if (same := self._same.get(id(text))) is not None and same[0] is text:
                 return cast("Label", same[1])
-            alike = _alike(text)
+            alike = _normalize_text(text)
             if alike in self._own:
                 return None
             if (label := self._short.get(alike)) is not None:
@@ -101,7 +101,7 @@ class _Texts:
             return None
 
     def own(self, text: str) -> None:
-        alike = _alike(text[:_MOST_TEXT])
+        alike = _normalize_text(text[:_MOST_TEXT])
         with self._lock:
             if alike in self._own:
                 return
@@ -110,23 +110,23 @@ class _Texts:
                 self._own_windows.add(window, None)
 
 
-_texts = _Texts()
+_released = _ReleasedTexts()
 
 
-def release(value: object, shade: Shade) -> None:
+def remember_released(value: object, shade: LabelTree) -> None:
     """Remember the texts in a value that is handed out, as far as strangers had a hand in them."""
     if shade.flat.trusted:
         return
-    for text, label in _labelled_texts(value, shade, _MOST_DEEP):
+    for text, label in _iter_labelled_texts(value, shade, _MOST_DEEP):
         if not label.trusted:
-            _texts.release(text, label)
+            _released.release(text, label)
 
 
 def laundered_label(value: object) -> Label | None:
     """The label of a released text that is in a value, or None."""
     label: Label | None = None
-    for text in texts_in(value):
-        found = _texts.found(text)
+    for text in iter_texts(value):
+        found = _released.found(text)
         if found is not None:
             label = found if label is None else join(label, found)
     return label
@@ -134,26 +134,26 @@ def laundered_label(value: object) -> Label | None:
 
 def note_own_words(value: object) -> None:
     """Remember what the user or the program said, so that a model that repeats it does not make it a stranger's."""
-    for text in texts_in(value):
-        _texts.own(text)
+    for text in iter_texts(value):
+        _released.own(text)
 
 
 def forget_released() -> None:
     """Forget everything, as in a fresh process. For tests."""
-    with _texts._lock:  # pyright: ignore[reportPrivateUsage] the other half of this file
-        _texts.clear()
+    with _released._lock:  # pyright: ignore[reportPrivateUsage] the other half of this file
+        _released.clear()
 
 
-def texts_in(value: object, deep: int = _MOST_DEEP) -> Iterator[str]:
+def iter_texts(value: object, deep: int = _MOST_DEEP) -> Iterator[str]:
     """The texts in a plain value, keys of mappings among them."""
     if isinstance(value, str):
         yield value
     elif deep:
-        for part in _parts(value):
-            yield from texts_in(part, deep - 1)
+        for part in _value_parts(value):
+            yield from iter_texts(part, deep - 1)
 
 
-def _parts(value: object) -> Iterable[object]:
+def _value_parts(value: object) -> Iterable[object]:
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, object]", value)
         return [*entries.keys(), *entries.values()]
@@ -163,24 +163,24 @@ def _parts(value: object) -> Iterable[object]:
     return cast("Iterable[object]", value) if listed else ()
 
 
-def _labelled_texts(value: object, shade: Shade, deep: int) -> Iterator[tuple[str, Label]]:
+def _iter_labelled_texts(value: object, shade: LabelTree, deep: int) -> Iterator[tuple[str, Label]]:
     if isinstance(value, str):
         yield value, shade.flat
     elif deep and isinstance(value, Mapping):
         for name, part in cast("Mapping[object, object]", value).items():
             if isinstance(name, str):
                 yield name, shade.own
-                yield from _labelled_texts(part, shade.field(name), deep - 1)
+                yield from _iter_labelled_texts(part, shade.field(name), deep - 1)
             else:
-                yield from ((text, shade.flat) for text in texts_in((name, part), deep))
+                yield from ((text, shade.flat) for text in iter_texts((name, part), deep))
     elif deep and isinstance(value, list | tuple):
         for number, part in enumerate(cast("Sequence[object]", value)):
-            yield from _labelled_texts(part, shade.place(number), deep - 1)
+            yield from _iter_labelled_texts(part, shade.place(number), deep - 1)
     else:
-        yield from ((text, shade.flat) for text in texts_in(value, deep))
+        yield from ((text, shade.flat) for text in iter_texts(value, deep))
 
 
-def _alike(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 

@@ -6,45 +6,52 @@ the calls it wants, why it ended, what it cost). `LocalProvider` runs a weights 
 weights on disk, addressed by SHA-256. Nothing is loaded at import or before the first request.
 """
 
-from bicameral.models._adapters import Adapter, adapters_of
-from bicameral.models._chunks import (
-    CallChunk,
-    Chunk,
-    ChunkedProvider,
-    EndChunk,
-    TextChunk,
-    UsageChunk,
-    chunks_of,
-    texts_of,
-    whole,
-)
-from bicameral.models._client import Bounds, Client
-from bicameral.models._cores import engine_threads
-from bicameral.models._failures import FailureCode, ModelFailure
-from bicameral.models._keys import Key
-from bicameral.models._known import FilePin, Kind, Weights, WheelPin, find_weights, known_weights
-from bicameral.models._litellm import LiteLLMProvider
-from bicameral.models._local import LocalProvider
+from bicameral.models._local import LocalProvider, engine_threads
 from bicameral.models._protocol import (
+    Bounds,
+    CallChunk,
     Chamber,
-    Finish,
+    Client,
+    EndChunk,
+    FailureCode,
+    FinishReason,
     Message,
+    ModelFailure,
     ModelReply,
     ModelRequest,
     Provider,
+    ReplyChunk,
+    ReplyToken,
     Route,
     Speaker,
-    Token,
+    StreamingProvider,
+    TextChunk,
     ToolCall,
     ToolSchema,
     Usage,
+    UsageChunk,
+    reply_chunks,
+    stream_chunks,
+    stream_texts,
 )
-from bicameral.models._schema import check_schema, unfit
+from bicameral.models._schema import check_schema, schema_violation
 from bicameral.models._scripted import ScriptedProvider
 from bicameral.models._sources import HubSource, Source, WheelSource, default_sources
 from bicameral.models._store import ModelStore, StoreEntry, VerifyResult
-from bicameral.models._store_progress import Progress, SilentProgress, terminal_progress
+from bicameral.models._store_files import ProgressReporter, SilentProgress, terminal_progress
+from bicameral.models._weights import (
+    Adapter,
+    FilePin,
+    Weights,
+    WeightsKind,
+    WheelPin,
+    adapters_of,
+    find_weights,
+    known_weights,
+)
 from bicameral.models.remote import FAMILIES, RemoteProvider
+from bicameral.models.remote._litellm import LiteLLMProvider
+from bicameral.models.remote._servers import Key
 
 __all__ = [
     "FAMILIES",
@@ -52,16 +59,13 @@ __all__ = [
     "Bounds",
     "CallChunk",
     "Chamber",
-    "Chunk",
-    "ChunkedProvider",
     "Client",
     "EndChunk",
     "FailureCode",
     "FilePin",
-    "Finish",
+    "FinishReason",
     "HubSource",
     "Key",
-    "Kind",
     "LiteLLMProvider",
     "LocalProvider",
     "Message",
@@ -69,34 +73,37 @@ __all__ = [
     "ModelReply",
     "ModelRequest",
     "ModelStore",
-    "Progress",
+    "ProgressReporter",
     "Provider",
     "RemoteProvider",
+    "ReplyChunk",
+    "ReplyToken",
     "Route",
     "ScriptedProvider",
     "SilentProgress",
     "Source",
     "Speaker",
     "StoreEntry",
+    "StreamingProvider",
     "TextChunk",
-    "Token",
     "ToolCall",
     "ToolSchema",
     "Usage",
     "UsageChunk",
     "VerifyResult",
     "Weights",
+    "WeightsKind",
     "WheelPin",
     "WheelSource",
     "adapters_of",
     "check_schema",
-    "chunks_of",
     "default_sources",
     "engine_threads",
     "find_weights",
     "known_weights",
+    "reply_chunks",
+    "schema_violation",
+    "stream_chunks",
+    "stream_texts",
     "terminal_progress",
-    "texts_of",
-    "unfit",
-    "whole",
 ]

@@ -1,21 +1,144 @@
-"""One completion: the request in llama.cpp's words, and the reply from the pieces it streams back."""
+"""One completion of llama.cpp: the request body, the reply from the streamed pieces, token confidence, and grammar
+errors.
+
+llama.cpp prints the messages of its grammar parsers or drops them, so the two parsers inside its library are asked
+directly, through their published C interfaces (`llguidance.h` and `llama.h`).
+"""
 
 from __future__ import annotations
 
+import ctypes
+import json
+import math
+import os
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, lru_cache
 from typing import Any
 
 from bicameral.errors import ModelError
-from bicameral.models._confidence import ALTERNATIVES, tokens_of
-from bicameral.models._gguf import Vocabulary
-from bicameral.models._grammar import LLGUIDANCE, gbnf_error, llguidance_error
-from bicameral.models._protocol import ModelReply, ModelRequest, Token, Usage
-from bicameral.models._tools import on_one_line
+from bicameral.models._prompts import Vocabulary
+from bicameral.models._protocol import ModelReply, ModelRequest, ReplyToken, Usage
+from bicameral.models._tool_calls import compact_schema
+
+REPORTED_ALTERNATIVES = 10
+"""How many of the likeliest tokens are reported at each place."""
+
+
+def read_token_confidence(entries: Iterable[dict[str, Any]], request: ModelRequest) -> Iterator[ReplyToken]:
+    """The tokens of one streamed piece; the end of the text is none.
+
+    llama.cpp reports what the model held likely before the constraint was applied. At temperature 0 the likeliest
+    token that is allowed is written, so everything that was likelier was forbidden, and the rest is what there was to
+    choose from: a probability among that is never too high.
+    """
+    greedy = request.temperature == 0
+    for entry in entries:
+        if not entry["bytes"]:
+            continue
+        own: float = entry["logprob"]
+        above = [other["logprob"] for other in entry["top_logprobs"] if other["logprob"] > own] if greedy else []
+        overruled = min(1.0, sum(map(math.exp, above), 0.0))
+        yield ReplyToken(entry["token"], _share_of(math.exp(own), 1.0 - overruled), overruled)
+
+
+def _share_of(probability: float, rest: float) -> float:
+    return min(1.0, probability / rest) if rest > 0 else 1.0 if probability > 0 else 0.0
+
+
+LLGUIDANCE = "%llguidance"
+_MESSAGE_BYTES = 4096
+
+
+class _LlgTokenizerInit(ctypes.Structure):
+    """`LlgTokenizerInit`; the spare room keeps fields that a later version adds at zero."""
+
+    _fields_ = (
+        ("vocab_size", ctypes.c_uint32),
+        ("tok_eos", ctypes.c_uint32),
+        ("token_lens", ctypes.POINTER(ctypes.c_uint32)),
+        ("token_bytes", ctypes.c_char_p),
+        ("tokenizer_json", ctypes.c_char_p),
+        ("tokenize_assumes_string", ctypes.c_bool),
+        ("tokenize_fn", ctypes.c_void_p),
+        ("use_approximate_greedy_tokenize_fn", ctypes.c_bool),
+        ("tokenize_user_data", ctypes.c_void_p),
+        ("slices", ctypes.c_void_p),
+        ("spare", ctypes.c_void_p * 16),
+    )
+
+
+def llguidance_error(grammar: str | dict[str, Any]) -> str | None:
+    """What LLGuidance says against a Lark grammar or a JSON Schema, or None if it says nothing."""
+    kind, text = ("lark", grammar) if isinstance(grammar, str) else ("json_schema", json.dumps(grammar))
+    library = _xllamacpp_library()
+    if not hasattr(library, "llg_validate_grammar"):
+        return None
+    init = (ctypes.c_byte * 512)()
+    library.llg_constraint_init_set_defaults(init, ctypes.c_void_p(_byte_tokenizer()))
+    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    size = ctypes.c_size_t(_MESSAGE_BYTES)
+    verdict = library.llg_validate_grammar(init, kind.encode(), _c_text(text), message, size)
+    return message.value.decode("utf-8", "replace").strip() or None if verdict < 0 else None
+
+
+@lru_cache(maxsize=64)
+def gbnf_error(grammar: str) -> str | None:
+    """What llama.cpp says against a GBNF grammar, or None if it accepts it."""
+    library = _xllamacpp_library()
+    library.llama_sampler_init_grammar.restype = ctypes.c_void_p
+    with tempfile.TemporaryFile() as said:
+        # The parser writes to stderr only. It takes microseconds and the GIL is held throughout.
+        stderr = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        try:
+            sampler = library.llama_sampler_init_grammar(None, _c_text(grammar), b"root")
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+        said.seek(0)
+        message = said.read().decode("utf-8", "replace").strip()
+    if sampler:
+        library.llama_sampler_free(ctypes.c_void_p(sampler))
+        return None
+    return message or "it has no rule `root`, or is left-recursive"
+
+
+@cache
+def _xllamacpp_library() -> ctypes.PyDLL:
+    from importlib.util import find_spec
+
+    spec = find_spec("xllamacpp.xllamacpp")
+    return ctypes.PyDLL(spec.origin if spec else None)
+
+
+@cache
+def _byte_tokenizer() -> int:
+    """The smallest tokenizer that LLGuidance takes: one token a byte, and an end."""
+    end = b"\xff<end>"
+    lengths = (ctypes.c_uint32 * 257)(*[1] * 256, len(end))
+    init = _LlgTokenizerInit(
+        vocab_size=257,
+        tok_eos=256,
+        token_lens=lengths,
+        token_bytes=bytes(range(256)) + end,
+        tokenize_assumes_string=True,
+        use_approximate_greedy_tokenize_fn=True,
+    )
+    new = _xllamacpp_library().llg_new_tokenizer
+    new.restype = ctypes.c_void_p
+    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    return new(ctypes.byref(init), message, ctypes.c_size_t(_MESSAGE_BYTES)) or 0
+
+
+def _c_text(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
 
 _TRIPWIRE = "<|im_start|>"
-_TRIPWIRE_PULL = 1e5
-_SEEDS = 2**32 - 1
+_TRIPWIRE_BIAS = 1e5
+_SEED_MODULUS = 2**32 - 1
 
 
 def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, Any]:
@@ -24,7 +147,7 @@ def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, 
         "n_predict": request.max_tokens,
         "temperature": request.temperature,
         # The highest 32-bit number would ask llama.cpp for a random seed.
-        "seed": request.seed % _SEEDS,
+        "seed": request.seed % _SEED_MODULUS,
         "stop": list(request.stop),
         # Named, because weights may carry defaults of their own.
         "top_k": 40,
@@ -33,17 +156,17 @@ def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, 
         "repeat_penalty": 1.0,
     }
     if request.confidence:
-        body["n_probs"] = ALTERNATIVES
+        body["n_probs"] = REPORTED_ALTERNATIVES
     if request.grammar is not None:
         body["grammar"] = request.grammar
         if not uses_llguidance(request) and (message := gbnf_error(request.grammar)):
             raise _bad_grammar(message)
     if request.json_schema is not None:
-        body["json_schema"] = on_one_line(request.json_schema)
+        body["json_schema"] = compact_schema(request.json_schema)
     if uses_llguidance(request):
         # LLGuidance drops a constraint that it cannot follow and the model goes on writing freely. A control
         # token that no constraint allows is made irresistible: if it is ever written, the constraint is gone.
-        body["logit_bias"] = [[vocabulary.start, _TRIPWIRE_PULL]]
+        body["logit_bias"] = [[vocabulary.start, _TRIPWIRE_BIAS]]
         body["preserved_tokens"] = [_TRIPWIRE]
     return body
 
@@ -65,7 +188,7 @@ class Completion:
         self._guarded = uses_llguidance(request)
         self._tripped = False
         self._texts: list[str] = []
-        self._confidence: list[Token] = []
+        self._confidence: list[ReplyToken] = []
         self._error: dict[str, Any] | None = None
         self._last: dict[str, Any] | None = None
 
@@ -81,7 +204,7 @@ class Completion:
             self._tripped = True
             return True
         if self._request.confidence and (told := chunk["choices"][0].get("logprobs")):
-            self._confidence += tokens_of(told["content"], self._request)
+            self._confidence += read_token_confidence(told["content"], self._request)
         if text:
             self._texts.append(text)
             if self._on_text is not None:

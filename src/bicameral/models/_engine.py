@@ -1,29 +1,225 @@
-"""llama.cpp inside this process: one engine a weights file, one request at a time, no way in from outside."""
+"""The llama.cpp engine inside this process: one engine per weights file, one request at a time, not reachable from
+outside.
+
+`InferenceEngine` queues jobs and is shared by all providers of a file. `EngineServer` is llama.cpp's server: its
+set-up, its private socket, and the few calls that only the socket offers. `Slots` gives each adapter a slot of its
+own, so that no prefix is evaluated twice.
+"""
 
 from __future__ import annotations
 
 import atexit
+import http.client
+import json
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from bicameral.errors import ModelError, Place
-from bicameral.models._adapters import Adapter
-from bicameral.models._canonical import Evaluator, Unexpected
-from bicameral.models._chatml import PromptTokenizer
+from bicameral.models import _evaluator as _canonical
 from bicameral.models._completion import Completion, completion_body
-from bicameral.models._gguf import Vocabulary, read_vocabulary
-from bicameral.models._prefix_states import PrefixStates
+from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, UnexpectedReuse
+from bicameral.models._prompts import PromptTokenizer, Vocabulary, read_vocabulary
 from bicameral.models._protocol import ModelReply, ModelRequest
-from bicameral.models._server import EngineServer
-from bicameral.models._slots import Slots
+from bicameral.models._weights import Adapter
+
+if TYPE_CHECKING:
+    from xllamacpp import CommonParams, Server
+
+
+_PLAIN_SLOTS = 2
+
+
+class Slots:
+    """Without adapters one slot serves all. With them every adapter gets one slot, since what was evaluated under one
+    adapter is of no use to another, and the conversations without one share two, each going where its setup was read
+    last.
+    """
+
+    def __init__(self, adapters: tuple[Adapter, ...]) -> None:
+        self.adapters = adapters
+        self.count = 1 if not adapters else _PLAIN_SLOTS + len(adapters)
+        self._setups: list[str | None] = [None] * _PLAIN_SLOTS
+        self._last = 0
+
+    def place(self, request: ModelRequest, adapter: Adapter | None) -> SlotPlacement:
+        """Where a request runs, and with which adapter."""
+        if not self.adapters:
+            return SlotPlacement(0, "", {"id_slot": 0})
+        scales = [{"id": number, "scale": float(each == adapter)} for number, each in enumerate(self.adapters)]
+        if adapter is not None:
+            slot = _PLAIN_SLOTS + self.adapters.index(adapter)
+            return SlotPlacement(slot, adapter.sha256, {"id_slot": slot, "lora": scales})
+        setup = request.messages[0].text if request.messages else ""
+        if setup in self._setups:
+            self._last = self._setups.index(setup)
+        else:
+            self._last = (self._last + 1) % _PLAIN_SLOTS
+            self._setups[self._last] = setup
+        return SlotPlacement(self._last, "", {"id_slot": self._last, "lora": scales})
+
+
+_HTTP_TIMEOUT_SECONDS = 120
+_SOCKET_NAME = "engine.sock"
+
+
+class EngineServer:
+    """One weights file, loaded.
+
+    Token numbers and the state of a slot can be had over HTTP only, so the socket stays while the weights are loaded.
+    It lies in a folder that only this user can enter, and every call needs a key that never leaves this process.
+    """
+
+    def __init__(self, path: Path, context: int, threads: int, slots: Slots) -> None:
+        from xllamacpp import Server
+
+        for adapter in slots.adapters:
+            adapter.check()
+        self._path = path
+        # Made by `mkdtemp`, for this user alone. A `TemporaryDirectory` would be removed at exit before the engine is
+        # closed, which is where this folder goes.
+        self._folder = Path(tempfile.mkdtemp(prefix="bicameral-"))
+        self._key = secrets.token_urlsafe(32)
+        self.states = self._folder / "states"
+        self.states.mkdir(mode=0o700)
+        params = engine_params(path, context, threads, slots, self._folder, self._key)
+        try:
+            self._server: Server | None = Server(params)
+        except RuntimeError as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise ModelError(
+                "models.load-failed",
+                f"the engine could not load these weights with a context of {context} tokens",
+                place=Place(file=str(path)),
+                fix="Run `bicameral models verify` to check the file, and see that enough memory is free.",
+            ) from error
+        # The server is there before its loop runs, and a loop that begins after it was told to end never ends: `close`
+        # would wait for ever. What goes through its queue comes back only when it runs.
+        self.erase(0)
+
+    def close(self) -> None:
+        """Free the weights, and remove the socket and every saved state."""
+        self._server = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def complete(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
+        """One streamed completion; `take` gets its pieces and ends it by returning True."""
+        assert self._server is not None
+        try:
+            self._server.handle_completions(body, take)
+        except RuntimeError as error:
+            raise self._failure(error) from error
+
+    def tokenize(self, pieces: list[str], separator: int) -> list[tuple[int, ...]]:
+        """The tokens of each piece by itself; `separator` is a control token that no piece can spell."""
+        content = [part for piece in pieces for part in (piece, separator)]
+        found: list[tuple[int, ...]] = []
+        current: list[int] = []
+        for token in self._post("/tokenize", {"content": content})["tokens"]:
+            if token == separator:
+                found.append(tuple(current))
+                current = []
+            else:
+                current.append(token)
+        return found
+
+    def erase(self, slot: int) -> None:
+        """Empty a slot."""
+        self._post(f"/slots/{slot}?action=erase", {})
+
+    def save(self, slot: int, name: str) -> int:
+        """Write a slot's state to a file of this name in `states`; how many bytes that were."""
+        return int(self._post(f"/slots/{slot}?action=save", {"filename": name})["n_written"])
+
+    def restore(self, slot: int, name: str) -> int:
+        """Read a slot's state back; how many tokens that were. The engine aborts on a damaged file: check it first."""
+        return int(self._post(f"/slots/{slot}?action=restore", {"filename": name})["n_restored"])
+
+    def _post(self, target: str, body: dict[str, Any]) -> dict[str, Any]:
+        # One connection a call: the only HTTP thread would wait on an idle one.
+        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Connection": "close"}
+        connection = http.client.HTTPConnection("engine", timeout=_HTTP_TIMEOUT_SECONDS)
+        try:
+            connection.sock = self._connect()
+            connection.request("POST", target, json.dumps(body), headers)
+            response = connection.getresponse()
+            answer: dict[str, Any] = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._failure(error) from error
+        finally:
+            connection.close()
+        if response.status != http.client.OK:
+            raise self._failure(answer.get("error", {}).get("message", f"status {response.status}"))
+        return answer
+
+    def _connect(self) -> socket.socket:
+        if sys.platform == "win32":
+            assert self._server is not None
+            address = urlsplit(self._server.listening_address)
+            return socket.create_connection(("127.0.0.1", address.port or 0), _HTTP_TIMEOUT_SECONDS)
+        connected = socket.socket(socket.AF_UNIX)
+        connected.settimeout(_HTTP_TIMEOUT_SECONDS)
+        connected.connect(str(self._folder / _SOCKET_NAME))
+        return connected
+
+    def _failure(self, reason: object) -> ModelError:
+        return ModelError(
+            "models.engine-failed",
+            f"the engine failed: {reason}",
+            place=Place(file=str(self._path)),
+            fix="Ask again; if it repeats, run `bicameral models verify`.",
+        )
+
+
+def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: Path, key: str) -> CommonParams:
+    """The set-up of an engine: deterministic, silent and shut to the outside."""
+    from xllamacpp import CommonAdapterLoraInfo, CommonParams, ggml_type, llama_flash_attn_type
+
+    params = CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = context * slots.count
+    # A stop is seen between batches: small ones cost little on a CPU and bound the wait.
+    params.n_batch = params.n_ubatch = _canonical.BLOCK
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.n_parallel = slots.count
+    params.lora_adapters = [CommonAdapterLoraInfo(str(adapter.path), 1.0) for adapter in slots.adapters]
+    params.lora_init_without_apply = True
+    params.cache_type_k = params.cache_type_v = ggml_type.GGML_TYPE_BF16
+    params.flash_attn_type = llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
+    # What is reused is decided by `_canonical` alone. Everything by which the engine would keep, move or cut evaluated
+    # tokens on its own is off, and slots share no cells, so that where a token lies depends on its own slot only.
+    params.cache_ram_mib = 0
+    params.cache_idle_slots = False
+    params.n_cache_reuse = 0
+    params.n_ctx_checkpoints = 0
+    params.slot_prompt_similarity = 0.0
+    params.ctx_shift = False
+    params.kv_unified = False
+    params.slot_save_path = os.path.join(folder, "states", "")
+    # The embedded HTTP server cannot be left out: a socket in a folder of this user's own, and a key for every call.
+    params.hostnames = ["127.0.0.1" if sys.platform == "win32" else os.path.join(folder, _SOCKET_NAME)]
+    params.api_keys = [key]
+    params.n_threads_http = 1
+    params.ui = False
+    params.endpoint_slots = False
+    params.offline = True
+    params.verbosity = -1
+    return params
 
 
 @dataclass(eq=False, slots=True)
-class Job:
+class EngineJob:
     """One request on its way through an engine."""
 
     request: ModelRequest
@@ -34,7 +230,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoadedModel:
     """The weights in memory, and what is known of what their slots hold; both end together."""
 
     server: EngineServer
@@ -44,7 +240,7 @@ class _Loaded:
     evaluator: Evaluator
 
 
-class Engine:
+class InferenceEngine:
     """One weights file in memory. Requests from any thread or event loop wait in one queue."""
 
     def __init__(self, path: Path, threads: int) -> None:
@@ -52,12 +248,12 @@ class Engine:
         self.threads = threads
         self.leases = 0
         self.adapters: list[Adapter] = []
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedModel | None = None
         self._vocabulary: Vocabulary | None = None
-        self._jobs: set[Job] = set()
+        self._jobs: set[EngineJob] = set()
         self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bicameral-engine")
 
-    def submit(self, job: Job) -> Future[ModelReply]:
+    def submit(self, job: EngineJob) -> Future[ModelReply]:
         """Put a request in the queue; setting `job.stopped` ends it within a batch or a token."""
         self._jobs.add(job)
         future = self._queue.submit(self._answer, job)
@@ -71,7 +267,7 @@ class Engine:
         self._queue.shutdown(wait=True, cancel_futures=True)
         self._unload()
 
-    def _answer(self, job: Job) -> ModelReply:
+    def _answer(self, job: EngineJob) -> ModelReply:
         began = perf_counter()
         if self._vocabulary is None:
             self._vocabulary = read_vocabulary(self.path)
@@ -84,7 +280,7 @@ class Engine:
             place = loaded.slots.place(job.request, job.adapter)
             try:
                 reused = loaded.evaluator.run(prompt, body, place, completion.take, job.stopped.is_set)
-            except Unexpected:
+            except UnexpectedReuse:
                 # Even in an emptied slot: better no reply than one that might have been another.
                 raise ModelError(
                     "models.engine-failed",
@@ -94,7 +290,7 @@ class Engine:
                 ) from None
         return completion.reply(perf_counter() - began, reused)
 
-    def _load(self, vocabulary: Vocabulary, job: Job) -> _Loaded:
+    def _load(self, vocabulary: Vocabulary, job: EngineJob) -> _LoadedModel:
         context = min(job.context, vocabulary.trained_context or job.context)
         loaded = self._loaded
         lacks = loaded is not None and job.adapter is not None and job.adapter not in loaded.slots.adapters
@@ -105,7 +301,7 @@ class Engine:
             server = EngineServer(self.path, context, self.threads, slots)
             tokenizer = PromptTokenizer(vocabulary, server.tokenize)
             states = PrefixStates(server.states)
-            loaded = _Loaded(
+            loaded = _LoadedModel(
                 server, context, slots, tokenizer, Evaluator(server, states, (vocabulary.start, vocabulary.end))
             )
             self._loaded = loaded
@@ -117,25 +313,25 @@ class Engine:
             self._loaded = None
 
 
-_engines: dict[Path, Engine] = {}
-_lock = threading.Lock()
+_engines: dict[Path, InferenceEngine] = {}
+_engines_lock = threading.Lock()
 
 
-def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> Engine:
+def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> InferenceEngine:
     """The engine of this file, shared by everyone who asks; give it back with `return_engine`."""
-    with _lock:
+    with _engines_lock:
         key = path.resolve()
         if key not in _engines:
-            _engines[key] = Engine(key, threads)
+            _engines[key] = InferenceEngine(key, threads)
         engine = _engines[key]
         engine.leases += 1
         engine.adapters += [adapter for adapter in adapters if adapter not in engine.adapters]
         return engine
 
 
-def return_engine(engine: Engine) -> None:
+def return_engine(engine: InferenceEngine) -> None:
     """Give a lease back; the last one frees the weights."""
-    with _lock:
+    with _engines_lock:
         engine.leases -= 1
         if engine.leases:
             return
@@ -144,6 +340,6 @@ def return_engine(engine: Engine) -> None:
 
 
 @atexit.register
-def _close_all() -> None:  # pyright: ignore[reportUnusedFunction]
+def _close_engines() -> None:  # pyright: ignore[reportUnusedFunction]
     while _engines:
         _engines.popitem()[1].close()

@@ -1,22 +1,31 @@
-"""A model that runs in this process, from a weights file on this machine."""
+"""The local provider: a GGUF model that runs in this process, and how many threads its engine gets."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bicameral.errors import ModelError, nearest
-from bicameral.models._adapters import Adapter
-from bicameral.models._chunks import Chunk, TextChunk, texts_of, whole
-from bicameral.models._protocol import Chamber, ModelReply, ModelRequest
-from bicameral.models._request import check_request
-from bicameral.models._tools import answering, constrained, with_calls
+from bicameral.errors import ConfigError, ModelError, nearest_name
+from bicameral.models._protocol import (
+    Chamber,
+    ModelReply,
+    ModelRequest,
+    ReplyChunk,
+    TextChunk,
+    check_request,
+    reply_chunks,
+    stream_texts,
+)
+from bicameral.models._tool_calls import answer_filter, constrain_to_step, parse_step
+from bicameral.models._weights import Adapter
 
 if TYPE_CHECKING:
-    from bicameral.models._engine import Engine, Job
+    from bicameral.models._engine import EngineJob, InferenceEngine
 
 
 class LocalProvider:
@@ -50,7 +59,7 @@ class LocalProvider:
         self._threads = threads
         self._adapters = dict(adapters or {})
         self._chamber: Chamber | None = chamber
-        self._engine: Engine | None = None
+        self._engine: InferenceEngine | None = None
 
     @property
     def name(self) -> str:
@@ -70,23 +79,25 @@ class LocalProvider:
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation stops the engine too."""
-        from bicameral.models._engine import Job
+        from bicameral.models._engine import EngineJob
 
         check_request(request)
-        return await self._finished(request, Job(constrained(request), self._context, self._adapter(request)))
+        return await self._finished(
+            request, EngineJob(constrain_to_step(request), self._context, self._adapter(request))
+        )
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The reply's text as it is written; leaving the loop early stops the engine."""
-        return texts_of(self.chunks(request))
+        return stream_texts(self.chunks(request))
 
-    async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The same with the call, what it cost, and the end. A call comes whole and not as text."""
-        from bicameral.models._engine import Job
+        from bicameral.models._engine import EngineJob
 
         check_request(request)
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        job = Job(constrained(request), self._context, self._adapter(request))
+        job = EngineJob(constrain_to_step(request), self._context, self._adapter(request))
 
         def on_text(text: str) -> None:
             try:
@@ -97,13 +108,13 @@ class LocalProvider:
         job.on_text = on_text
         answer = asyncio.ensure_future(self._finished(request, job))
         answer.add_done_callback(lambda _: pieces.put_nowait(None))
-        more, told = answering(request), False
+        more, told = answer_filter(request), False
         try:
             while (piece := await pieces.get()) is not None:
                 if text := more(piece):
                     told = True
                     yield TextChunk(text)
-            for chunk in whole(await answer, told=told):
+            for chunk in reply_chunks(await answer, told=told):
                 yield chunk
         finally:
             answer.cancel()
@@ -117,11 +128,11 @@ class LocalProvider:
             engine, self._engine = self._engine, None
             await asyncio.to_thread(return_engine, engine)
 
-    async def _finished(self, request: ModelRequest, job: Job) -> ModelReply:
+    async def _finished(self, request: ModelRequest, job: EngineJob) -> ModelReply:
         try:
             async with asyncio.timeout(job.request.timeout):
                 reply = await asyncio.wrap_future(self._leased().submit(job))
-                return replace(with_calls(request, reply, self._name), model=self._name)
+                return replace(parse_step(request, reply, self._name), model=self._name)
         except TimeoutError:
             raise ModelError(
                 "models.timeout",
@@ -139,15 +150,46 @@ class LocalProvider:
                 "models.unknown-adapter",
                 f"{self._name} has no adapter for {request.adapter!r}",
                 expected=f"one of {', '.join(self._adapters) or 'none'}",
-                nearest=nearest(request.adapter, self._adapters),
+                nearest=nearest_name(request.adapter, self._adapters),
             )
         return self._adapters[request.adapter]
 
-    def _leased(self) -> Engine:
+    def _leased(self) -> InferenceEngine:
         if self._engine is None:
-            from bicameral.models._cores import engine_threads
             from bicameral.models._engine import lease_engine
 
             adapters = tuple(self._adapters.values())
             self._engine = lease_engine(self._path, self._threads or engine_threads(), adapters)
         return self._engine
+
+
+_MAX_THREADS = 8
+
+
+def engine_threads() -> int:
+    """`$BICAMERAL_THREADS`, else the cores that this program may use, at most eight."""
+    if chosen := os.environ.get("BICAMERAL_THREADS"):
+        if chosen.isdecimal() and 1 <= int(chosen) <= 512:
+            return int(chosen)
+        raise ConfigError(
+            "config.threads",
+            f"BICAMERAL_THREADS is {chosen!r}",
+            expected="a number of threads, 1 or more",
+            fix="Unset it to use the cores that are there.",
+        )
+    return max(1, min(_MAX_THREADS, _usable_cores()))
+
+
+def _usable_cores() -> int:
+    affine = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    quota = _container_cores()
+    return affine if quota is None else min(affine, quota)
+
+
+def _container_cores() -> int | None:
+    # A container may show every core of its host and be allowed the time of two; more threads only wait.
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return max(1, int(quota) // int(period))
+    except (OSError, ValueError):
+        return None

@@ -1,4 +1,4 @@
-"""A model whose replies are written beforehand: for tests, examples and documentation."""
+"""A provider whose replies are written beforehand: for tests, examples and documentation."""
 
 from __future__ import annotations
 
@@ -7,16 +7,24 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from bicameral.errors import ModelError
-from bicameral.models._chunks import Chunk, TextChunk, whole
-from bicameral.models._failures import ModelFailure
-from bicameral.models._protocol import Chamber, ModelReply, ModelRequest, ToolCall, Usage
-from bicameral.models._request import check_request
+from bicameral.models._protocol import (
+    Chamber,
+    ModelFailure,
+    ModelReply,
+    ModelRequest,
+    ReplyChunk,
+    TextChunk,
+    ToolCall,
+    Usage,
+    check_request,
+    reply_chunks,
+)
 
-Written: TypeAlias = str | ToolCall | ModelReply | ModelError
+ScriptedReply: TypeAlias = str | ToolCall | ModelReply | ModelError
 """A text, a call that the model asks for, a whole reply, or the error that is raised instead of one."""
-Reply: TypeAlias = Written | Callable[[ModelRequest], Written]
-Rule: TypeAlias = tuple[str | Callable[[ModelRequest], bool], Reply]
-Script: TypeAlias = Sequence[Written] | Sequence[Rule] | Callable[[ModelRequest], Written]
+ScriptEntry: TypeAlias = ScriptedReply | Callable[[ModelRequest], ScriptedReply]
+ScriptRule: TypeAlias = tuple[str | Callable[[ModelRequest], bool], ScriptEntry]
+Script: TypeAlias = Sequence[ScriptedReply] | Sequence[ScriptRule] | Callable[[ModelRequest], ScriptedReply]
 
 _CHARACTERS_PER_TOKEN = 4
 
@@ -44,7 +52,7 @@ class ScriptedProvider:
         chamber: Chamber | None = None,
         credential: str | None = None,
     ) -> None:
-        self._script: Callable[[ModelRequest], Written] | tuple[Written | Rule, ...] = (
+        self._script: Callable[[ModelRequest], ScriptedReply] | tuple[ScriptedReply | ScriptRule, ...] = (
             script if callable(script) else tuple(script)
         )
         self._name = name
@@ -74,25 +82,25 @@ class ScriptedProvider:
         """The scripted reply, or `models.script-exhausted` if there is none for this request."""
         check_request(request)
         self.requests.append(request)
-        return _reply(request, self._written(request), self._name)
+        return _build_reply(request, self._written(request), self._name)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The scripted reply, a line at a time."""
         for line in (await self.generate(request)).text.splitlines(keepends=True):
             yield line
 
-    async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The same with the calls, what it cost, and the end."""
         reply = await self.generate(request)
         for line in reply.text.splitlines(keepends=True):
             yield TextChunk(line)
-        for chunk in whole(reply, told=True):
+        for chunk in reply_chunks(reply, told=True):
             yield chunk
 
     async def aclose(self) -> None:
         """Nothing to free; what was asked stays readable."""
 
-    def _written(self, request: ModelRequest) -> Written:
+    def _written(self, request: ModelRequest) -> ScriptedReply:
         if callable(self._script):
             return self._script(request)
         for entry in self._script[self._used :]:
@@ -100,22 +108,22 @@ class ScriptedProvider:
                 case str() | ToolCall() | ModelReply() | ModelError():
                     self._used += 1
                     return entry
-                case (wanted, reply) if _fits(wanted, request):
+                case (wanted, reply) if _matches_prompt(wanted, request):
                     return reply(request) if callable(reply) else reply
                 case _:
                     continue
-        raise _exhausted(self._name, request, len(self.requests))
+        raise _script_exhausted(self._name, request, len(self.requests))
 
 
-def _fits(wanted: str | Callable[[ModelRequest], bool], request: ModelRequest) -> bool:
-    return wanted in _prompt(request) if isinstance(wanted, str) else wanted(request)
+def _matches_prompt(wanted: str | Callable[[ModelRequest], bool], request: ModelRequest) -> bool:
+    return wanted in _prompt_text(request) if isinstance(wanted, str) else wanted(request)
 
 
-def _prompt(request: ModelRequest) -> str:
+def _prompt_text(request: ModelRequest) -> str:
     return "\n".join([message.text for message in request.messages] + [request.prefill])
 
 
-def _reply(request: ModelRequest, written: Written, name: str) -> ModelReply:
+def _build_reply(request: ModelRequest, written: ScriptedReply, name: str) -> ModelReply:
     match written:
         case ModelError():
             raise written
@@ -132,7 +140,7 @@ def _reply(request: ModelRequest, written: Written, name: str) -> ModelReply:
 
 
 def _prompt_tokens(request: ModelRequest) -> int:
-    return len(_prompt(request)) // _CHARACTERS_PER_TOKEN
+    return len(_prompt_text(request)) // _CHARACTERS_PER_TOKEN
 
 
 def _text_reply(request: ModelRequest, written: str, name: str) -> ModelReply:
@@ -151,7 +159,7 @@ def _text_reply(request: ModelRequest, written: str, name: str) -> ModelReply:
     )
 
 
-def _exhausted(name: str, request: ModelRequest, count: int) -> ModelError:
+def _script_exhausted(name: str, request: ModelRequest, count: int) -> ModelError:
     asked = request.messages[-1].text if request.messages else request.prefill
     shown = asked if len(asked) <= 200 else f"{asked[:200]}…"
     return ModelError(

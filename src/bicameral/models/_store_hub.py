@@ -1,8 +1,8 @@
-"""Fetches one file from the model hub; run as a program of its own by `HubSource`.
+"""Download of one file from the model hub; run as a program of its own by `HubSource`.
 
-A child process, because the hub client reads its settings when imported, retries for half a minute without a
-network, and cannot be interrupted while a name is being looked up. Writes `reached` into its run folder once the
-hub has answered and `outcome.json` at the end.
+A child process, because the hub client reads its settings when imported, retries for half a minute without a network,
+and cannot be interrupted while a name is being looked up. Writes `reached` into its run folder once the hub has
+answered and `outcome.json` at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ANSWER_SECONDS = 4.0
 _SHA256_LENGTH = 64
 
 
-def fetch(repo: str, file: str, sha256: str, run: Path, target: Path) -> None:
+def download_file(repo: str, file: str, sha256: str, run: Path, target: Path) -> None:
     """Download `file` of `repo` to `target`, resuming what is there."""
     hub: Any = importlib.import_module("huggingface_hub")  # loosely typed, and slow to import
     download: Any = importlib.import_module("huggingface_hub.file_download")
@@ -38,7 +38,7 @@ def fetch(repo: str, file: str, sha256: str, run: Path, target: Path) -> None:
         download.http_get(url, out, resume_size=out.tell(), headers=headers, expected_size=found.size)
 
 
-def why(error: Exception) -> str:
+def failure_reason(error: Exception) -> str:
     """The failure in a few words."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     text = str(error).strip().splitlines()
@@ -54,7 +54,7 @@ def why(error: Exception) -> str:
     return first
 
 
-def end_with_parent() -> None:
+def exit_with_parent() -> None:
     """End at once when the parent does: two programs must never append to the same file.
 
     The parent holds the other end of standard input, which the operating system closes however it ends.
@@ -64,12 +64,12 @@ def end_with_parent() -> None:
 
 
 def main(repo: str, file: str, sha256: str, run: str, target: str) -> None:
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     try:
-        fetch(repo, file, sha256, Path(run), Path(target))
+        download_file(repo, file, sha256, Path(run), Path(target))
         outcome: dict[str, object] = {}
     except Exception as error:
-        outcome = {"reason": why(error), "errno": getattr(error, "errno", None)}
+        outcome = {"reason": failure_reason(error), "errno": getattr(error, "errno", None)}
     Path(run, "outcome.json").write_text(json.dumps(outcome), encoding="utf-8")
 
 

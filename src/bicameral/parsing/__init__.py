@@ -6,19 +6,18 @@ no network and no environment, ends with the process that started it, and is sta
 run there are declared with `Parser`, and their modules import nothing heavy.
 """
 
-from ._json import SHORT, NotJson, check_values, read_json
-from ._parser import ParseLimit, Parser
-from ._pool import MIB, Limits, ParserPool, confinement_of_parser
+from bicameral.parsing._parser import SHORT_TEXT, InvalidJson, ParseLimitError, Parser, check_json_values, read_json
+from bicameral.parsing._pool import MIB, ParseLimits, ParserPool, parser_confinement
 
 __all__ = [
     "MIB",
-    "SHORT",
-    "Limits",
-    "NotJson",
-    "ParseLimit",
+    "SHORT_TEXT",
+    "InvalidJson",
+    "ParseLimitError",
+    "ParseLimits",
     "Parser",
     "ParserPool",
-    "check_values",
-    "confinement_of_parser",
+    "check_json_values",
+    "parser_confinement",
     "read_json",
 ]

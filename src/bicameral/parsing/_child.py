@@ -1,16 +1,22 @@
-"""The parser process: confines itself, then answers one frame after the other until its input ends.
+"""The parser process: it confines itself, then answers one frame after the other until its input ends.
 
-It is started by `_pool` as an isolated interpreter with an empty environment. Everything that it reads besides the name
-of the function may be hostile. Whoever takes it over has a process without files, network or other programs, and little
-time.
+It is started by `_pool` as an isolated interpreter with an empty environment. Everything that it reads besides the
+name of the function may be hostile. Whoever takes it over has a process without files (Landlock), network or other
+programs (seccomp), and little time. Both confinements are irreversible. Where the kernel lacks one of them, the
+process goes on with the other, and reports it: the limits on time, memory and output hold without either.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
+import mimetypes
 import os
+import platform
 import resource
+import struct
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,9 +24,75 @@ from importlib import import_module
 from typing import Any, cast
 
 from bicameral.errors import BicameralError
+from bicameral.parsing._pool import ERROR, FAILED, FRAME_PREFIX, HELLO, LIMIT, VALUE, ParserFrame
 
-from ._confinement import confine
-from ._frames import ERROR, FAILED, HELLO, LIMIT, PREFIX, VALUE, Frame
+_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 38, 22, 2
+
+# Numbers of system calls: sockets, other programs, other processes. Everything that opens a way out of the process.
+_NEW_CALLS = (424, 425, 434, 435)  # pidfd_send_signal, io_uring_setup, pidfd_open, clone3: the same everywhere
+_DENIED_CALLS = {
+    "x86_64": (
+        0xC000003E,
+        302,
+        (41, 42, 43, 49, 50, 53, 56, 57, 58, 59, 62, 101, 200, 234, 288, 310, 311, 322, *_NEW_CALLS),
+    ),
+    "aarch64": (0xC00000B7, 261, (117, *range(129, 132), *range(198, 204), 220, 221, 242, 270, 271, 281, *_NEW_CALLS)),
+}
+"""By machine: how the kernel calls it, the number of `prlimit64`, the numbers that are denied."""
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _FAIL = 0x7FFF0000, 0x00050001  # EPERM
+_X32 = 0x40000000
+
+
+def confine_process() -> list[str]:
+    """Confine this process; gives what it has been cut off from: `files`, `network`."""
+    done: list[str] = []
+    if _confine_files():
+        done.append("files")
+    if _confine_network():
+        done.append("network")
+    return done
+
+
+def _confine_files() -> bool:
+    """Only Python's own files can be read: modules and codecs are imported when they are first used."""
+    readable = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, "/usr", "/lib", "/lib64", "/etc/localtime"}
+    readable |= {"/dev/null", "/dev/urandom", "/etc/ld.so.cache", *map(str, mimetypes.knownfiles)}
+    try:
+        from sandlock import Sandbox, confine, landlock_abi_version, min_landlock_abi
+
+        if landlock_abi_version() < min_landlock_abi():
+            return False
+        confine(Sandbox(fs_readable=sorted(path for path in readable if path and os.path.exists(path))))
+    except (ImportError, OSError, RuntimeError, ValueError, TypeError, AttributeError):
+        # A machine or a version of the package that cannot: what is left are the limits.
+        return False
+    return True
+
+
+def _confine_network() -> bool:
+    """No socket, no other program and no other process from here on."""
+    known = _DENIED_CALLS.get(platform.machine())
+    if known is None or platform.system() != "Linux":
+        return False
+    architecture, prlimit, denied = known
+    # Each instruction is (code, jump if true, jump if false, operand); jumps count instructions to skip.
+    program = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _FAIL), (_LOAD, 0, 0, 0)]
+    # The x32 calls of x86_64 are the same calls under other numbers.
+    program += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _FAIL)]
+    for number in denied:
+        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _FAIL)]
+    # A process may limit itself (pid 0) and nobody else.
+    program += [(_EQUAL, 0, 3, prlimit), (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _FAIL)]
+    program.append((_RETURN, 0, 0, _ALLOW))
+    code = b"".join(struct.pack("HBBI", *each) for each in program)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    filter_ = struct.pack("HxxxxxxP", len(program), ctypes.addressof(buffer))
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    if prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)) != 0:
+        return False
+    return prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), ctypes.c_char_p(filter_)) == 0
+
 
 _HARD_MEMORY = 4 << 30
 _MAX_REQUEST = 512 << 20
@@ -37,11 +109,11 @@ def serve() -> None:
     ):
         with suppress(ValueError, OSError):
             resource.setrlimit(what, (limit, limit))
-    _write(replies, Frame.of(HELLO, confine()))
+    _write_frame(replies, ParserFrame.of(HELLO, confine_process()))
     # A large table is a million objects and no garbage among them; looking for some takes longer than reading it.
     gc.disable()
-    while (request := _read(requests)) is not None:
-        _write(replies, _answer(request))
+    while (request := _read_frame(requests)) is not None:
+        _write_frame(replies, _answer_request(request))
         gc.collect(0)
 
 
@@ -55,26 +127,26 @@ def _private_pipes() -> tuple[int, int]:
     return requests, replies
 
 
-def _answer(request: Frame) -> Frame:
+def _answer_request(request: ParserFrame) -> ParserFrame:
     asked = request.value
-    _limit(float(asked["cpu"]), int(asked["memory"]))
+    _set_limits(float(asked["cpu"]), int(asked["memory"]))
     _set_zone(asked["zone"])
     try:
         module, _, name = str(asked["function"]).partition(":")
         parse = cast("Callable[..., object]", getattr(import_module(module), name))
         found = parse(request.body, **asked["arguments"])
         value, body = cast("tuple[object, bytes]", found) if isinstance(found, tuple) else (found, b"")
-        return Frame.of(VALUE, value, body)
+        return ParserFrame.of(VALUE, value, body)
     except BicameralError as error:
-        return Frame.of(ERROR, error.to_json())
+        return ParserFrame.of(ERROR, error.to_json())
     except (MemoryError, RecursionError) as error:
-        return Frame.of(LIMIT, "memory" if isinstance(error, MemoryError) else "depth")
+        return ParserFrame.of(LIMIT, "memory" if isinstance(error, MemoryError) else "depth")
     except Exception as error:
         # A parser that trips over its input has found no value. Why is said to whoever reads the message.
-        return Frame.of(FAILED, f"{type(error).__name__}: {error}"[:300])
+        return ParserFrame.of(FAILED, f"{type(error).__name__}: {error}"[:300])
 
 
-def _limit(cpu: float, memory: int) -> None:
+def _set_limits(cpu: float, memory: int) -> None:
     """The limits of one request: soft ones, since CPU time is counted over all requests so far."""
     _, hardest = resource.getrlimit(resource.RLIMIT_CPU)
     until = math.ceil(time.process_time() + cpu)
@@ -94,17 +166,17 @@ def _set_zone(zone: str | None) -> None:
     time.tzset()
 
 
-def _read(source: int) -> Frame | None:
-    prefix = _exactly(source, PREFIX.size)
-    if len(prefix) < PREFIX.size:
+def _read_frame(source: int) -> ParserFrame | None:
+    prefix = _read_exactly(source, FRAME_PREFIX.size)
+    if len(prefix) < FRAME_PREFIX.size:
         return None
-    kind, text, body = PREFIX.unpack(prefix)
+    kind, text, body = FRAME_PREFIX.unpack(prefix)
     if text + body > _MAX_REQUEST:
         return None
-    return Frame(kind, _exactly(source, text), _exactly(source, body))
+    return ParserFrame(kind, _read_exactly(source, text), _read_exactly(source, body))
 
 
-def _exactly(source: int, size: int) -> bytes:
+def _read_exactly(source: int, size: int) -> bytes:
     parts: list[bytes] = []
     left = size
     while left and (part := os.read(source, min(left, 1 << 20))):
@@ -113,7 +185,7 @@ def _exactly(source: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _write(target: int, frame: Frame) -> None:
+def _write_frame(target: int, frame: ParserFrame) -> None:
     view: Any = memoryview(frame.to_bytes())
     while view:
         view = view[os.write(target, view) :]

@@ -1,11 +1,17 @@
-"""The parent's side: a few parser processes, each of which answers one request at a time within its limits."""
+"""The parent's side: a pool of parser processes, and the frames exchanged with them.
+
+Each process answers one request at a time within its limits. A frame is a kind, JSON text and bytes, preceded by
+their lengths.
+"""
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -16,7 +22,34 @@ from typing import Any, Literal
 
 from bicameral.errors import ToolError
 
-from ._frames import HELLO, PREFIX, Frame
+FRAME_PREFIX = struct.Struct(">cQQ")
+"""The kind, and the lengths of the JSON text and of the body."""
+
+REQUEST, HELLO, VALUE, ERROR, LIMIT, FAILED = b"r", b"h", b"v", b"e", b"l", b"f"
+"""What a frame is: a request; the first words of a process; a value, a typed error, a limit or a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParserFrame:
+    """One message: JSON text, and bytes that are not JSON (a mail, an attachment)."""
+
+    kind: bytes
+    text: bytes
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, kind: bytes, value: object, body: bytes = b"") -> ParserFrame:
+        """A frame with this value as its text; what JSON does not have does not get across."""
+        # ASCII, so that half a character (a lone surrogate) is an escape and not broken UTF-8.
+        return cls(kind, json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii"), body)
+
+    @property
+    def value(self) -> Any:
+        return json.loads(self.text)
+
+    def to_bytes(self) -> bytes:
+        return b"".join((FRAME_PREFIX.pack(self.kind, len(self.text), len(self.body)), self.text, self.body))
+
 
 MIB = 1 << 20
 MOST_PROCESSES = 4
@@ -27,11 +60,11 @@ _START_SECONDS = 30.0
 # Where this package lies comes last: the isolated interpreter finds its own modules first.
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from bicameral.parsing._child import serve; serve()"
 
-Limit = Literal["cpu", "time", "memory", "output", "depth"]
+LimitKind = Literal["cpu", "time", "memory", "output", "depth"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ParseLimits:
     """What reading one input may take: seconds of CPU, seconds on the clock, bytes of memory and of the result."""
 
     cpu: float = 10.0
@@ -40,15 +73,15 @@ class Limits:
     output: int = 64 * MIB
 
 
-class Exceeded(Exception):
+class LimitExceeded(Exception):
     """A process went over a limit, or ended; it is of no more use."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: LimitKind) -> None:
         super().__init__(limit)
-        self.limit: Limit = limit
+        self.limit: LimitKind = limit
 
 
-class _Process:
+class _ParserProcess:
     """One parser process."""
 
     def __init__(self) -> None:
@@ -74,7 +107,7 @@ class _Process:
             if hello.kind != HELLO:
                 raise ValueError("not the first words of a parser")
             self.confined: tuple[str, ...] = tuple(map(str, hello.value))
-        except (Exceeded, ValueError, TypeError):
+        except (LimitExceeded, ValueError, TypeError):
             self.kill()
             raise ToolError(
                 "tools.cannot-start",
@@ -82,8 +115,8 @@ class _Process:
                 fix="`bicameral doctor` tests it.",
             ) from None
 
-    def exchange(self, request: Frame, limits: Limits) -> Frame:
-        """The reply to a request; after `Exceeded` the process must be killed."""
+    def exchange(self, request: ParserFrame, limits: ParseLimits) -> ParserFrame:
+        """The reply to a request; after `LimitExceeded` the process must be killed."""
         # One deadline for sending and receiving: a process that does not even read is over it like any other.
         deadline = time.monotonic() + limits.wall
         view = memoryview(request.to_bytes())
@@ -97,11 +130,11 @@ class _Process:
                 raise self._ended() from None
         return self._receive(deadline, limits.output)
 
-    def _receive(self, deadline: float, most: int) -> Frame:
-        kind, text, body = PREFIX.unpack(self._exactly(PREFIX.size, deadline))
+    def _receive(self, deadline: float, most: int) -> ParserFrame:
+        kind, text, body = FRAME_PREFIX.unpack(self._exactly(FRAME_PREFIX.size, deadline))
         if text + body > most:
-            raise Exceeded("output")
-        return Frame(kind, self._exactly(text, deadline), self._exactly(body, deadline))
+            raise LimitExceeded("output")
+        return ParserFrame(kind, self._exactly(text, deadline), self._exactly(body, deadline))
 
     def _exactly(self, size: int, deadline: float) -> bytes:
         found = bytearray()
@@ -118,15 +151,15 @@ class _Process:
         poll.register(fd, event)
         left = deadline - time.monotonic()
         if left <= 0 or not poll.poll(max(1, int(left * 1000))):
-            raise Exceeded("time")
+            raise LimitExceeded("time")
 
-    def _ended(self) -> Exceeded:
+    def _ended(self) -> LimitExceeded:
         """Why it is gone: the kernel ends one that is over its CPU time; one without memory ends in any way."""
         try:
             code = self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
-            return Exceeded("time")
-        return Exceeded("cpu" if code == -signal.SIGXCPU else "memory")
+            return LimitExceeded("time")
+        return LimitExceeded("cpu" if code == -signal.SIGXCPU else "memory")
 
     def kill(self) -> None:
         self._process.kill()
@@ -147,10 +180,10 @@ class ParserPool:
     def __init__(self, most: int = MOST_PROCESSES) -> None:
         self._lock = threading.Lock()
         self._free = threading.BoundedSemaphore(most)
-        self._idle: list[_Process] = []
+        self._idle: list[_ParserProcess] = []
 
-    def exchange(self, request: Frame, limits: Limits) -> Frame:
-        """The reply to a request; `Exceeded` if its process had to be killed. Blocks the calling thread."""
+    def exchange(self, request: ParserFrame, limits: ParseLimits) -> ParserFrame:
+        """The reply to a request; `LimitExceeded` if its process had to be killed. Blocks the calling thread."""
         # Whoever waits here waits for inputs that are each within their limits.
         with self._free:
             process = self._take()
@@ -165,12 +198,12 @@ class ParserPool:
                 self._idle.append(process)
             return reply
 
-    def _take(self) -> _Process:
+    def _take(self) -> _ParserProcess:
         with self._lock:
             # The one used last: it is warm, and has what it keeps of the last input.
             if self._idle:
                 return self._idle.pop()
-        return _Process()
+        return _ParserProcess()
 
     def discard_idle(self) -> None:
         """End the processes that wait for work."""
@@ -199,12 +232,12 @@ os.register_at_fork(after_in_child=POOL.after_fork)
 atexit.register(POOL.discard_idle)
 
 
-def request_facts(limits: Limits, function: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def request_header(limits: ParseLimits, function: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """What a request says besides the bytes to read."""
     zone = os.environ.get("TZ")
     return {"function": function, "arguments": arguments, "cpu": limits.cpu, "memory": limits.memory, "zone": zone}
 
 
-def confinement_of_parser() -> tuple[str, ...]:
+def parser_confinement() -> tuple[str, ...]:
     """What the parser process is cut off from: `files`, `network`."""
     return POOL.confined

@@ -12,45 +12,46 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._implemented import IMPLEMENTED, example_of, pattern_class
+from bicameral.patterns._implementations import IMPLEMENTED, example_of, pattern_class
 
 if TYPE_CHECKING:
-    from .humanizer.identity import IdentityPersistence
-    from .humanizer.skills import SkillAccumulation
-    from .integration.command_line import CommandLine
-    from .integration.tool_call import ToolCalling
+    from bicameral.patterns.humanizer.identity import IdentityPersistence
+    from bicameral.patterns.humanizer.skills import SkillAccumulation
+    from bicameral.patterns.integration.command_line import CommandLine
+    from bicameral.patterns.integration.tool_call import ToolCalling
+    from bicameral.patterns.knowledge.retrieval import Retrieval
+    from bicameral.patterns.knowledge.scratchpad import Scratchpad
+    from bicameral.patterns.orchestration.orchestrator_workers import OrchestratorWorkers
+    from bicameral.patterns.orchestration.parallelization import Parallelization
+    from bicameral.patterns.reasoning.react import ReAct
+    from bicameral.patterns.reasoning.rewoo import ReWOO
+    from bicameral.patterns.reliability.guardrails import Guardrails
+    from bicameral.patterns.reliability.judge import Judge
+    from bicameral.patterns.signal.few_shot import FewShot
+    from bicameral.patterns.signal.output_template import OutputTemplate
+
     from .kernel import (
         Answered,
-        Example,
+        Context,
         Exhausted,
         GaveUp,
         Labelled,
         Outcome,
         Pattern,
+        PatternExample,
         Role,
-        Stage,
+        format_text,
         from_user,
-        said,
-        strangers,
-        text,
-        together,
+        join_labelled,
+        program_text,
+        untrusted_value,
     )
-    from .knowledge.retrieval import Retrieval
-    from .knowledge.scratchpad import Scratchpad
-    from .orchestration.orchestrator_workers import OrchestratorWorkers
-    from .orchestration.parallelization import Parallelization
-    from .reasoning.react import ReAct
-    from .reasoning.rewoo import ReWOO
-    from .reliability.guardrails import Guardrails
-    from .reliability.judge import Judge
-    from .signal.few_shot import FewShot
-    from .signal.output_template import OutputTemplate
 
 __all__ = [
     "IMPLEMENTED",
     "Answered",
     "CommandLine",
-    "Example",
+    "Context",
     "Exhausted",
     "FewShot",
     "GaveUp",
@@ -63,21 +64,21 @@ __all__ = [
     "OutputTemplate",
     "Parallelization",
     "Pattern",
+    "PatternExample",
     "ReAct",
     "ReWOO",
     "Retrieval",
     "Role",
     "Scratchpad",
     "SkillAccumulation",
-    "Stage",
     "ToolCalling",
     "example_of",
+    "format_text",
     "from_user",
+    "join_labelled",
     "pattern_class",
-    "said",
-    "strangers",
-    "text",
-    "together",
+    "program_text",
+    "untrusted_value",
 ]
 
 _HOMES = {where.partition(":")[2]: where.partition(":")[0] for where in IMPLEMENTED.values()}

@@ -3,14 +3,11 @@
 Text in a small subset of Python comes in by `parse`, JSON by `load_plan`; out goes a `Plan` that `print_plan` writes
 back as text. `check` says what is wrong with a plan, what it does to the world and what it costs at worst, and
 `compile_expr` gives the value of its expressions: pure, total, from a closed library of functions. `prove` says what
-policy will say of each call, by the labels of everything the plan handles; the functions beside it (`shade_of`,
-`after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
+policy will say of each call, by the labels of everything the plan handles; the functions beside it (`labels_of`,
+`labels_after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
 """
 
-from ._bounds import RUN_WORK, RunWork, flat_cost
-from ._check import check
-from ._evaluate import compile_expr, evaluate
-from ._expressions import (
+from bicameral.plans._expressions import (
     Apply,
     Arithmetic,
     Choose,
@@ -35,56 +32,80 @@ from ._expressions import (
     children,
     free_names,
 )
-from ._failure import RUN_CODES, EvaluationError
-from ._findings import Bound, Cost, EffectUse, Finding, Limits, Report
-from ._flow import compile_shade, shade_of
-from ._flow_steps import (
-    after_ask,
-    after_branch,
-    after_call,
-    after_extract,
-    after_update,
+from bicameral.plans._plan import (
+    Answer,
+    Ask,
+    Call,
+    Compute,
+    Each,
+    Extract,
+    Plan,
+    Step,
+    Update,
+    When,
+    load_plan,
+    rewrite_expr,
+    rewrite_steps,
+    walk,
+)
+from bicameral.plans._type_rules import LibraryFunction
+from bicameral.plans.check._checker import check, check_step
+from bicameral.plans.check._inference import type_of
+from bicameral.plans.check._report import CallBound, EffectUse, Finding, PlanCost, PlanLimits, Report, Scope, Variable
+from bicameral.plans.evaluate._bounds import RUN_CODES, RUN_WORK_KEY, EvaluationError, RunWork, flat_cost
+from bicameral.plans.evaluate._compiler import compile_expr, evaluate_expr
+from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
+from bicameral.plans.evaluate._operations import apply_update, iterable_items, unpack_item
+from bicameral.plans.labels._proof import CallProof, Conditional, Proof, Proved, Refused, Verdict, prove
+from bicameral.plans.labels._storage import (
+    places_after_branch,
+    places_after_call,
+    readers_after_call,
+    recall_stored_labels,
+)
+from bicameral.plans.labels._transfer import (
+    author_label,
     branch_names,
     call_facts,
-    given_label,
+    can_answer,
+    compile_labels,
     is_bounded,
-    may_answer,
+    labels_after_ask,
+    labels_after_branch,
+    labels_after_call,
+    labels_after_extract,
+    labels_after_update,
+    labels_of,
     pc_after,
+    pc_inside,
     static_path,
-    turn_names,
-    under,
-    unknown_call,
+    turn_labels,
+    unknown_call_facts,
 )
-from ._flow_walk import PureAfter, after_pure, is_pure
-from ._flow_written import found_again, readers_after_call, written, written_or_not
-from ._function import Function
-from ._library import FUNCTIONS, METHODS
-from ._load import load_plan
-from ._operators import items_to_go_over, unpacked, updated
-from ._parse import Parsed, parse
-from ._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When, walk
-from ._print import print_plan
-from ._prove import CallProof, Conditional, Proof, Proved, Refused, Verdict, prove
-from ._rewrite import rewrite_expr, rewrite_steps
-from ._schema import plan_schema
-from ._scope import Scope, Variable
-from ._steps import check_step
-from ._tasks import ImportedTasks, export_tasks, import_tasks
-from ._typing import type_of
-from ._whole_values import Assembled, assembled_values, directing_texts
+from bicameral.plans.labels._walker import (
+    AssembledValues,
+    LocalStepLabels,
+    assembled_values,
+    directing_arguments,
+    is_local_step,
+    labels_after_local_step,
+)
+from bicameral.plans.syntax._parser import ParsedPlan, parse
+from bicameral.plans.syntax._rendering import plan_schema, print_plan
+from bicameral.plans.syntax._tasks import ImportedTasks, export_tasks, import_tasks
 
 __all__ = [
     "FUNCTIONS",
     "METHODS",
     "RUN_CODES",
-    "RUN_WORK",
+    "RUN_WORK_KEY",
     "Answer",
     "Apply",
     "Arithmetic",
     "Ask",
-    "Assembled",
-    "Bound",
+    "AssembledValues",
     "Call",
+    "CallBound",
     "CallProof",
     "Choose",
     "Clause",
@@ -93,7 +114,6 @@ __all__ = [
     "Compute",
     "Conditional",
     "Const",
-    "Cost",
     "DictOf",
     "Each",
     "EffectUse",
@@ -102,21 +122,22 @@ __all__ = [
     "Extract",
     "Finding",
     "Format",
-    "Function",
     "Get",
     "ImportedTasks",
     "Index",
     "Lambda",
-    "Limits",
+    "LibraryFunction",
     "ListOf",
+    "LocalStepLabels",
     "Logic",
     "Negative",
     "Not",
-    "Parsed",
+    "ParsedPlan",
     "Plan",
+    "PlanCost",
+    "PlanLimits",
     "Proof",
     "Proved",
-    "PureAfter",
     "Ref",
     "Refused",
     "Report",
@@ -130,50 +151,50 @@ __all__ = [
     "Variable",
     "Verdict",
     "When",
-    "after_ask",
-    "after_branch",
-    "after_call",
-    "after_extract",
-    "after_pure",
-    "after_update",
+    "apply_update",
     "assembled_values",
+    "author_label",
     "branch_names",
     "call_facts",
+    "can_answer",
     "check",
     "check_step",
     "children",
     "compile_expr",
-    "compile_shade",
-    "directing_texts",
-    "evaluate",
+    "compile_labels",
+    "directing_arguments",
+    "evaluate_expr",
     "export_tasks",
     "flat_cost",
-    "found_again",
     "free_names",
-    "given_label",
     "import_tasks",
     "is_bounded",
-    "is_pure",
-    "items_to_go_over",
+    "is_local_step",
+    "iterable_items",
+    "labels_after_ask",
+    "labels_after_branch",
+    "labels_after_call",
+    "labels_after_extract",
+    "labels_after_local_step",
+    "labels_after_update",
+    "labels_of",
     "load_plan",
-    "may_answer",
     "parse",
     "pc_after",
+    "pc_inside",
+    "places_after_branch",
+    "places_after_call",
     "plan_schema",
     "print_plan",
     "prove",
     "readers_after_call",
+    "recall_stored_labels",
     "rewrite_expr",
     "rewrite_steps",
-    "shade_of",
     "static_path",
-    "turn_names",
+    "turn_labels",
     "type_of",
-    "under",
-    "unknown_call",
-    "unpacked",
-    "updated",
+    "unknown_call_facts",
+    "unpack_item",
     "walk",
-    "written",
-    "written_or_not",
 ]

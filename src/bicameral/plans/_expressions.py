@@ -1,20 +1,46 @@
-"""Expressions of a plan: pure, total, closed. Every node says its `kind`."""
+"""Expressions of a plan: the pydantic nodes, their children and their free names.
+
+Expressions are pure, total and closed: a plan cannot add functions to the library. Every node says its `kind`.
+Whatever is computed once for each node is memoized by identity, since comparing nodes deeply would cost more.
+"""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from functools import wraps
 from keyword import kwlist
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
 
-from ._remembered import remembered
+_Found = TypeVar("_Found")
 
-NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+def memoize_by_identity(compute: Callable[[Any], _Found]) -> Callable[[Any], _Found]:
+    """The same function, which remembers what it found for as long as the object that it was asked about lives."""
+    known: dict[int, tuple[weakref.ref[Any], _Found]] = {}
+    # The bound method outlives the module's names, which are gone when the interpreter ends.
+    forget = known.pop
+
+    @wraps(compute)
+    def run(node: Any) -> _Found:
+        key = id(node)
+        entry = known.get(key)
+        if entry is not None and entry[0]() is node:
+            return entry[1]
+        found = compute(node)
+        known[key] = (weakref.ref(node, lambda _: forget(key, None)), found)
+        return found
+
+    return run
+
+
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 _KEYWORDS = frozenset(kwlist)
 
 
-def _not_a_keyword(name: str) -> str:
+def _validate_name(name: str) -> str:
     if name in _KEYWORDS:
         raise ValueError(f"{name!r} is a word of the language and cannot be a name")
     return name
@@ -22,8 +48,8 @@ def _not_a_keyword(name: str) -> str:
 
 Name = Annotated[
     str,
-    Field(pattern=NAME, max_length=64, json_schema_extra={"not": {"enum": list(kwlist)}}),
-    AfterValidator(_not_a_keyword),
+    Field(pattern=NAME_PATTERN, max_length=64, json_schema_extra={"not": {"enum": list(kwlist)}}),
+    AfterValidator(_validate_name),
 ]
 
 SURFACE_WORDS = frozenset({"answer", "ask", "concat", "extract", "format", "print"})
@@ -32,22 +58,22 @@ SURFACE_WORDS = frozenset({"answer", "ask", "concat", "extract", "format", "prin
 MAX_INT = 10**15
 
 
-def _written(text: str) -> str:
+def _validate_text(text: str) -> str:
     # A lone half of a surrogate pair has no bytes: such text cannot be saved, hashed or sent.
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("the text has half a character (a lone surrogate)")
     return text
 
 
-def _literal(value: str | bool | int | float | None) -> str | bool | int | float | None:
+def _validate_literal(value: str | bool | int | float | None) -> str | bool | int | float | None:
     if isinstance(value, str):
-        return _written(value)
+        return _validate_text(value)
     if isinstance(value, int) and abs(value) > MAX_INT:
         raise ValueError("the number is too large: whole numbers go up to 10**15")
     return value
 
 
-Text = Annotated[str, AfterValidator(_written)]
+Text = Annotated[str, AfterValidator(_validate_text)]
 
 ArithmeticOp = Literal["+", "-", "*", "/", "//", "%"]
 CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not in"]
@@ -65,7 +91,7 @@ class Const(Node):
     """A literal: text, number, boolean or None."""
 
     kind: Literal["const"] = "const"
-    value: Annotated[str | bool | int | FiniteFloat | None, AfterValidator(_literal)]
+    value: Annotated[str | bool | int | FiniteFloat | None, AfterValidator(_validate_literal)]
 
 
 class Ref(Node):
@@ -125,12 +151,12 @@ class Arithmetic(Node):
     @field_validator("left")
     @classmethod
     def _canonical(cls, value: Any, info: ValidationInfo) -> Any:
-        if info.data.get("op") == "%" and _is_text(value):
+        if info.data.get("op") == "%" and _is_text_expression(value):
             raise ValueError("formatted text is written as a format")
         return value
 
 
-def _is_text(expr: object) -> bool:
+def _is_text_expression(expr: object) -> bool:
     return isinstance(expr, Format) or (isinstance(expr, Const) and isinstance(expr.value, str))
 
 
@@ -276,26 +302,26 @@ Expr = Annotated[
 
 def children(expr: object) -> tuple[Any, ...]:
     """The expressions directly inside an expression, in the order they are evaluated."""
-    inside = _INSIDE.get(type(expr))
+    inside = _CHILDREN.get(type(expr))
     return () if inside is None else inside(expr)
 
 
-def _in_slice(expr: Slice) -> tuple[Any, ...]:
+def _slice_children(expr: Slice) -> tuple[Any, ...]:
     return tuple(e for e in (expr.value, expr.start, expr.stop, expr.step) if e is not None)
 
 
-def _in_comprehension(expr: Comprehension) -> tuple[Any, ...]:
+def _comprehension_children(expr: Comprehension) -> tuple[Any, ...]:
     inner = tuple(e for clause in expr.clauses for e in (clause.over, *clause.conditions))
     return (*inner, *((expr.key,) if expr.key is not None else ()), expr.element)
 
 
 # By type, since the walk over a plan comes here for every expression in it.
-_INSIDE: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
+_CHILDREN: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
     Get: lambda expr: (expr.value,),
     Negative: lambda expr: (expr.value,),
     Not: lambda expr: (expr.value,),
     Index: lambda expr: (expr.value, expr.at),
-    Slice: _in_slice,
+    Slice: _slice_children,
     ListOf: lambda expr: expr.items,
     TupleOf: lambda expr: expr.items,
     Logic: lambda expr: expr.items,
@@ -305,34 +331,34 @@ _INSIDE: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
     Choose: lambda expr: (expr.condition, expr.then, expr.otherwise),
     Apply: lambda expr: (*expr.args, *(e for _, e in expr.named)),
     Format: lambda expr: tuple(part.value for part in expr.parts if isinstance(part, Shown)),
-    Comprehension: _in_comprehension,
+    Comprehension: _comprehension_children,
     Lambda: lambda expr: (expr.body,),
 }
 
 
-@remembered
+@memoize_by_identity
 def free_names(expr: Any) -> frozenset[str]:
     """The variables an expression reads that it does not itself bind."""
-    return _free_names(expr)
+    return _find_free_names(expr)
 
 
-def _free_names(expr: Any) -> frozenset[str]:
+def _find_free_names(expr: Any) -> frozenset[str]:
     match expr:
         case Ref(name=name):
             return frozenset({name})
         case Lambda(names=names, body=body):
-            return _free_names(body) - set(names)
+            return _find_free_names(body) - set(names)
         case Comprehension():
             found: set[str] = set()
             bound: set[str] = set()
             for clause in expr.clauses:
-                found |= _free_names(clause.over) - bound
+                found |= _find_free_names(clause.over) - bound
                 bound |= set(clause.names)
                 for condition in clause.conditions:
-                    found |= _free_names(condition) - bound
+                    found |= _find_free_names(condition) - bound
             for inner in (expr.element, expr.key):
                 if inner is not None:
-                    found |= _free_names(inner) - bound
+                    found |= _find_free_names(inner) - bound
             return frozenset(found)
         case _:
-            return frozenset[str]().union(*(_free_names(child) for child in children(expr)))
+            return frozenset[str]().union(*(_find_free_names(child) for child in children(expr)))

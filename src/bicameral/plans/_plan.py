@@ -1,26 +1,58 @@
-"""The plan: the only thing that runs. Steps say what they `do`; their order is the order of effects."""
+"""The plan: its steps, its JSON form, its depth limit, and rewriting.
+
+A plan is the only thing that runs. Steps say what they `do`; their order is the order of effects. One limit on nesting
+keeps every part of the program from recursing without end. JSON is read strictly, and errors say where they are.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, cast
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from bicameral.types import Type, from_json, to_json
+from bicameral.errors import Place, PlanError, nearest_name
+from bicameral.plans._expressions import (
+    SURFACE_WORDS,
+    Apply,
+    Arithmetic,
+    Choose,
+    Compare,
+    Comprehension,
+    Const,
+    DictOf,
+    Expr,
+    Format,
+    Get,
+    Index,
+    Lambda,
+    ListOf,
+    Logic,
+    Name,
+    Negative,
+    Node,
+    Not,
+    Ref,
+    Shown,
+    Slice,
+    Text,
+    TupleOf,
+    children,
+)
+from bicameral.types import Type, type_from_json, type_to_json
 
-from ._expressions import SURFACE_WORDS, Expr, Name, Node, Text
-
-VERSION = "plan/1"
+PLAN_VERSION = "plan/1"
 
 
-def _one_way(value: Any) -> Any:
+def _normalize_type_json(value: Any) -> Any:
     """The one way to write a type."""
-    return to_json(from_json(value))
+    return type_to_json(type_from_json(value))
 
 
-TypeJson = Annotated[Any, AfterValidator(_one_way)]
+TypeJson = Annotated[Any, AfterValidator(_normalize_type_json)]
 """A type as JSON."""
 
 
@@ -51,7 +83,7 @@ class Extract(Node):
 
     @property
     def wanted(self) -> Type:
-        return from_json(self.type)
+        return type_from_json(self.type)
 
 
 class Compute(Node):
@@ -107,7 +139,7 @@ class Ask(Node):
 
     @property
     def wanted(self) -> Type:
-        return from_json(self.type)
+        return type_from_json(self.type)
 
 
 class Answer(Node):
@@ -131,7 +163,7 @@ class Plan(Node):
         '…'
     """
 
-    version: Literal["plan/1"] = VERSION
+    version: Literal["plan/1"] = PLAN_VERSION
     goal: Text = ""
     steps: tuple[Step, ...] = ()
 
@@ -157,3 +189,301 @@ def walk(steps: tuple[Any, ...], at: str = "") -> Iterator[tuple[str, Any]]:
                 yield from walk(step.otherwise, f"{path}/else/")
             case _:
                 pass
+
+
+MAX_DEPTH = 50
+
+
+def check_depth(plan: Plan) -> None:
+    """Refuse a plan that is nested more than 50 levels deep, however it was made."""
+    number = first_too_deep_step(plan)
+    if number is not None:
+        raise too_deep_error(Place(step=str(number)))
+
+
+def first_too_deep_step(plan: Plan) -> int | None:
+    """The first step that is nested too deep, if any is."""
+    return next((number for number, step in enumerate(plan.steps) if _is_too_deep(step)), None)
+
+
+def too_deep_error(place: Place) -> PlanError:
+    return PlanError(
+        "plan.too-deep",
+        "the plan is nested too deep",
+        place=place,
+        expected=f"at most {MAX_DEPTH} levels",
+        fix="Give names to parts of it in steps of their own.",
+    )
+
+
+def _is_too_deep(step: Any) -> bool:
+    level, depth = [step], 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            return True
+        level = [inner for part in level for inner in _nested_parts(part)]
+    return False
+
+
+def _nested_parts(part: Any) -> tuple[Any, ...]:
+    if type(part) is Ref or type(part) is Const:
+        return ()
+    if found := children(part):
+        return found
+    match part:
+        case Call():
+            return tuple(part.args.values())
+        case Compute() | Answer():
+            return (part.value,)
+        case Extract():
+            return (part.source, part.instruction, part.type)
+        case Ask():
+            return (part.question, part.type)
+        case Update():
+            return (part.value,) if part.key is None else (part.key, part.value)
+        case Each():
+            return (part.over, *part.steps)
+        case When():
+            return (part.condition, *part.steps, *part.otherwise)
+        case dict():  # a composite type as JSON
+            return tuple(cast("dict[str, Any]", part).values())
+        case list():
+            return tuple(cast("list[Any]", part))
+        case _:
+            return ()
+
+
+MAX_JSON_BYTES = 4_000_000
+
+
+def load_plan(source: str | Path, *, file: str | None = None) -> Plan:
+    """The plan in a JSON text or, given a Path, in a JSON file.
+
+    Example:
+        >>> load_plan('{"version": "plan/1", "steps": []}').goal
+        ''
+    """
+    if isinstance(source, Path):
+        file = file or str(source)
+        source = _read_file(source)
+    text = source.removeprefix("\ufeff")
+    if len(text) > MAX_JSON_BYTES:
+        raise PlanError("plan.too-long", "the plan is too long", place=Place(file=file), expected="at most 4 MB")
+    document = _parse_document(text, file)
+    _check_version(document, file)
+    try:
+        plan = Plan.model_validate_json(text)
+    except ValidationError as error:
+        raise _validation_error(document, error, file) from None
+    check_depth(plan)
+    return plan
+
+
+def _read_file(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(MAX_JSON_BYTES + 1)
+        return content.decode()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    except UnicodeDecodeError:
+        reason = "it is not text in UTF-8"
+    raise PlanError("plan.cannot-read", f"the plan cannot be read: {reason}", place=Place(file=str(path)))
+
+
+def _parse_document(text: str, file: str | None) -> dict[str, Any]:
+    def refuse(reason: str) -> NoReturn:
+        raise PlanError("plan.bad-json", f"the plan is not JSON: {reason}", place=Place(file=file))
+
+    def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            refuse(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+        return found
+
+    try:
+        document = json.loads(
+            text, object_pairs_hook=unique_keys, parse_constant=lambda word: refuse(f"{word} is not a number")
+        )
+    except json.JSONDecodeError as error:
+        place = Place(file=file, line=error.lineno, column=error.colno)
+        raise PlanError("plan.bad-json", f"the plan is not JSON: {error.msg}", place=place) from None
+    except RecursionError:
+        raise too_deep_error(Place(file=file)) from None
+    except ValueError as error:  # a number of thousands of digits
+        refuse(str(error))
+    if not isinstance(document, dict):
+        raise PlanError("plan.invalid", "a plan is a JSON object", place=Place(file=file), expected='{"version": …}')
+    return cast("dict[str, Any]", document)
+
+
+def _check_version(document: dict[str, Any], file: str | None) -> None:
+    version = document.get("version")
+    if version == PLAN_VERSION:
+        return
+    fix = None
+    if "tasks" in document:
+        fix = "It looks like a list of tasks: import it with `import_tasks`."
+    raise PlanError(
+        "plan.unknown-version",
+        f"the version {version!r} of plans is not known"
+        if "version" in document
+        else "the plan does not say its version",
+        place=Place(file=file),
+        expected=repr(PLAN_VERSION),
+        nearest=nearest_name(version, [PLAN_VERSION]) if isinstance(version, str) else None,
+        fix=fix,
+    )
+
+
+def _validation_error(document: dict[str, Any], error: ValidationError, file: str | None) -> PlanError:
+    # Where several alternatives failed, the one that got furthest is the one that was meant.
+    found = max(error.errors(), key=lambda one: len(one["loc"]))
+    message = found["msg"].removeprefix("Value error, ")
+    if found["type"] == "json_invalid":
+        if "recursion" in message:
+            return too_deep_error(Place(file=file))
+        return PlanError("plan.bad-json", f"the plan is not JSON: {message}", place=Place(file=file))
+    path, step = _error_location(document, found["loc"])
+    expected, near = None, None
+    match found["type"]:
+        case "missing":
+            message = f"the key {found['loc'][-1]!r} is missing"
+        case "extra_forbidden":
+            message = "no such key is known here"
+        case "union_tag_invalid":
+            context = cast("dict[str, str]", found.get("ctx", {}))
+            expected = context["expected_tags"]
+            message = f"there is no {context['discriminator']} {context['tag']!r}"
+            near = nearest_name(context["tag"], [tag.strip("'") for tag in expected.split(", ")])
+        case _:
+            pass
+    where = f"at {path}: " if path else ""
+    return PlanError(
+        "plan.invalid", f"{where}{message}", place=Place(file=file, step=step), expected=expected, nearest=near
+    )
+
+
+def _error_location(document: Any, location: tuple[int | str, ...]) -> tuple[str, str | None]:
+    """Where in the document an error is, and in which step (as `walk` names them).
+
+    pydantic's location also names the alternatives it tried; those are no keys of the document and are left out.
+    """
+    path, step, here = "", "", document
+    for part in location:
+        match here:
+            case dict() if part in here:
+                entries = cast("dict[Any, Any]", here)
+                step += _branch_segment(entries, part)
+                path, here = f"{path}.{part}" if path else str(part), entries[part]
+            case list() if isinstance(part, int):
+                step += str(part) if step.endswith("/") or path == "steps" else ""
+                path, here = f"{path}[{part}]", cast("list[Any]", here)[part]
+            case _:
+                pass
+    return path, step or None
+
+
+def _branch_segment(entries: dict[Any, Any], key: object) -> str:
+    match entries.get("do"), key:
+        case "each", "steps":
+            return "/"
+        case "when", "steps":
+            return "/then/"
+        case "when", "otherwise":
+            return "/else/"
+        case _:
+            return ""
+
+
+NodeRewriter = Callable[[Any], Any]
+
+
+def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr: NodeRewriter) -> tuple[Any, ...]:
+    """The steps with each step and each expression changed, and then what is inside it.
+
+    Example:
+        >>> rewrite_steps(plan.steps, lambda step: step, lambda expr: expr) == plan.steps
+        True
+    """
+
+    def expr(node: Any) -> Any:
+        return rewrite_expr(node, change_expr)
+
+    def block(inner: tuple[Any, ...]) -> tuple[Any, ...]:
+        return rewrite_steps(inner, change_step, change_expr)
+
+    return tuple(_rewrite_step(change_step(step), expr, block) for step in steps)
+
+
+def _rewrite_step(step: Any, expr: NodeRewriter, block: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Any:
+    match step:
+        case Call(args=args):
+            new: dict[str, Any] = {"args": {name: expr(value) for name, value in args.items()}}
+        case Extract():
+            new = {"source": expr(step.source), "instruction": expr(step.instruction)}
+        case Compute() | Answer():
+            new = {"value": expr(step.value)}
+        case Update():
+            new = {"key": None if step.key is None else expr(step.key), "value": expr(step.value)}
+        case Each():
+            new = {"over": expr(step.over), "steps": block(step.steps)}
+        case When():
+            new = {"condition": expr(step.condition), "steps": block(step.steps), "otherwise": block(step.otherwise)}
+        case Ask():
+            new = {"question": expr(step.question)}
+        case _:
+            raise TypeError(f"{step!r} is not a step")
+    return step.model_copy(update=new)
+
+
+def rewrite_expr(expr: Any, change: NodeRewriter) -> Any:
+    """The expression changed, and then each expression inside what it became."""
+    expr = change(expr)
+    new = _rewrite_children(expr, lambda node: rewrite_expr(node, change))
+    return expr.model_copy(update=new) if new else expr
+
+
+def _rewrite_children(expr: Any, each: NodeRewriter) -> dict[str, Any]:
+    def maybe(node: Any) -> Any:
+        return None if node is None else each(node)
+
+    match expr:
+        case Get() | Negative() | Not():
+            return {"value": each(expr.value)}
+        case Index():
+            return {"value": each(expr.value), "at": each(expr.at)}
+        case Slice():
+            parts = {name: maybe(getattr(expr, name)) for name in ("start", "stop", "step")}
+            return {"value": each(expr.value), **parts}
+        case ListOf(items=items) | TupleOf(items=items) | Logic(items=items):
+            return {"items": tuple(map(each, items))}
+        case DictOf(entries=entries):
+            return {"entries": tuple((each(key), each(value)) for key, value in entries)}
+        case Arithmetic():
+            return {"left": each(expr.left), "right": each(expr.right)}
+        case Compare():
+            return {"first": each(expr.first), "rest": tuple((op, each(node)) for op, node in expr.rest)}
+        case Choose():
+            return {name: each(getattr(expr, name)) for name in ("condition", "then", "otherwise")}
+        case Apply():
+            named = tuple((name, each(value)) for name, value in expr.named)
+            return {"args": tuple(map(each, expr.args)), "named": named}
+        case Format(parts=parts):
+            return {"parts": tuple(_rewrite_part(part, each) for part in parts)}
+        case Comprehension():
+            clauses = (
+                clause.model_copy(update={"over": each(clause.over), "conditions": tuple(map(each, clause.conditions))})
+                for clause in expr.clauses
+            )
+            return {"element": each(expr.element), "key": maybe(expr.key), "clauses": tuple(clauses)}
+        case Lambda():
+            return {"body": each(expr.body)}
+        case _:
+            return {}
+
+
+def _rewrite_part(part: Any, each: NodeRewriter) -> Any:
+    return part.model_copy(update={"value": each(part.value)}) if isinstance(part, Shown) else part

@@ -1,4 +1,4 @@
-"""The tables of `docs/language.md`, made from the library itself.
+"""The tables of `docs/language.md`, generated from the library of functions.
 
 `python -m bicameral.plans._reference docs/language.md` writes them into the page.
 """
@@ -9,53 +9,53 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ._failure import RUN_CODES
-from ._function import Function, Parameter, Signature
-from ._library import FUNCTIONS, METHODS
+from bicameral.plans._type_rules import LibraryFunction, Parameter, Signature
+from bicameral.plans.evaluate._bounds import RUN_CODES
+from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
 
 
 def function_tables() -> str:
     """Every library function in a table for each group, in Markdown."""
-    groups: dict[str, list[Function]] = {}
+    groups: dict[str, list[LibraryFunction]] = {}
     for function in FUNCTIONS.values():
         groups.setdefault(function.group, []).append(function)
     return "\n\n".join(
-        f"### {group.capitalize()}\n\n" + _table(("write", "to get"), map(_row, functions))
+        f"### {group.capitalize()}\n\n" + _markdown_table(("write", "to get"), map(_function_row, functions))
         for group, functions in groups.items()
     )
 
 
 def error_table() -> str:
     """What can go wrong while an expression is evaluated, in Markdown."""
-    return _table(("code", "meaning"), ((f"`{code}`", meaning) for code, meaning in RUN_CODES.items()))
+    return _markdown_table(("code", "meaning"), ((f"`{code}`", meaning) for code, meaning in RUN_CODES.items()))
 
 
-def _row(function: Function) -> tuple[str, str]:
-    return "<br>".join(f"`{_form(function, signature)}`" for signature in function.signatures), function.doc
+def _function_row(function: LibraryFunction) -> tuple[str, str]:
+    return "<br>".join(f"`{_call_form_text(function, signature)}`" for signature in function.signatures), function.doc
 
 
-def _form(function: Function, signature: Signature) -> str:
-    shown = list(map(_parameter, signature.parameters))
+def _call_form_text(function: LibraryFunction, signature: Signature) -> str:
+    shown = list(map(_parameter_text, signature.parameters))
     if function.name in METHODS and function.method:
         receiver = signature.parameters[0]
         return f"{receiver.name}.{function.name}({', '.join(shown[1:])})"
     return f"{function.name}({', '.join(shown)})"
 
 
-def _parameter(parameter: Parameter) -> str:
+def _parameter_text(parameter: Parameter) -> str:
     name = f"*{parameter.name}" if parameter.many else parameter.name
     if parameter.takes:
         return f"{name}=lambda x: …" if parameter.named_only else "lambda x: …"
     return name if parameter.required else f"{name}=…"
 
 
-def _table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
+def _markdown_table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
     lines = [f"| {head[0]} | {head[1]} |", "|---|---|"]
     lines += [f"| {left} | {right} |" for left, right in rows]
     return "\n".join(lines)
 
 
-def with_tables(page: str) -> str:
+def update_tables(page: str) -> str:
     """The page with its tables as the library has them now."""
     for name, table in (("functions", function_tables()), ("errors", error_table())):
         marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
@@ -67,4 +67,4 @@ if __name__ == "__main__":
     import sys
 
     for file in map(Path, sys.argv[1:]):
-        file.write_text(with_tables(file.read_text(encoding="utf-8")), encoding="utf-8")
+        file.write_text(update_tables(file.read_text(encoding="utf-8")), encoding="utf-8")

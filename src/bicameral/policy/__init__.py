@@ -8,20 +8,75 @@ alone; a user's own `.cedar` files may forbid more, and lift a default only by i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bicameral.decisions import Depends
+from bicameral.policy._decisions import (
+    Allowed,
+    ArgumentFacts,
+    Ask,
+    CallFacts,
+    Decide,
+    Decision,
+    Denied,
+    Depends,
+    Effect,
+    Mode,
+    Purpose,
+)
 
 if TYPE_CHECKING:
-    from ._cases import Case, Outcome, read_cases, try_case
-    from ._policy import Policy
-    from ._rules import Rule
+    from bicameral.policy._audit import (
+        AUDIT_LEGS,
+        AuditLeg,
+        AuditReport,
+        AuditTrial,
+        OutboundPath,
+        audit_registry,
+        brings_leg,
+    )
+    from bicameral.policy._cases import CaseResult, PolicyCase, read_cases, run_case
+    from bicameral.policy._policy import Policy
+    from bicameral.policy._rules import PolicyRule
 
-__all__ = ["Case", "Depends", "Outcome", "Policy", "Rule", "read_cases", "try_case"]
+__all__ = [
+    "AUDIT_LEGS",
+    "Allowed",
+    "ArgumentFacts",
+    "Ask",
+    "AuditLeg",
+    "AuditReport",
+    "AuditTrial",
+    "CallFacts",
+    "CaseResult",
+    "Decide",
+    "Decision",
+    "Denied",
+    "Depends",
+    "Effect",
+    "Mode",
+    "OutboundPath",
+    "Policy",
+    "PolicyCase",
+    "PolicyRule",
+    "Purpose",
+    "audit_registry",
+    "brings_leg",
+    "read_cases",
+    "run_case",
+]
 
 # Cedar is loaded where somebody asks for a policy, so that `import bicameral` is quick.
 _LATER = {
-    "_cases": ("Case", "Outcome", "read_cases", "try_case"),
+    "_audit": (
+        "AuditLeg",
+        "AUDIT_LEGS",
+        "AuditTrial",
+        "OutboundPath",
+        "AuditReport",
+        "audit_registry",
+        "brings_leg",
+    ),
+    "_cases": ("PolicyCase", "CaseResult", "read_cases", "run_case"),
     "_policy": ("Policy",),
-    "_rules": ("Rule",),
+    "_rules": ("PolicyRule",),
 }
 
 

@@ -1,4 +1,4 @@
-"""Cases: what policies must say of calls, in a file that `bicameral policy test` tries.
+"""Test cases for policies: what they must decide about given calls, in a file that `bicameral policy test` runs.
 
     [[case]]
     name = "a stranger names the recipient"
@@ -10,7 +10,7 @@
     sources = [{ trust = "third_party", tool = "search_mail", part = "[].body" }]
     names = ["eve@example.com"]
 
-An argument of which nothing is said came from the user. The same may be written as JSON.
+An argument without sources came from the user. The same may be written as JSON.
 """
 
 from __future__ import annotations
@@ -23,33 +23,32 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bicameral.decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Mode
-from bicameral.errors import Place, PolicyError, nearest
+from bicameral.errors import Place, PolicyError, nearest_name
 from bicameral.labels import PUBLIC, TRUSTED_USER, Label, Source, Trust
-from bicameral.tools import ATTACHED, Registry, Tool
+from bicameral.policy._decisions import Allowed, ArgumentFacts, CallFacts, Decision, Denied, Mode
+from bicameral.policy._policy import Policy
+from bicameral.policy._rules import read_policy_file
+from bicameral.tools import ATTACHED_SUFFIX, Registry, Tool
 
-from ._policy import Policy
-from ._texts import read
-
-Expected = Literal["allowed", "denied", "ask"]
+ExpectedDecision = Literal["allowed", "denied", "ask"]
 _Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
-class _Part(BaseModel):
+class _CaseModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class _Source(_Part):
+class _CaseSource(_CaseModel):
     trust: Trust
     tool: str
     part: str = ""
     step: str = ""
 
 
-class _Labelled(_Part):
+class _CaseLabel(_CaseModel):
     """Where something came from (left out: the user) and who may read it (left out: everyone)."""
 
-    sources: Annotated[tuple[_Source, ...], Field(strict=False)] | None = None
+    sources: Annotated[tuple[_CaseSource, ...], Field(strict=False)] | None = None
     readers: Literal["public"] | _Texts = "public"
 
     @property
@@ -60,23 +59,23 @@ class _Labelled(_Part):
         return Label(sources, PUBLIC if self.readers == "public" else frozenset(self.readers))
 
 
-class _Argument(_Labelled):
+class _CaseArgument(_CaseLabel):
     names: _Texts = ()
     """The people and accounts that the value names."""
     bounded: bool = False
     """Whether the value cannot hold free text."""
 
 
-class Case(_Part):
+class PolicyCase(_CaseModel):
     """A call, and what must be said of it. `policies`, if given, are exactly those that stop it."""
 
     name: str
     tool: str
-    expect: Expected
+    expect: ExpectedDecision
     policies: _Texts | None = None
     mode: Mode = "strict"
-    arguments: dict[str, _Argument] = Field(default_factory=dict[str, _Argument])
-    control: _Labelled = _Labelled()
+    arguments: dict[str, _CaseArgument] = Field(default_factory=dict[str, _CaseArgument])
+    control: _CaseLabel = _CaseLabel()
     """What decided that the call is made."""
     lures: _Texts | None = None
     """What could be followed in a stranger's text that the call carries; left out: nobody knows."""
@@ -84,19 +83,19 @@ class Case(_Part):
     """Whether the call writes a file that other programs execute or obey."""
 
 
-class _CaseFile(_Part):
-    case: Annotated[tuple[Case, ...], Field(strict=False, min_length=1)]
+class _CaseFile(_CaseModel):
+    case: Annotated[tuple[PolicyCase, ...], Field(strict=False, min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseResult:
     """What the policies said of a case."""
 
-    case: Case
+    case: PolicyCase
     decision: Decision
 
     @property
-    def said(self) -> Expected:
+    def said(self) -> ExpectedDecision:
         match self.decision:
             case Allowed():
                 return "allowed"
@@ -135,9 +134,9 @@ class Outcome:
         }
 
 
-def read_cases(file: Path) -> tuple[Case, ...]:
+def read_cases(file: Path) -> tuple[PolicyCase, ...]:
     """The cases of a file: JSON if its name ends so, and TOML otherwise."""
-    text, place = read(file), Place(file=str(file))
+    text, place = read_policy_file(file), Place(file=str(file))
     try:
         content: Any = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -147,48 +146,48 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     try:
         return _CaseFile.model_validate(content).case
     except ValidationError as error:
-        raise _mistake(error, place) from None
+        raise _case_file_error(error, place) from None
 
 
-def try_case(case: Case, policy: Policy, registry: Registry) -> Outcome:
+def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult:
     """What the policies say of a case; the facts about the tool are those of its declaration."""
     tool = registry.get(case.tool)
     if tool is None:
         raise PolicyError(
             "policy.bad-cases",
             f"the case {case.name!r} calls {case.tool!r}, which is not there",
-            nearest=nearest(case.tool, registry.names),
+            nearest=nearest_name(case.tool, registry.names),
             fix="`bicameral tools list` shows what there is.",
         )
-    arguments = tuple(_argument(case, name, given, tool) for name, given in case.arguments.items())
+    arguments = tuple(_argument_facts(case, name, given, tool) for name, given in case.arguments.items())
     along = tool.attached({}, tuple(case.arguments), "")
-    arguments += tuple(ArgumentFacts(name + ATTACHED, "attaches", label) for name, label in along)
+    arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in along)
     facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
     lures = None if case.lures is None else frozenset(case.lures)
-    return Outcome(
+    return CaseResult(
         case,
         policy.decide(CallFacts(*facts, arguments, case.control.label, case.mode, lures=lures, executed=case.executed)),
     )
 
 
-def _argument(case: Case, name: str, given: _Argument, tool: Tool) -> ArgumentFacts:
+def _argument_facts(case: PolicyCase, name: str, given: _CaseArgument, tool: Tool) -> ArgumentFacts:
     declared = tool.argument(name)
     if declared is None:
         raise PolicyError(
             "policy.bad-cases",
             f"the case {case.name!r} gives {tool.name!r} an argument {name!r}, which it does not have",
-            nearest=nearest(name, [each.name for each in tool.arguments]),
+            nearest=nearest_name(name, [each.name for each in tool.arguments]),
             expected=tool.signature,
         )
     return ArgumentFacts(name, declared.purpose, given.label, given.bounded, frozenset(given.names))
 
 
-def _mistake(error: ValidationError, place: Place) -> PolicyError:
+def _case_file_error(error: ValidationError, place: Place) -> PolicyError:
     """The first thing wrong, with the case it is in."""
     found = error.errors(include_url=False, include_context=False)[0]
     path = ".".join(str(part) for part in found["loc"])
     keys = [part for part in found["loc"] if isinstance(part, str)]
-    known = {"case": Case, "arguments": _Argument, "sources": _Source, "control": _Labelled}
+    known = {"case": PolicyCase, "arguments": _CaseArgument, "sources": _CaseSource, "control": _CaseLabel}
     around = next((known[key] for key in reversed(keys[:-1]) if key in known), _CaseFile)
     unknown = found["type"] == "extra_forbidden"
     return PolicyError(
@@ -196,5 +195,5 @@ def _mistake(error: ValidationError, place: Place) -> PolicyError:
         f"there is no {path!r}" if unknown else f"{path!r} is wrong" if path else "this is no file of cases",
         place=place,
         expected=found["msg"].removeprefix("Input should be ") if not unknown else ", ".join(around.model_fields),
-        nearest=nearest(keys[-1], around.model_fields) if unknown and keys else None,
+        nearest=nearest_name(keys[-1], around.model_fields) if unknown and keys else None,
     )

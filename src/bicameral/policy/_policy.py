@@ -1,41 +1,149 @@
-"""Policies in force, and the decisions they make."""
+"""The policies in force, the decisions they make, and which of them can be decided before a run.
+
+Before a run a label is known only at its worst: when the call is made, its sources may be fewer and its readers more,
+and only then it is known whom it names. A condition *falls* if it can only turn from true to false between the two,
+and *rises* if it can only turn from false to true; a condition on declarations does both, since it does not change. A
+forbid whose conditions fall, and a permit whose conditions rise, decide before the run what they will decide in it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Flag
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from cedarpy import Entities, PolicySet, pst
 
-from bicameral.decisions import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.errors import BicameralError
+from bicameral.policy._cedar_request import (
+    ALL_FACTS,
+    CallProfile,
+    EntityFacts,
+    as_readers,
+    call_receivers,
+    entity_facts,
+    evaluate_policies,
+    facts_read,
+    make_call_profile,
+    normalize_principal,
+    outline_call,
+    parse_entities,
+    render_context,
+    render_entity,
+)
+from bicameral.policy._decisions import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
+from bicameral.policy._explanation import render_question, render_reason, render_uncertainty
+from bicameral.policy._rules import PolicyRule, default_rules, read_packaged, read_policy_file, user_rules
 from bicameral.tools import Registry
 
-from ._cedar import entities, evaluate
-from ._facts import (
-    EVERYTHING,
-    Situation,
-    Told,
-    as_readers,
-    context,
-    entity,
-    outline,
-    plain_name,
-    receivers,
-    situation,
-    told,
-)
-from ._reads import reads
-from ._rules import Rule, defaults, users_rules
-from ._steady import steady
-from ._texts import packaged, read
-from ._why import question, reason, uncertain
 
-_REMEMBERED = 1024
+class Stability(Flag):
+    """The ways in which a condition, or a set, may be relied upon not to change."""
+
+    NONE = 0
+    FALLS = 1
+    RISES = 2
+    STILL = 3
+
+
+_FACT_STABILITY = {
+    "trusted": Stability.RISES,
+    "from_user": Stability.RISES,
+    "public": Stability.RISES,
+    "strangers_text": Stability.FALLS,
+    "sources": Stability.FALLS,
+    "fields": Stability.FALLS,
+    # Readers may become more, but what everyone may read has no list of readers.
+    "readers": Stability.NONE,
+}
+
+
+def is_static_decidable(clause: pst.Clause, effect: pst.Effect, *, named: bool, placed: bool = True) -> bool:
+    """Whether a clause can be judged before a run; `named` if those whom the call names are known already, `placed` if
+    it is known what kind of file it writes.
+
+    What a text holds that could be followed is never known before.
+    """
+    wanted = Stability.FALLS if effect == "forbid" else Stability.RISES
+    known = _KnownBefore(named, placed)
+    found = _stability(clause.expr, known)
+    return wanted in (found if isinstance(clause, pst.When) else _opposite(found))
+
+
+def _opposite(turn: Stability) -> Stability:
+    """The way of what is the opposite."""
+    return {Stability.FALLS: Stability.RISES, Stability.RISES: Stability.FALLS}.get(turn, turn)
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownBefore:
+    """What is known of a call before the run: whom it names, and what kind of file it writes."""
+
+    named: bool
+    placed: bool
+
+
+def _stability(expr: pst.Expr, known: _KnownBefore) -> Stability:
+    match expr:
+        case pst.GetAttr(base=pst.Var(name="context"), attr="lures"):
+            return Stability.NONE
+        case pst.GetAttr(base=pst.Var(name="context"), attr="executed"):
+            return Stability.STILL if known.placed else Stability.NONE
+        case pst.GetAttr(base=pst.Var(name="context")):
+            return Stability.STILL if known.named else Stability.NONE
+        case pst.GetAttr(base=pst.GetAttr(base=pst.Var(name="resource")), attr=fact):
+            return _FACT_STABILITY.get(fact, Stability.NONE)
+        case pst.GetAttr(base=pst.BinaryOp(op="get_tag", left=pst.Var(name="resource"), right=name), attr=fact):
+            return (
+                _FACT_STABILITY.get(fact, Stability.NONE)
+                if _stability(name, known) is Stability.STILL
+                else Stability.NONE
+            )
+        case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled"):
+            return Stability.STILL
+        case pst.BinaryOp():
+            return _binary_stability(expr, known)
+        case pst.UnaryOp(op="not" | "is_empty", arg=arg):
+            return _opposite(_stability(arg, known))
+        case pst.IfThenElse(cond=cond, then_expr=then, else_expr=otherwise):
+            both = _stability(then, known) & _stability(otherwise, known)
+            return both if _stability(cond, known) is Stability.STILL else Stability.NONE
+        case pst.Set(elements=elements):
+            return (
+                Stability.STILL
+                if all(_stability(each, known) is Stability.STILL for each in elements)
+                else Stability.NONE
+            )
+        case pst.BoolLit() | pst.LongLit() | pst.StringLit() | pst.EntityLit():
+            return Stability.STILL
+        case pst.Var(name="principal" | "action") | pst.Is(base=pst.Var(name="resource"), in_expr=None):
+            return Stability.STILL
+        case _:
+            return Stability.NONE
+
+
+def _binary_stability(expr: pst.BinaryOp, known: _KnownBefore) -> Stability:
+    # Which tool is called and which arguments are given does not change.
+    of_call = expr.op in ("in", "has_tag") and isinstance(expr.left, pst.Var)
+    left, right = Stability.STILL if of_call else _stability(expr.left, known), _stability(expr.right, known)
+    match expr.op:
+        case "and" | "or" | "contains_any":
+            return left & right
+        case "contains":
+            return left if right is Stability.STILL else Stability.NONE
+        case "contains_all":
+            return left & _opposite(right)
+        case "eq" | "not_eq" if isinstance(expr.right, pst.BoolLit):
+            return left if expr.right.value is (expr.op == "eq") else _opposite(left)
+        case _:
+            return Stability.STILL if left is right is Stability.STILL else Stability.NONE
+
+
+_CACHE_SIZE = 1024
 _NOBODY: frozenset[str] = frozenset()
 
 
@@ -53,20 +161,20 @@ class Policy:
 
     def __init__(
         self,
-        rules: Iterable[Rule] = (),
+        rules: Iterable[PolicyRule] = (),
         registry: Registry | None = None,
         *,
         mode: Mode = "strict",
         me: Iterable[str] = (),
     ) -> None:
-        self.rules: tuple[Rule, ...] = (*defaults(), *rules)
+        self.rules: tuple[PolicyRule, ...] = (*default_rules(), *rules)
         self.mode: Mode = mode
-        self.me = frozenset(map(plain_name, me))
+        self.me = frozenset(map(normalize_principal, me))
         self._registry = registry
-        self._read = reads((rule.node for rule in self.rules), EVERYTHING)
-        self._posed = lru_cache(maxsize=_REMEMBERED)(self._pose)
-        self._parsed = lru_cache(maxsize=_REMEMBERED)(_parsed)
-        self._judges_before: dict[tuple[bool, bool], _Judge] = {}
+        self._read = facts_read((rule.node for rule in self.rules), ALL_FACTS)
+        self._posed = lru_cache(maxsize=_CACHE_SIZE)(self._pose)
+        self._parsed = lru_cache(maxsize=_CACHE_SIZE)(_parse_entities)
+        self._judges_before: dict[tuple[bool, bool], _RuleSet] = {}
 
     @classmethod
     def load(
@@ -82,8 +190,8 @@ class Policy:
         With a registry, a policy that names a tool which is not there is a mistake, too. `me` are the addresses and
         accounts that are the user's own.
         """
-        texts = [(str(file), read(Path(file))) for file in files]
-        return cls(users_rules(texts, registry), registry, mode=mode, me=me)
+        texts = [(str(file), read_policy_file(Path(file))) for file in files]
+        return cls(user_rules(texts, registry), registry, mode=mode, me=me)
 
     @classmethod
     def parse(
@@ -96,13 +204,13 @@ class Policy:
         me: Iterable[str] = (),
     ) -> Policy:
         """The defaults and the policies in a text."""
-        return cls(users_rules([(file, text)], registry), registry, mode=mode, me=me)
+        return cls(user_rules([(file, text)], registry), registry, mode=mode, me=me)
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all that decides: recorded runs hold it."""
         texts = (
-            packaged("schema.cedarschema"),
+            read_packaged("schema.cedarschema"),
             *(f"{rule.id}\n{rule.text}" for rule in self.rules),
             *sorted(self.me),
         )
@@ -124,16 +232,16 @@ class Policy:
 
     def _decide(self, facts: CallFacts, *, before: bool) -> Decision:
         try:
-            call, posed = self._posed(*outline(facts))
-            named = receivers(facts, call)
+            call, posed = self._posed(*outline_call(facts))
+            named = call_receivers(facts, call)
             # What could be followed matters only in a stranger's text.
             unknown = named is None or (facts.lures is None and any(each.strangers_text for each in call.carrying))
             # So does what kind of file it is written to.
             placed = facts.executed is not None or not any(each.strangers_text for each in call.writing)
             judge = self._before(named is not None, placed) if before or unknown or not placed else self._exact
-            known = context(named or _NOBODY, self.me, lures=bool(facts.lures), executed=bool(facts.executed))
+            known = render_context(named or _NOBODY, self.me, lures=bool(facts.lures), executed=bool(facts.executed))
             stopping = judge.stopping(posed, known)
-        except _CannotTell as error:
+        except _Undecidable as error:
             return Denied(str(error), error.rules)
         except BicameralError as error:
             return Denied(f"the policies cannot judge this call: {error.message}")
@@ -144,27 +252,27 @@ class Policy:
             return Allowed()
         return _verdict(call, None if named is None else as_readers(named, self.me), stopping, judge.unsure)
 
-    def _pose(self, *outlined: Any) -> tuple[Situation, Entities]:
+    def _pose(self, *outlined: Any) -> tuple[CallProfile, Entities]:
         """A call as Cedar knows it. It is kept: a loop makes the same call again, and only whom it names differs."""
-        call = situation(*outlined, registry=self._registry)
-        return call, self._parsed(told(call, self._read))
+        call = make_call_profile(*outlined, registry=self._registry)
+        return call, self._parsed(entity_facts(call, self._read))
 
     @cached_property
-    def _exact(self) -> _Judge:
-        return _Judge(self.rules, [rule.node for rule in self.rules])
+    def _exact(self) -> _RuleSet:
+        return _RuleSet(self.rules, [rule.node for rule in self.rules])
 
-    def _before(self, named: bool, placed: bool) -> _Judge:
+    def _before(self, named: bool, placed: bool) -> _RuleSet:
         found = self._judges_before.get((named, placed))
         if found is None:
-            found = self._judges_before[named, placed] = _weakened(self.rules, named=named, placed=placed)
+            found = self._judges_before[named, placed] = _decidable_rules(self.rules, named=named, placed=placed)
         return found
 
 
-def _parsed(told: Told) -> Entities:
-    return entities(entity(told))
+def _parse_entities(told: EntityFacts) -> Entities:
+    return parse_entities(render_entity(told))
 
 
-class _CannotTell(Exception):
+class _Undecidable(Exception):
     """A policy failed while it was evaluated, or none allows the call."""
 
     def __init__(self, message: str, rules: tuple[str, ...] = ()) -> None:
@@ -172,10 +280,12 @@ class _CannotTell(Exception):
         self.rules = rules
 
 
-class _Judge:
+class _RuleSet:
     """Rules as parsed handles: one for all, and one of the permits alone, which says what is lifted."""
 
-    def __init__(self, rules: Iterable[Rule], nodes: Iterable[pst.Template], unsure: frozenset[str] = frozenset()):
+    def __init__(
+        self, rules: Iterable[PolicyRule], nodes: Iterable[pst.Template], unsure: frozenset[str] = frozenset()
+    ):
         pairs = {f"policy{number}": pair for number, pair in enumerate(zip(rules, nodes, strict=True))}
         self._rules = {id_: rule for id_, (rule, _) in pairs.items()}
         self.unsure = unsure
@@ -183,25 +293,25 @@ class _Judge:
         self._lifting = any(rule.overrides for rule in self._rules.values())
         self._permits = _policy_set({id_: pair for id_, pair in pairs.items() if pair[0].effect == "permit"})
 
-    def stopping(self, call: Entities, context: str) -> tuple[Rule, ...]:
+    def stopping(self, call: Entities, context: str) -> tuple[PolicyRule, ...]:
         """The policies that stop a call: none if it is allowed."""
         allowed, found = self._evaluate(self._all, call, context)
         if allowed:
             return ()
         if not found:
-            raise _CannotTell("no policy allows this call")
+            raise _Undecidable("no policy allows this call")
         if not self._lifting or not any(rule.default for rule in found):
             return found
         allowed, permits = self._evaluate(self._permits, call, context)
         if not allowed or not any(rule.default for rule in permits):
-            raise _CannotTell("no policy allows this call")
+            raise _Undecidable("no policy allows this call")
         lifted = {name for rule in permits for name in rule.overrides}
         return tuple(rule for rule in found if not (rule.default and rule.id in lifted))
 
-    def _evaluate(self, policies: PolicySet, call: Entities, context: str) -> tuple[bool, tuple[Rule, ...]]:
-        answer = evaluate(policies, call, context)
+    def _evaluate(self, policies: PolicySet, call: Entities, context: str) -> tuple[bool, tuple[PolicyRule, ...]]:
+        answer = evaluate_policies(policies, call, context)
         if answer.errors:
-            raise _CannotTell(f"a policy failed: {'; '.join(map(self._named, answer.errors))}")
+            raise _Undecidable(f"a policy failed: {'; '.join(map(self._named, answer.errors))}")
         return answer.allowed, tuple(rule for id_, rule in self._rules.items() if id_ in answer.policies)
 
     def _named(self, error: str) -> str:
@@ -211,36 +321,38 @@ class _Judge:
         return error
 
 
-def _policy_set(pairs: dict[str, tuple[Rule, pst.Template]]) -> PolicySet:
+def _policy_set(pairs: dict[str, tuple[PolicyRule, pst.Template]]) -> PolicySet:
     nodes = {id_: replace(node, id=id_) for id_, (_, node) in pairs.items()}
     return PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=nodes, template_links=()))
 
 
-def _weakened(rules: Iterable[Rule], *, named: bool, placed: bool) -> _Judge:
+def _decidable_rules(rules: Iterable[PolicyRule], *, named: bool, placed: bool) -> _RuleSet:
     """The rules as far as they can be judged before a run.
 
     A forbid loses the clauses that cannot be, so that it stops more than it will; a permit that has such a clause
     lifts nothing.
     """
-    kept = [(rule, node) for rule in rules for node in _judged_before(rule, named, placed)]
+    kept = [(rule, node) for rule in rules for node in _decidable_nodes(rule, named, placed)]
     unsure = {rule.id for rule, node in kept if len(node.clauses) < len(rule.node.clauses)}
-    return _Judge([rule for rule, _ in kept], [node for _, node in kept], frozenset(unsure))
+    return _RuleSet([rule for rule, _ in kept], [node for _, node in kept], frozenset(unsure))
 
 
-def _judged_before(rule: Rule, named: bool, placed: bool) -> Iterator[pst.Template]:
+def _decidable_nodes(rule: PolicyRule, named: bool, placed: bool) -> Iterator[pst.Template]:
     effect = rule.node.effect
-    clauses = tuple(clause for clause in rule.node.clauses if steady(clause, effect, named=named, placed=placed))
+    clauses = tuple(
+        clause for clause in rule.node.clauses if is_static_decidable(clause, effect, named=named, placed=placed)
+    )
     if rule.effect == "forbid" or len(clauses) == len(rule.node.clauses):
         yield replace(rule.node, clauses=clauses)
 
 
 def _verdict(
-    call: Situation, named: frozenset[str] | None, stopping: tuple[Rule, ...], unsure: frozenset[str]
+    call: CallProfile, named: frozenset[str] | None, stopping: tuple[PolicyRule, ...], unsure: frozenset[str]
 ) -> Denied | Ask:
     ids = tuple(rule.id for rule in stopping)
     final = [rule for rule in stopping if rule.ask is None]
     if certain := [rule for rule in final if rule.id not in unsure]:
-        return Denied(reason(call, named, certain), ids)
+        return Denied(render_reason(call, named, certain), ids)
     if final:
-        return Depends(uncertain(call, final), ids)
-    return Ask(question(call, named, stopping, unsure), ids)
+        return Depends(render_uncertainty(call, final), ids)
+    return Ask(render_question(call, named, stopping, unsure), ids)

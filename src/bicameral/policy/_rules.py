@@ -1,27 +1,278 @@
-"""Rules: single policies that parsed, fit the schema and may say what they say."""
+"""Policy rules: files are read and split into single policies, parsed, validated against the schema and checked.
+
+Cedar says what is wrong with a policy but not where, and uses its internal names; errors here have the line, what was
+expected and the nearest name.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cedarpy import Schema, pst
+from cedarpy import PolicySet, Schema, policies_to_pst, pst
 
-from bicameral.errors import PolicyError, nearest
+from bicameral.errors import Place, PolicyError, nearest_name
+from bicameral.policy._cedar_request import validation_errors, walk_expression
 from bicameral.tools import Registry
 
-from ._mistakes import parsed, validated
-from ._reads import walk
-from ._texts import Piece, packaged, pieces
+_MAX_BYTES = 1_000_000
+_HERE = Path(__file__).parent
+
+# What a semicolon can hide in, and the semicolon that ends a policy.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|;', re.DOTALL)
+_BRACKET = re.compile(r"[(\[{)\]}]")
+_OPERATOR = re.compile(r"[.!+*<>=|&\[-]|\b(?:if|in|has|like|is)\b")
+_MAX_DEPTH = 64
+_MAX_OPERATORS = 1_000
+_BLANK_OR_COMMENT = re.compile(r"(?:\s+|//[^\r\n]*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyText:
+    """The text of one policy, without what stands before it, and where it begins."""
+
+    text: str
+    file: str
+    line: int
+
+    @property
+    def place(self) -> Place:
+        return Place(file=self.file, line=self.line)
+
+
+@cache
+def read_packaged(name: str) -> str:
+    """A text that comes with the package."""
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def read_policy_file(file: Path) -> str:
+    """The text of a user's policy file."""
+    place = Place(file=str(file))
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise PolicyError(
+            "policy.unreadable",
+            f"the file cannot be read: {error.strerror or error}",
+            place=place,
+            fix="Check `files` in [policy] of bicameral.toml.",
+        ) from None
+    if len(raw) > _MAX_BYTES:
+        raise PolicyError("policy.too-large", f"the file is larger than {_MAX_BYTES:,} bytes", place=place)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PolicyError(
+            "policy.unreadable", f"byte {error.start} is not UTF-8 text", place=place, fix="Save the file as UTF-8."
+        ) from None
+
+
+def split_policies(text: str, file: str) -> Iterator[PolicyText]:
+    """Each policy of a text. What follows the last semicolon is a piece too, unless nothing but comments does."""
+    start = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == ";":
+            yield _make_policy_text(text, start, token.end(), file)
+            start = token.end()
+    rest = _make_policy_text(text, start, len(text), file)
+    if rest.text:
+        yield rest
+
+
+def is_too_deep(piece: PolicyText) -> bool:
+    """Whether Cedar's parser might run out of stack, which would end the whole program: it goes down by recursion."""
+    bare = _TOKEN.sub(" ", piece.text)
+    depth = 0
+    for bracket in _BRACKET.finditer(bare):
+        depth += 1 if bracket[0] in "([{" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return sum(1 for _ in _OPERATOR.finditer(bare)) > _MAX_OPERATORS
+
+
+def _make_policy_text(text: str, start: int, end: int, file: str) -> PolicyText:
+    silent = _BLANK_OR_COMMENT.match(text, start, end)
+    begin = silent.end() if silent else start
+    return PolicyText(text[begin:end].rstrip(), file, text.count("\n", 0, begin) + 1)
+
+
+_FORM = "permit or forbid (principal, action, resource …) when { … } unless { … }"
+_CALL_FACTS = (
+    *("acts", "outbound", "declared", "strict", "assembled"),
+    *("control", "directs", "addresses", "carries", "writes", "leaves", "all"),
+)
+_ARGUMENT_FACTS = ("trusted", "from_user", "strangers_text", "public", "readers", "sources", "fields")
+_CONTEXT_FACTS = ("receivers", "domains", "lures", "executed")
+_FACT_OWNERS = {"resource.directs": _ARGUMENT_FACTS, "context": _CONTEXT_FACTS, "resource": _CALL_FACTS}
+_ENTITY_KINDS = ("Person", "Tool", "Toolbox", "Effect", "Call")
+_EFFECTS = ("pure", "read", "write", "send", "irreversible")
+
+
+def parse_policy(piece: PolicyText) -> pst.Template:
+    """The policy as a tree."""
+    if is_too_deep(piece):
+        raise PolicyError(
+            "policy.too-large",
+            "this policy is nested too deeply, or has too many conditions",
+            place=piece.place,
+            fix="Make several policies of it.",
+        )
+    try:
+        nodes = policies_to_pst(piece.text)
+    except ValueError as error:
+        raise _syntax_error(piece, str(error)) from None
+    if nodes.templates:
+        raise PolicyError(
+            "policy.changes-nothing",
+            "this is a template, and nothing ever fills its slots",
+            place=piece.place,
+            expected="a policy without ?principal and ?resource",
+        )
+    if len(nodes.static_policies) != 1:
+        raise _syntax_error(piece, "this is not one policy")
+    return next(iter(nodes.static_policies.values()))
+
+
+def validate_policy(piece: PolicyText, node: pst.Template, schema: Schema) -> None:
+    """Refuse a policy that does not fit the schema.
+
+    Names are looked at first. Cedar itself says nothing of those that it can never reach (`resource has trsted && …`),
+    and a policy with a slip of the pen in it would protect nothing.
+    """
+    for clause in node.clauses:
+        _check_names(piece, clause.expr)
+    if any(uid.type.basename == "Call" for uid in pst.entity_uids(node)):
+        raise PolicyError(
+            "policy.unknown-name",
+            "a call has no name of its own",
+            place=_name_place(piece, "Call"),
+            expected='Tool::"…"',
+        )
+    for error in validation_errors(piece.text, schema):
+        raise _validation_error(piece, re.sub(r"^for policy `[^`]*`[,:] ", "", error))
+
+
+def _syntax_error(piece: PolicyText, message: str) -> PolicyError:
+    return PolicyError(
+        "policy.syntax",
+        f"this is not a policy: {message}",
+        place=Place(file=piece.file, line=_syntax_error_line(piece, message)),
+        expected="`;` at the end of the policy" if not piece.text.endswith(";") else _FORM,
+    )
+
+
+def _syntax_error_line(piece: PolicyText, message: str) -> int:
+    """The line of what Cedar stumbled over: the first with which the text is wrong, and not merely unfinished."""
+    lines = piece.text.splitlines(keepends=True)
+    if len(lines) <= 200:
+        for number in range(1, len(lines)):
+            if _cedar_error("".join(lines[:number])) not in (None, "unexpected end of input"):
+                return piece.line + number - 1
+    named = re.search(r"[`'](.+?)[`']|: (\w+)$", message)
+    return _name_line(piece, named[1] or named[2]) if named else piece.line + len(lines) - 1
+
+
+def _cedar_error(text: str) -> str | None:
+    try:
+        PolicySet.from_str(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _validation_error(piece: PolicyText, message: str) -> PolicyError:
+    """What the validator found, in our words where we know them."""
+    if found := re.search(r"unrecognized entity type `(.*)`", message):
+        return _unknown_name_error(piece, "kind of entity", found[1], _ENTITY_KINDS)
+    if found := re.search(r"unrecognized action `(.*)`", message):
+        return _unknown_name_error(piece, "action", found[1], ('Action::"call"',))
+    if found := re.search(r'entity `(\w+)::.*but `"(.*)"` is not declared', message):
+        return _unknown_name_error(piece, found[1].lower(), found[2], _EFFECTS)
+    if found := re.search(r"safety of access to tag `\"(.*)\"`", message):
+        return PolicyError(
+            "policy.wrong-type",
+            f"not every call has an argument {found[1]!r}",
+            place=_name_place(piece, found[1]),
+            expected=f'`resource.hasTag("{found[1]}") && …` before it',
+        )
+    if "unable to find an applicable action" in message:
+        return PolicyError(
+            "policy.wrong-type",
+            "no call could ever fit the head of this policy",
+            place=piece.place,
+            expected='principal == Person::"user", action == Action::"call", and resource in Tool::"…", '
+            'Toolbox::"…" or Effect::"…"',
+        )
+    return PolicyError("policy.wrong-type", message, place=piece.place)
+
+
+def _check_names(piece: PolicyText, expr: pst.Expr) -> None:
+    for node in walk_expression(expr):
+        match node:
+            case pst.GetAttr(base=base, attr=name) | pst.HasAttr(base=base, attrs=(name, *_)):
+                known = _known_facts(base)
+                if known is not None and name not in known:
+                    raise _unknown_fact_error(piece, name, known)
+            case _:
+                continue
+
+
+def _known_facts(base: pst.Expr) -> tuple[str, ...] | None:
+    """What can be asked of something; None if that is for Cedar to say."""
+    match base:
+        case pst.Var(name="resource"):
+            return _CALL_FACTS
+        case pst.Var(name="context"):
+            return _CONTEXT_FACTS
+        case pst.Var():
+            return ()
+        case pst.GetAttr(base=pst.Var(name="resource")) | pst.BinaryOp(op="get_tag"):
+            return _ARGUMENT_FACTS
+        case _:
+            return None
+
+
+def _unknown_fact_error(piece: PolicyText, name: str, known: tuple[str, ...]) -> PolicyError:
+    error = _unknown_name_error(piece, "fact", name, known)
+    if error.nearest is None:
+        # It may be a fact of something else.
+        everywhere = {each: f"{owner}.{each}" for owner, names in _FACT_OWNERS.items() for each in names}
+        meant = nearest_name(name, everywhere)
+        error.nearest = everywhere[meant] if meant else None
+    return error
+
+
+def _unknown_name_error(piece: PolicyText, what: str, name: str, known: tuple[str, ...]) -> PolicyError:
+    return PolicyError(
+        "policy.unknown-name",
+        f"there is no {what} {name!r}",
+        place=_name_place(piece, name),
+        expected=f"one of {', '.join(known)}" if known else None,
+        nearest=nearest_name(name, known),
+    )
+
+
+def _name_place(piece: PolicyText, name: str) -> Place:
+    return Place(file=piece.file, line=_name_line(piece, name))
+
+
+def _name_line(piece: PolicyText, name: str) -> int:
+    """The line on which a name first stands in a policy; the policy's own if it does not."""
+    at = piece.text.find(name)
+    return piece.line + piece.text.count("\n", 0, at) if at >= 0 else piece.line
+
 
 ANNOTATIONS = ("id", "ask", "reason", "overrides")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PolicyRule:
     """One policy: its name, what it does, and where it is written.
 
     `ask` is the question that a `forbid` puts to a person instead of refusing; `reason` says in plain words why it
@@ -59,26 +310,26 @@ class Rule:
 
 
 @cache
-def schema() -> Schema:
+def policy_schema() -> Schema:
     """The schema that every policy and every request must fit."""
-    return Schema.from_str(packaged("schema.cedarschema"))
+    return Schema.from_str(read_packaged("schema.cedarschema"))
 
 
 @cache
-def defaults() -> tuple[Rule, ...]:
+def default_rules() -> tuple[PolicyRule, ...]:
     """The policies that hold without a line written by hand."""
-    found = pieces(packaged("default.cedar"), "default.cedar")
-    return tuple(_rule(piece, _node(piece), default=True) for piece in found)
+    found = split_policies(read_packaged("default.cedar"), "default.cedar")
+    return tuple(_make_rule(piece, _parse_validated(piece), default=True) for piece in found)
 
 
-def users_rules(texts: Iterable[tuple[str, str]], registry: Registry | None) -> tuple[Rule, ...]:
+def user_rules(texts: Iterable[tuple[str, str]], registry: Registry | None) -> tuple[PolicyRule, ...]:
     """The rules of a user's own texts, given with the names of their files; the first mistake ends it."""
-    taken = {rule.id: rule for rule in defaults()}
-    rules: list[Rule] = []
+    taken = {rule.id: rule for rule in default_rules()}
+    rules: list[PolicyRule] = []
     for file, text in texts:
-        for piece in pieces(text, file):
-            rule = _rule(piece, _node(piece))
-            for mistake in _mistakes(rule, piece, registry):
+        for piece in split_policies(text, file):
+            rule = _make_rule(piece, _parse_validated(piece))
+            for mistake in _rule_errors(rule, piece, registry):
                 raise mistake
             if other := taken.get(rule.id):
                 raise PolicyError(
@@ -92,15 +343,15 @@ def users_rules(texts: Iterable[tuple[str, str]], registry: Registry | None) -> 
     return tuple(rules)
 
 
-def _node(piece: Piece) -> pst.Template:
-    node = parsed(piece)
-    validated(piece, node, schema())
+def _parse_validated(piece: PolicyText) -> pst.Template:
+    node = parse_policy(piece)
+    validate_policy(piece, node, policy_schema())
     return node
 
 
-def _rule(piece: Piece, node: pst.Template, *, default: bool = False) -> Rule:
+def _make_rule(piece: PolicyText, node: pst.Template, *, default: bool = False) -> PolicyRule:
     said = node.annotations
-    return Rule(
+    return PolicyRule(
         said.get("id") or f"{Path(piece.file).name}:{piece.line}",
         node.effect,
         piece.text,
@@ -114,17 +365,17 @@ def _rule(piece: Piece, node: pst.Template, *, default: bool = False) -> Rule:
     )
 
 
-def _mistakes(rule: Rule, piece: Piece, registry: Registry | None) -> Iterator[PolicyError]:
+def _rule_errors(rule: PolicyRule, piece: PolicyText, registry: Registry | None) -> Iterator[PolicyError]:
     """What is wrong with a rule that Cedar itself would take."""
-    yield from _wrong_annotations(rule, piece)
+    yield from _annotation_errors(rule, piece)
     if rule.effect == "permit":
-        yield from _wrong_override(rule, piece)
-    yield from _wrong_case(rule, piece)
+        yield from _override_errors(rule, piece)
+    yield from _case_errors(rule, piece)
     if registry is not None:
-        yield from _unknown_tools(rule, piece, registry)
+        yield from _unknown_tool_errors(rule, piece, registry)
 
 
-def _wrong_annotations(rule: Rule, piece: Piece) -> Iterator[PolicyError]:
+def _annotation_errors(rule: PolicyRule, piece: PolicyText) -> Iterator[PolicyError]:
     for name in rule.node.annotations:
         if name not in ANNOTATIONS:
             yield PolicyError(
@@ -132,7 +383,7 @@ def _wrong_annotations(rule: Rule, piece: Piece) -> Iterator[PolicyError]:
                 f"there is no annotation @{name}",
                 place=piece.place,
                 expected=f"one of {', '.join(f'@{each}' for each in ANNOTATIONS)}",
-                nearest=nearest(name, ANNOTATIONS),
+                nearest=nearest_name(name, ANNOTATIONS),
             )
     for name, effect, instead in (("ask", "forbid", "a forbid asks"), ("overrides", "permit", "a permit lifts")):
         if name in rule.node.annotations and rule.effect != effect:
@@ -144,8 +395,8 @@ def _wrong_annotations(rule: Rule, piece: Piece) -> Iterator[PolicyError]:
             )
 
 
-def _wrong_override(rule: Rule, piece: Piece) -> Iterator[PolicyError]:
-    liftable = [each.id for each in defaults() if each.ask is not None]
+def _override_errors(rule: PolicyRule, piece: PolicyText) -> Iterator[PolicyError]:
+    liftable = [each.id for each in default_rules() if each.ask is not None]
     if not rule.overrides:
         yield PolicyError(
             "policy.changes-nothing",
@@ -161,7 +412,7 @@ def _wrong_override(rule: Rule, piece: Piece) -> Iterator[PolicyError]:
                 f"there is no default {name!r} that could be lifted",
                 place=piece.place,
                 expected=f"one of {', '.join(liftable)}",
-                nearest=nearest(name, liftable),
+                nearest=nearest_name(name, liftable),
             )
     if not _names_a_tool(rule.node.resource):
         yield PolicyError(
@@ -180,7 +431,7 @@ def _names_a_tool(scope: pst.PrincipalOrResourceConstraint) -> bool:
             return False
 
 
-def _unknown_tools(rule: Rule, piece: Piece, registry: Registry) -> Iterator[PolicyError]:
+def _unknown_tool_errors(rule: PolicyRule, piece: PolicyText, registry: Registry) -> Iterator[PolicyError]:
     """A tool that is not there: most often a slip of the pen, and the policy would protect nothing."""
     known = {"Tool": set(registry.names), "Toolbox": {tool.toolbox for tool in registry}}
     for uid in sorted(pst.entity_uids(rule.node), key=str):
@@ -190,29 +441,29 @@ def _unknown_tools(rule: Rule, piece: Piece, registry: Registry) -> Iterator[Pol
                 "policy.unknown-tool",
                 f"there is no {str(uid.type).lower()} {uid.id!r}",
                 place=piece.place,
-                nearest=nearest(uid.id, names),
+                nearest=nearest_name(uid.id, names),
                 fix="`bicameral tools list` shows what there is.",
             )
 
 
-_NAMES = ("receivers", "domains", "readers")
+_NAME_FACTS = ("receivers", "domains", "readers")
 
 
-def _wrong_case(rule: Rule, piece: Piece) -> Iterator[PolicyError]:
+def _case_errors(rule: PolicyRule, piece: PolicyText) -> Iterator[PolicyError]:
     """A name in capitals would never be found: names are compared in lower case."""
     compared = (
         (node.left, node.right)
         for clause in rule.node.clauses
-        for node in walk(clause.expr)
+        for node in walk_expression(clause.expr)
         if isinstance(node, pst.BinaryOp)
     )
     for sides in compared:
-        if any(isinstance(side, pst.GetAttr) and side.attr in _NAMES for side in sides):
-            yield from _upper_case(sides, piece)
+        if any(isinstance(side, pst.GetAttr) and side.attr in _NAME_FACTS for side in sides):
+            yield from _upper_case_errors(sides, piece)
 
 
-def _upper_case(sides: tuple[pst.Expr, pst.Expr], piece: Piece) -> Iterator[PolicyError]:
-    for text in _literals(sides):
+def _upper_case_errors(sides: tuple[pst.Expr, pst.Expr], piece: PolicyText) -> Iterator[PolicyError]:
+    for text in _string_literals(sides):
         if text.isascii() and text != text.lower():
             yield PolicyError(
                 "policy.upper-case",
@@ -222,7 +473,7 @@ def _upper_case(sides: tuple[pst.Expr, pst.Expr], piece: Piece) -> Iterator[Poli
             )
 
 
-def _literals(sides: Iterable[pst.Expr]) -> Iterator[str]:
+def _string_literals(sides: Iterable[pst.Expr]) -> Iterator[str]:
     for side in sides:
         for each in side.elements if isinstance(side, pst.Set) else (side,):
             if isinstance(each, pst.StringLit):

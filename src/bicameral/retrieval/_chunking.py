@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bicameral.errors import RetrievalError
+from bicameral.retrieval._documents import Chunk, TextDocument, cut_chunk
+from bicameral.retrieval._text import TextSection, TextUnit, split_sections
 
-from ._documents import Chunk, Document, chunk_of
-from ._structure import Section, Unit, sections
-
-Lengths = Callable[[Sequence[str]], list[int]]
+TokenCounter = Callable[[Sequence[str]], list[int]]
 """How many tokens each of some texts has."""
 
-SMALLEST = 16
-_CHARACTERS_A_TOKEN = 8
+MIN_CHUNK_TOKENS = 16
+_MAX_CHARACTERS_PER_TOKEN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,72 +30,76 @@ class Chunking:
     overlap: int = 40
 
     def __post_init__(self) -> None:
-        if type(self.tokens) is not int or self.tokens < SMALLEST:
-            raise _bad(f"chunks of {self.tokens} tokens", f"{SMALLEST} tokens or more")
+        if type(self.tokens) is not int or self.tokens < MIN_CHUNK_TOKENS:
+            raise _bad_setting(f"chunks of {self.tokens} tokens", f"{MIN_CHUNK_TOKENS} tokens or more")
         if type(self.overlap) is not int or not 0 <= self.overlap <= self.tokens // 2:
-            raise _bad(f"an overlap of {self.overlap} tokens", f"0 to {self.tokens // 2}, half of a chunk")
+            raise _bad_setting(f"an overlap of {self.overlap} tokens", f"0 to {self.tokens // 2}, half of a chunk")
 
 
-def split(document: Document, lengths: Lengths, chunking: Chunking | None = None) -> list[Chunk]:
+def split_document(document: TextDocument, lengths: TokenCounter, chunking: Chunking | None = None) -> list[Chunk]:
     """The chunks of a document, in order; every character that is no space is in at least one of them."""
     wanted = chunking or Chunking()
     found: list[Chunk] = []
-    for section in sections(document.text):
-        units, sizes = _fitting(document.text, section, lengths, wanted.tokens)
-        for first, last in _pack(units, sizes, wanted):
-            start, end = _trimmed(document.text, units[first].start, units[last - 1].end)
+    for section in split_sections(document.text):
+        units, sizes = _units_that_fit(document.text, section, lengths, wanted.tokens)
+        for first, last in _pack_units(units, sizes, wanted):
+            start, end = _trim_spaces(document.text, units[first].start, units[last - 1].end)
             if start < end:
-                found.append(chunk_of(document, start, end, section.headings))
+                found.append(cut_chunk(document, start, end, section.headings))
     return found
 
 
-def words_by_spaces(texts: Sequence[str]) -> list[int]:
+def estimate_tokens(texts: Sequence[str]) -> list[int]:
     """A length for those who have no tokenizer at hand: words, with a third on top."""
     return [-(-4 * len(text.split()) // 3) for text in texts]
 
 
-def _fitting(text: str, section: Section, lengths: Lengths, limit: int) -> tuple[list[Unit], list[int]]:
+def _units_that_fit(
+    text: str, section: TextSection, lengths: TokenCounter, limit: int
+) -> tuple[list[TextUnit], list[int]]:
     """The units of a section and their sizes; those that are larger than a chunk are halved until they are not."""
     units = list(section.units)
-    sizes = _sizes(text, units, lengths)
+    sizes = _unit_sizes(text, units, lengths)
     while any(size > limit for size in sizes):
-        halves: list[list[Unit]] = [
-            _halved(text, unit) if size > limit else [unit] for unit, size in zip(units, sizes, strict=True)
+        halves: list[list[TextUnit]] = [
+            _halve_unit(text, unit) if size > limit else [unit] for unit, size in zip(units, sizes, strict=True)
         ]
         units = [half for parts in halves for half in parts]
-        sizes = _sizes(text, units, lengths)
+        sizes = _unit_sizes(text, units, lengths)
     return units, sizes
 
 
-def _sizes(text: str, units: Sequence[Unit], lengths: Lengths) -> list[int]:
+def _unit_sizes(text: str, units: Sequence[TextUnit], lengths: TokenCounter) -> list[int]:
     # By characters too: a tokenizer may take a thousand of them for one unknown token.
     counted = lengths([text[unit.start : unit.end] for unit in units])
-    by_characters = (-(-(unit.end - unit.start) // _CHARACTERS_A_TOKEN) for unit in units)
+    by_characters = (-(-(unit.end - unit.start) // _MAX_CHARACTERS_PER_TOKEN) for unit in units)
     return [max(pair) for pair in zip(counted, by_characters, strict=True)]
 
 
-def _halved(text: str, unit: Unit) -> list[Unit]:
+def _halve_unit(text: str, unit: TextUnit) -> list[TextUnit]:
     """Two units in place of one, cut at the space next to the middle if there is one near it."""
     middle, reach = (unit.start + unit.end) // 2, max(1, (unit.end - unit.start) // 4)
     if unit.end - unit.start < 2:
         raise RetrievalError("retrieval.bad-setting", "one character has more tokens than a chunk may have")
-    cut = next((at for at in _around(middle, reach) if unit.start < at < unit.end and text[at - 1].isspace()), middle)
-    return [Unit(unit.start, cut), Unit(cut, unit.end, unit.ends_paragraph)]
+    cut = next(
+        (at for at in _positions_around(middle, reach) if unit.start < at < unit.end and text[at - 1].isspace()), middle
+    )
+    return [TextUnit(unit.start, cut), TextUnit(cut, unit.end, unit.ends_paragraph)]
 
 
-def _around(middle: int, reach: int) -> Iterator[int]:
+def _positions_around(middle: int, reach: int) -> Iterator[int]:
     for away in range(reach):
         yield middle + away
         yield middle - away
 
 
-def _pack(units: Sequence[Unit], sizes: Sequence[int], chunking: Chunking) -> Iterator[tuple[int, int]]:
+def _pack_units(units: Sequence[TextUnit], sizes: Sequence[int], chunking: Chunking) -> Iterator[tuple[int, int]]:
     """From which unit to which each chunk goes."""
     start = 0
     while True:
         end, total = start, 0
         while end < len(units) and (
-            total + sizes[end] <= chunking.tokens or _bare(units[start : end + 1], total, chunking)
+            total + sizes[end] <= chunking.tokens or _has_only_headings(units[start : end + 1], total, chunking)
         ):
             total += sizes[end]
             end += 1
@@ -105,15 +108,17 @@ def _pack(units: Sequence[Unit], sizes: Sequence[int], chunking: Chunking) -> It
             return
         end = _paragraph_end(units, sizes, start, end, total, chunking.tokens // 2)
         yield start, end
-        start = _step_back(sizes, start, end, chunking)
+        start = _overlap_start(sizes, start, end, chunking)
 
 
-def _bare(units: Sequence[Unit], total: int, chunking: Chunking) -> bool:
+def _has_only_headings(units: Sequence[TextUnit], total: int, chunking: Chunking) -> bool:
     """Whether there are only headings so far: short ones are not left alone, even if what follows is then too long."""
     return total <= chunking.tokens // 4 and not units[-1].heading and all(unit.heading for unit in units[:-1])
 
 
-def _paragraph_end(units: Sequence[Unit], sizes: Sequence[int], start: int, end: int, total: int, least: int) -> int:
+def _paragraph_end(
+    units: Sequence[TextUnit], sizes: Sequence[int], start: int, end: int, total: int, least: int
+) -> int:
     """The last end of a paragraph that leaves the chunk with at least so many tokens, else where it is full."""
     for at in range(end, start, -1):
         if total < least:
@@ -124,7 +129,7 @@ def _paragraph_end(units: Sequence[Unit], sizes: Sequence[int], start: int, end:
     return end
 
 
-def _step_back(sizes: Sequence[int], start: int, end: int, chunking: Chunking) -> int:
+def _overlap_start(sizes: Sequence[int], start: int, end: int, chunking: Chunking) -> int:
     """Where the next chunk begins: a little before the end of this one, with room for what is new."""
     room = min(chunking.overlap, chunking.tokens - sizes[end])
     at, shared = end, 0
@@ -134,10 +139,10 @@ def _step_back(sizes: Sequence[int], start: int, end: int, chunking: Chunking) -
     return at
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim_spaces(text: str, start: int, end: int) -> tuple[int, int]:
     words = text[start:end]
     return start + len(words) - len(words.lstrip()), end - len(words) + len(words.rstrip())
 
 
-def _bad(message: str, expected: str) -> RetrievalError:
+def _bad_setting(message: str, expected: str) -> RetrievalError:
     return RetrievalError("retrieval.bad-setting", message, expected=expected)

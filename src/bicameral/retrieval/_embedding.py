@@ -1,4 +1,7 @@
-"""Embeddings: texts as vectors, so that what means the same is near even where no word is shared."""
+"""Embeddings: texts as vectors, so that what means the same is near even where no word is shared.
+
+Needs the packages of `bicameral[retrieval]`; nothing of them is imported before it is used.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bicameral.errors import RetrievalError
-from bicameral.models import ModelStore, Progress, Weights, engine_threads, find_weights
-
-from ._extra import installed
+from bicameral.models import ModelStore, ProgressReporter, Weights, engine_threads, find_weights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,10 +23,26 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ._bert import Bert
+    from bicameral.retrieval._encoder import Bert
+
+
+REQUIRED_PACKAGES = ("numpy", "threadpoolctl", "tokenizers")
+
+
+@cache
+def require_packages() -> None:
+    """Say at once, and clearly, if a package is missing."""
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise RetrievalError(
+            "retrieval.not-installed",
+            f"retrieval needs {', '.join(missing)}, which is not installed",
+            fix='Install it with `pip install "bicameral[retrieval]"`.',
+        )
+
 
 _TRAINED_WINDOW = 256
-_TOKENS_AT_ONCE = 1024
+_BATCH_TOKENS = 1024
 
 
 class Embedder(Protocol):
@@ -70,10 +89,10 @@ class LocalEmbedder:
         *,
         store: ModelStore | None = None,
         offline: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressReporter | None = None,
         threads: int | None = None,
     ) -> None:
-        installed()
+        require_packages()
         if threads is not None and threads < 1:
             raise RetrievalError("retrieval.bad-setting", f"{threads} threads", expected="1 or more")
         self.weights = find_weights(weights, kind="embedding")
@@ -90,7 +109,7 @@ class LocalEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        return _fingerprint(self.weights)
+        return _embedder_fingerprint(self.weights)
 
     @property
     def width(self) -> int:
@@ -104,11 +123,11 @@ class LocalEmbedder:
         """One row a text. A text that is longer than the window counts by its beginning."""
         import numpy as np
 
-        from ._blas import one_core_each
+        from bicameral.retrieval._encoder import one_core_each
 
         tokenizer, model = self._model()
-        tokens = [_cut(tokenizer.encode(_whole(text)).ids) for text in texts]
-        batches = list(_batches(tokens))
+        tokens = [_truncate_tokens(tokenizer.encode(_replace_surrogates(text)).ids) for text in texts]
+        batches = list(_token_batches(tokens))
         with one_core_each():
             if len(batches) < 2:
                 rows = [model.vectors(batch) for batch in batches]
@@ -119,27 +138,26 @@ class LocalEmbedder:
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
         tokenizer, _ = self._model()
-        return [len(tokenizer.encode(_whole(text), add_special_tokens=False).ids) for text in texts]
+        return [len(tokenizer.encode(_replace_surrogates(text), add_special_tokens=False).ids) for text in texts]
 
     def _model(self) -> tuple[Any, Bert]:
         with self._loading:
             if self._loaded is None:
                 path = self._store.ensure(self.weights, progress=self._progress, offline=self._offline)
-                self._loaded = _load(self._store, self.weights, path)
+                self._loaded = _load_encoder(self._store, self.weights, path)
             return self._loaded
 
 
-def _load(store: ModelStore, weights: Weights, path: Path) -> tuple[Any, Bert]:
+def _load_encoder(store: ModelStore, weights: Weights, path: Path) -> tuple[Any, Bert]:
     from tokenizers import Tokenizer
 
-    from ._bert import Bert, Shape
-    from ._tensors import read_tensors
+    from bicameral.retrieval._encoder import Bert, BertShape, read_tensors
 
     try:
         config = json.loads(store.beside(weights, "config.json").read_text(encoding="utf-8"))
         tokenizer = Tokenizer.from_file(str(store.beside(weights, "tokenizer.json")))
         tensors, _ = read_tensors(path)
-        model = Bert(tensors, Shape.of(config))
+        model = Bert(tensors, BertShape.of(config))
     except (OSError, ValueError, KeyError) as error:
         raise RetrievalError(
             "retrieval.bad-weights",
@@ -153,7 +171,7 @@ def _load(store: ModelStore, weights: Weights, path: Path) -> tuple[Any, Bert]:
     return tokenizer, model
 
 
-def _fingerprint(weights: Weights) -> str:
+def _embedder_fingerprint(weights: Weights) -> str:
     used = {
         "files": [part.sha256 for part in weights.parts],
         "pooling": "mean",
@@ -163,22 +181,22 @@ def _fingerprint(weights: Weights) -> str:
     return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """The text without halves of characters, which no tokenizer takes."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _cut(tokens: list[int]) -> list[int]:
+def _truncate_tokens(tokens: list[int]) -> list[int]:
     """As many tokens as the model was trained for, the one that ends a text among them."""
     return tokens if len(tokens) <= _TRAINED_WINDOW else [*tokens[: _TRAINED_WINDOW - 1], tokens[-1]]
 
 
-def _batches(texts: Sequence[list[int]]) -> Iterator[list[list[int]]]:
+def _token_batches(texts: Sequence[list[int]]) -> Iterator[list[list[int]]]:
     """As many texts at a time as fill the processor and not the memory."""
     batch: list[list[int]] = []
     size = 0
     for tokens in texts:
-        if batch and size + len(tokens) > _TOKENS_AT_ONCE:
+        if batch and size + len(tokens) > _BATCH_TOKENS:
             yield batch
             batch, size = [], 0
         batch.append(tokens)

@@ -6,41 +6,45 @@ from collections.abc import Collection, Iterable, Sequence
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from bicameral.errors import RetrievalError, nearest
+from bicameral.errors import RetrievalError, nearest_name
 from bicameral.labels import NOTHING, Label
-
-from ._chunking import Chunking, split
-from ._citations import Past, Resolution, resolve
-from ._documents import Chunk, Document, corpus_fingerprint, writable
-from ._embedding import Embedder
-from ._extra import installed
-from ._found import Found
-from ._held import Changes, Held, Vectors
+from bicameral.retrieval._chunking import Chunking, split_document
+from bicameral.retrieval._citations import PastChunks, Resolution, resolve_citation
+from bicameral.retrieval._documents import (
+    Chunk,
+    ChunkVectors,
+    IndexChanges,
+    SearchResults,
+    StoredDocument,
+    TextDocument,
+    corpus_fingerprint,
+    is_utf8_writable,
+)
+from bicameral.retrieval._embedding import Embedder, require_packages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ._lexical import Lexicon
-    from ._looking import View
+    from bicameral.retrieval._search import IndexSnapshot, Lexicon
 
 LEXICAL_WEIGHT = 0.5
 """Chosen by measuring: see the page on retrieval."""
-MAX_QUERY = 4_000
-MOST_FOUND = 1_000
+MAX_QUERY_LENGTH = 4_000
+MAX_RESULTS = 1_000
 
 
-class Index:
+class DocumentIndex:
     """Documents that can be searched, cited and kept in a file.
 
     Example:
-        >>> index = Index(LocalEmbedder())
-        >>> index.add([Document("travel.md", text, label)])
+        >>> index = DocumentIndex(LocalEmbedder())
+        >>> index.add([TextDocument("travel.md", text, label)])
         >>> found = index.search("Who pays for the train?", k=3)
     """
 
     def __init__(self, embedder: Embedder, chunking: Chunking | None = None) -> None:
-        installed()
-        from ._lexical import Lexicon
+        require_packages()
+        from bicameral.retrieval._search import Lexicon
 
         self.embedder = embedder
         self.chunking = chunking or Chunking()
@@ -51,9 +55,9 @@ class Index:
                 expected=f"at most {embedder.window} tokens",
             )
         self._lexicon = Lexicon()
-        self._held: dict[str, Held] = {}
-        self._past = Past()
-        self._view: View | None = None
+        self._held: dict[str, StoredDocument] = {}
+        self._past = PastChunks()
+        self._view: IndexSnapshot | None = None
         # Writers come one after another, and embedding takes long; searches wait only while something is put in place.
         self._writing = RLock()
         self._changing = RLock()
@@ -64,7 +68,7 @@ class Index:
             return sum(len(held.chunks) for held in self._held.values())
 
     @property
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> tuple[TextDocument, ...]:
         """The documents, ordered by their ids."""
         with self._changing:
             return tuple(self._held[name].document for name in sorted(self._held))
@@ -74,7 +78,7 @@ class Index:
         """The same for the same documents; `corpus_fingerprint` of those that should be here says if it is stale."""
         return corpus_fingerprint(self.documents)
 
-    def add(self, documents: Iterable[Document]) -> Changes:
+    def add(self, documents: Iterable[TextDocument]) -> IndexChanges:
         """Take in documents; one whose id is already here is refused."""
         with self._writing:
             given = list(documents)
@@ -86,17 +90,18 @@ class Index:
                 )
             return self.update(given)
 
-    def update(self, documents: Iterable[Document]) -> Changes:
+    def update(self, documents: Iterable[TextDocument]) -> IndexChanges:
         """Take in documents, in place of those with the same ids; only chunks that are new are embedded.
 
         All of them or, if anything goes wrong, none.
         """
         with self._writing:
-            given = _by_id(documents)
+            given = _documents_by_id(documents)
             split_up = {
-                name: tuple(split(document, self.embedder.lengths, self.chunking)) for name, document in given.items()
+                name: tuple(split_document(document, self.embedder.lengths, self.chunking))
+                for name, document in given.items()
             }
-            vectors = Vectors(self.embedder, (self._held[name] for name in given if name in self._held))
+            vectors = ChunkVectors(self.embedder, (self._held[name] for name in given if name in self._held))
             vectors.make([chunk for chunks in split_up.values() for chunk in chunks])
             removed = 0
             with self._changing:
@@ -104,9 +109,9 @@ class Index:
                     chunks = split_up[name]
                     removed += self._forget(name, staying=chunks)
                     bags = tuple(self._lexicon.bag(chunk.context) for chunk in chunks)
-                    self._held[name] = Held(document, chunks, vectors.of(chunks), bags)
+                    self._held[name] = StoredDocument(document, chunks, vectors.of(chunks), bags)
                 self._view = None
-            return Changes(vectors.made, sum(map(len, split_up.values())) - vectors.made, removed)
+            return IndexChanges(vectors.made, sum(map(len, split_up.values())) - vectors.made, removed)
 
     def remove(self, document: str) -> None:
         """Take a document out; its citations will say that it is gone."""
@@ -124,7 +129,7 @@ class Index:
         lexical_weight: float = LEXICAL_WEIGHT,
         documents: Collection[str] | None = None,
         duplicates: bool = False,
-    ) -> Found:
+    ) -> SearchResults:
         """The `k` chunks that fit a query best, by meaning and by words.
 
         `lexical_weight` is the share of the words: 1 is exact search alone, 0 meaning alone. `documents` limits the
@@ -140,46 +145,46 @@ class Index:
             asked = self._lexicon.asked(query) if lexical_weight > 0 else None
         vector = self.embedder.vectors([query])[0] if lexical_weight < 1 and len(view) else None
         hits = view.search(vector, asked, k, lexical_weight, documents, duplicates=duplicates)
-        return Found(query, hits, view.label(documents))
+        return SearchResults(query, hits, view.label(documents))
 
     def resolve(self, citation: str) -> Resolution:
         """What a citation points to, or why it points to nothing (any more)."""
         with self._changing:
-            return resolve(citation, self._held, self._past)
+            return resolve_citation(citation, self._held, self._past)
 
     def save(self, path: Path) -> None:
         """Write the index to one file, in one step: whoever reads it sees the old one or the new one."""
-        from ._file import save
+        from bicameral.retrieval._index_file import save_index
 
         with self._writing:
-            save(self, path)
+            save_index(self, path)
 
     @classmethod
-    def load(cls, path: Path, embedder: Embedder, *, under: Label = NOTHING) -> Index:
+    def load(cls, path: Path, embedder: Embedder, *, under: Label = NOTHING) -> DocumentIndex:
         """The index in a file. One that was made with another embedder is refused.
 
         A file is as trustworthy as whoever can write it; `under` is joined into every label that stands in it.
         """
-        installed()
-        from ._file import load
+        require_packages()
+        from bicameral.retrieval._index_file import load_index
 
-        return load(path, embedder, under)
+        return load_index(path, embedder, under)
 
-    def contents(self) -> tuple[list[Held], Past, Lexicon]:
+    def contents(self) -> tuple[list[StoredDocument], PastChunks, Lexicon]:
         """Everything that is in the index, for a file."""
         return [self._held[name] for name in sorted(self._held)], self._past, self._lexicon
 
-    def refill(self, held: Iterable[Held], past: Past, lexicon: Lexicon) -> None:
+    def refill(self, held: Iterable[StoredDocument], past: PastChunks, lexicon: Lexicon) -> None:
         """Put what came out of a file in place of everything that is here."""
         with self._writing, self._changing:
             self._held = {each.document.id: each for each in held}
             self._past, self._lexicon, self._view = past, lexicon, None
 
-    def _look(self) -> View:
-        from ._looking import View
+    def _look(self) -> IndexSnapshot:
+        from bicameral.retrieval._search import IndexSnapshot
 
         if self._view is None:
-            self._view = View([self._held[name] for name in sorted(self._held)], len(self._lexicon))
+            self._view = IndexSnapshot([self._held[name] for name in sorted(self._held)], len(self._lexicon))
         return self._view
 
     def _forget(self, name: str, staying: Sequence[Chunk]) -> int:
@@ -195,12 +200,12 @@ class Index:
         return RetrievalError(
             "retrieval.no-document",
             f"there is no document {name!r} in this index",
-            nearest=nearest(name, self._held),
+            nearest=nearest_name(name, self._held),
         )
 
 
-def _by_id(documents: Iterable[Document]) -> dict[str, Document]:
-    found: dict[str, Document] = {}
+def _documents_by_id(documents: Iterable[TextDocument]) -> dict[str, TextDocument]:
+    found: dict[str, TextDocument] = {}
     for document in documents:
         if document.id in found:
             raise RetrievalError("retrieval.document-exists", f"two of these documents are called {document.id!r}")
@@ -209,13 +214,13 @@ def _by_id(documents: Iterable[Document]) -> dict[str, Document]:
 
 
 def _check_query(query: object, k: object, lexical_weight: object) -> None:
-    if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY or not writable(query):
+    if not isinstance(query, str) or not query.strip() or len(query) > MAX_QUERY_LENGTH or not is_utf8_writable(query):
         raise RetrievalError(
             "retrieval.bad-query",
             "this cannot be searched for",
-            expected=f"1 to {MAX_QUERY:,} characters, not all spaces",
+            expected=f"1 to {MAX_QUERY_LENGTH:,} characters, not all spaces",
         )
-    if type(k) is not int or not 1 <= k <= MOST_FOUND:
-        raise RetrievalError("retrieval.bad-setting", f"k is {k!r}", expected=f"1 to {MOST_FOUND:,}")
+    if type(k) is not int or not 1 <= k <= MAX_RESULTS:
+        raise RetrievalError("retrieval.bad-setting", f"k is {k!r}", expected=f"1 to {MAX_RESULTS:,}")
     if not isinstance(lexical_weight, int | float) or not 0 <= lexical_weight <= 1:
         raise RetrievalError("retrieval.bad-setting", f"lexical_weight is {lexical_weight!r}", expected="0 to 1")

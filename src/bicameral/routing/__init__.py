@@ -2,95 +2,84 @@
 
 In come aliases (names for models, each of one chamber) and a selection (rules with conditions, a phase map, a role map,
 a default); out goes a `Router`, which is a provider like any other. What a call is for and what is left to spend is its
-`Situation`: sessions, strategies and budgets set it, and nobody passes it along. Nothing is made before it is asked.
+`CallContext`: sessions, strategies and budgets set it, and nobody passes it along. Nothing is made before it is asked.
 """
 
-from ._aliases import Alias, Aliases, Parameters
-from ._breaker import Breaker, BreakerSettings
-from ._budgets import Budget, Budgeted, Budgets, Purse, left_for, spending
-from ._cached import Cached
-from ._cascade import Accept, Cascade, unfinished
-from ._charges import Asked, Charge, accounted, charged
-from ._conditions import Tree
-from ._context import NOTHING_KNOWN, Situation, situated, situation
-from ._costs import By, Cost, Costs, Spending, spendings_in
-from ._deferred import Deferred
-from ._fallback import Fallback
-from ._hedge import Hedged
-from ._marked import Marked
-from ._parsing import parse_condition
-from ._part import Part, metered, models_of
-from ._prices import FREE, Price, Prices, known_prices, load_prices, priced, prices
-from ._retry import Retry, RetrySettings
-from ._router import Router, for_role
-from ._selection import PHASES, ROLES, Mistake, Rule, Selection, mistakes, only_quarantined, unknown_alias
-from ._sides import Side, credentials_of, one_side, side_of
-from ._specs import AliasSpec, Assembly, cycle_in
-from ._spent import BudgetSpent
+from bicameral.routing._aliases import Alias, Aliases, AliasParameters, DeferredProvider
+from bicameral.routing._assembly import AliasSpec, ProviderAssembly, find_alias_cycle
+from bicameral.routing._budgets import Budget, BudgetedProvider, BudgetMeter, Budgets, budget_scope, remaining_for_role
+from bicameral.routing._combinators import Accept, Cascade, Hedged, RouteTag, check_finished
+from bicameral.routing._conditions import RoutingCondition, parse_condition
+from bicameral.routing._context import EMPTY_CONTEXT, CallContext, call_context, current_context
+from bicameral.routing._recovery import BreakerSettings, CircuitBreaker, Fallback, Retry, RetrySettings
+from bicameral.routing._reply_cache import CachedProvider
+from bicameral.routing._router import Router, provider_for_role
+from bicameral.routing._selection import (
+    PHASES,
+    ROLES,
+    RoutingRule,
+    Selection,
+    SelectionMistake,
+    find_mistakes,
+    is_quarantined_only,
+    unknown_alias_error,
+)
+from bicameral.routing._wrapper import (
+    ProviderSide,
+    ProviderWrapper,
+    common_side,
+    credentials_of,
+    meter_provider,
+    model_names,
+    provider_side,
+)
 
 __all__ = [
-    "FREE",
-    "NOTHING_KNOWN",
+    "EMPTY_CONTEXT",
     "PHASES",
     "ROLES",
     "Accept",
     "Alias",
+    "AliasParameters",
     "AliasSpec",
     "Aliases",
-    "Asked",
-    "Assembly",
-    "Breaker",
     "BreakerSettings",
     "Budget",
-    "BudgetSpent",
-    "Budgeted",
+    "BudgetMeter",
+    "BudgetedProvider",
     "Budgets",
-    "By",
-    "Cached",
+    "CachedProvider",
+    "CallContext",
     "Cascade",
-    "Charge",
-    "Cost",
-    "Costs",
-    "Deferred",
+    "CircuitBreaker",
+    "DeferredProvider",
     "Fallback",
     "Hedged",
-    "Marked",
-    "Mistake",
-    "Parameters",
-    "Part",
-    "Price",
-    "Prices",
-    "Purse",
+    "ProviderAssembly",
+    "ProviderSide",
+    "ProviderWrapper",
     "Retry",
     "RetrySettings",
+    "RouteTag",
     "Router",
-    "Rule",
+    "RoutingCondition",
+    "RoutingRule",
     "Selection",
-    "Side",
-    "Situation",
-    "Spending",
-    "Tree",
-    "accounted",
-    "charged",
+    "SelectionMistake",
+    "budget_scope",
+    "call_context",
+    "check_finished",
+    "common_side",
     "credentials_of",
-    "cycle_in",
-    "for_role",
-    "known_prices",
-    "left_for",
-    "load_prices",
-    "metered",
-    "mistakes",
-    "models_of",
-    "one_side",
-    "only_quarantined",
+    "current_context",
+    "find_alias_cycle",
+    "find_mistakes",
+    "is_quarantined_only",
+    "meter_provider",
+    "model_names",
     "parse_condition",
-    "priced",
-    "prices",
-    "side_of",
-    "situated",
-    "situation",
-    "spending",
-    "spendings_in",
-    "unfinished",
-    "unknown_alias",
+    "provider_for_role",
+    "provider_side",
+    "remaining_for_role",
+    "unknown_alias_error",
 ]

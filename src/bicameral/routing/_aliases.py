@@ -1,22 +1,25 @@
-"""Aliases: names for models with parameters, each made only when it is first asked, and only for its own chamber."""
+"""Aliases: names for models with parameters, each made only when it is first asked, and only for its own chamber.
+
+A deferred provider lets a chain hold a model whose key or package is missing: it fails when it is asked, and not
+before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from bicameral.errors import ModelError, nearest
-from bicameral.models import Chamber, ModelRequest, Provider
+from bicameral.errors import ModelError, nearest_name
+from bicameral.models import Chamber, ModelReply, ModelRequest, Provider, ReplyChunk, stream_chunks, stream_texts
+from bicameral.routing._wrapper import meter_provider, provider_side
 
-from ._part import metered
-from ._sides import side_of
-
-Make: TypeAlias = Callable[[], Provider]
+ProviderFactory: TypeAlias = Callable[[], Provider]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class AliasParameters:
     """What an alias says about every call: `max_tokens` and `timeout` bound what is asked for, the rest replaces it."""
 
     temperature: float | None = None
@@ -46,16 +49,16 @@ class Alias:
 
     name: str
     identity: str
-    make: Make
+    make: ProviderFactory
     grammars: bool = False
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
-    parameters: Parameters | None = None
+    parameters: AliasParameters | None = None
     credentials: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, name: str, provider: Provider, parameters: Parameters | None = None) -> Alias:
+    def of(cls, name: str, provider: Provider, parameters: AliasParameters | None = None) -> Alias:
         """An alias for a provider that there is already."""
-        keys = side_of(provider).credentials
+        keys = provider_side(provider).credentials
         return cls(name, provider.name, lambda: provider, provider.grammars, provider.adapters, parameters, keys)
 
 
@@ -105,7 +108,7 @@ class Aliases:
         made = self._made.get(name)
         if made is None:
             alias = self[name]
-            made = self._made[name] = metered(of_chamber(alias, alias.make(), self.chamber))
+            made = self._made[name] = meter_provider(check_chamber(alias, alias.make(), self.chamber))
         return made
 
     async def aclose(self) -> None:
@@ -127,13 +130,13 @@ class Aliases:
             "routing.unknown-alias",
             f"there is no model alias {name!r}",
             expected=f"one of {', '.join(self.names)}",
-            nearest=nearest(name, self.names),
+            nearest=nearest_name(name, self.names),
         )
 
 
-def of_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provider:
+def check_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provider:
     """The provider, if it belongs here and uses the keys that the alias said it would."""
-    side = side_of(provider)
+    side = provider_side(provider)
     if side.chamber not in (None, chamber):
         raise ModelError(
             "models.wrong-chamber",
@@ -147,3 +150,67 @@ def of_chamber(alias: Alias, provider: Provider, chamber: Chamber) -> Provider:
             fix="Make aliases and their models from the same settings.",
         )
     return provider
+
+
+class DeferredProvider:
+    """The model of an alias, asked as the alias says. What cannot be made fails when it is asked, and not before.
+
+    Example:
+        >>> Fallback([DeferredProvider(main, "privileged"), DeferredProvider(local, "privileged")])
+    """
+
+    def __init__(self, alias: Alias, chamber: Chamber) -> None:
+        self._alias = alias
+        self._chamber: Chamber = chamber
+        self._made: Provider | None = None
+
+    @property
+    def name(self) -> str:
+        return self._alias.identity
+
+    @property
+    def grammars(self) -> bool:
+        return self._alias.grammars
+
+    @property
+    def chamber(self) -> Chamber:
+        return self._chamber
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        return self._alias.adapters
+
+    @property
+    def credentials(self) -> frozenset[str]:
+        """The fingerprints of the keys that it will use."""
+        return self._alias.credentials
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        return await self._ready().generate(self.given(request))
+
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
+        """The reply as it is written."""
+        async with aclosing(stream_chunks(self._ready(), self.given(request))) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
+        """Only the text of it."""
+        return stream_texts(self.chunks(request))
+
+    async def aclose(self) -> None:
+        if self._made is not None:
+            await self._made.aclose()
+
+    def _ready(self) -> Provider:
+        if self._made is None:
+            self._made = check_chamber(self._alias, self._alias.make(), self._chamber)
+        return self._made
+
+    def given(self, request: ModelRequest) -> ModelRequest:
+        """The request as the model gets it."""
+        if self._alias.parameters is not None:
+            request = self._alias.parameters.applied(request)
+        if request.adapter is not None and request.adapter not in self._alias.adapters:
+            request = replace(request, adapter=None)
+        return request

@@ -9,16 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bicameral.errors import ModelError
+from bicameral.limits import (
+    Asked,
+    BudgetBound,
+    BudgetScope,
+    BudgetSpent,
+    Charge,
+    charge_to,
+    current_accounts,
+)
 from bicameral.models import ModelReply, ModelRequest, Provider
-
-from ._charges import Asked, Charge, accounted, accounts
-from ._part import Part
-from ._spent import Bound, BudgetSpent, Scope
-from ._streams import Start, closed
+from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, close_stream
 
 T = TypeVar("T")
 
-BOUNDS: tuple[Bound, ...] = ("calls", "tokens", "money", "seconds")
+BUDGET_BOUNDS: tuple[BudgetBound, ...] = ("calls", "tokens", "money", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +40,17 @@ class Budget:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for bound in BOUNDS:
+        for bound in BUDGET_BOUNDS:
             limit: object = getattr(self, bound)
             if limit is not None and (type(limit) not in (int, float) or not 0 <= float(limit) < 1e18):  # pyright: ignore[reportArgumentType]
                 raise ModelError("models.bad-setting", f"a budget of {limit!r} {bound} makes no sense")
 
     @property
     def bounded(self) -> bool:
-        return any(getattr(self, bound) is not None for bound in BOUNDS)
+        return any(getattr(self, bound) is not None for bound in BUDGET_BOUNDS)
 
 
-UNBOUNDED = Budget()
+UNLIMITED_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ class Budgets:
     The seconds of a run are those that pass; the seconds of a role are those that its calls took.
     """
 
-    run: Budget = UNBOUNDED
+    run: Budget = UNLIMITED_BUDGET
     roles: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
 
     @property
@@ -64,7 +69,7 @@ class Budgets:
 
 
 @dataclass(slots=True)
-class Tally:
+class BudgetUsage:
     """How much was taken so far. `reading` are tokens of calls under way, which are as good as spent."""
 
     calls: int = 0
@@ -73,24 +78,24 @@ class Tally:
     seconds: float = 0.0
     reading: int = 0
 
-    def of(self, bound: Bound) -> float:
+    def of(self, bound: BudgetBound) -> float:
         return self.tokens + self.reading if bound == "tokens" else getattr(self, bound)
 
 
-class Purse:
+class BudgetMeter:
     """An account with budgets: it refuses the call that would begin when one of them is spent.
 
     Example:
-        >>> with spending(Budgets(run=Budget(money=0.50), roles={"echo": Budget(calls=3)})) as purse:
+        >>> with budget_scope(Budgets(run=Budget(money=0.50), roles={"echo": Budget(calls=3)})) as purse:
         ...     await agent.run(request)
         >>> purse.spent.money
     """
 
-    def __init__(self, budgets: Budgets, scope: Scope = "run", whom: str = "") -> None:
+    def __init__(self, budgets: Budgets, scope: BudgetScope = "run", whom: str = "") -> None:
         self.budgets = budgets
-        self.spent = Tally()
-        self.roles: dict[str, Tally] = {}
-        self._scope: Scope = scope
+        self.spent = BudgetUsage()
+        self.roles: dict[str, BudgetUsage] = {}
+        self._scope: BudgetScope = scope
         self._whom = whom
         self._started = time.monotonic()
 
@@ -111,7 +116,7 @@ class Purse:
             tally.money += charge.money or 0.0
             tally.seconds += charge.seconds
 
-    def left(self, bound: Bound, role: str | None = None) -> float | None:
+    def left(self, bound: BudgetBound, role: str | None = None) -> float | None:
         """How much is left of something for a role; None where nothing bounds it."""
         found = [
             limit - self._taken(tally, bound, scope)
@@ -120,95 +125,97 @@ class Purse:
         ]
         return max(0.0, min(found)) if found else None
 
-    def _may(self, budget: Budget, tally: Tally, scope: Scope, whom: str, call: Asked) -> None:
+    def _may(self, budget: Budget, tally: BudgetUsage, scope: BudgetScope, whom: str, call: Asked) -> None:
         if budget.money is not None and not call.price_known:
             raise ModelError(
                 "models.price-unknown",
                 f"nobody knows what {call.model!r} costs, and money is bounded",
                 fix="Give its price in a file of prices, or bound tokens instead.",
             )
-        for bound in BOUNDS:
+        for bound in BUDGET_BOUNDS:
             limit: float | None = getattr(budget, bound)
             if limit is not None and (taken := self._taken(tally, bound, scope)) >= limit:
                 raise BudgetSpent(bound, taken, limit, scope, whom)
 
-    def _taken(self, tally: Tally, bound: Bound, scope: Scope) -> float:
+    def _taken(self, tally: BudgetUsage, bound: BudgetBound, scope: BudgetScope) -> float:
         if bound == "seconds" and scope == "run":
             return time.monotonic() - self._started
         return tally.of(bound)
 
-    def _holding(self, role: str) -> list[tuple[Budget, Tally, Scope, str]]:
-        found: list[tuple[Budget, Tally, Scope, str]] = [(self.budgets.run, self.spent, self._scope, self._whom)]
+    def _holding(self, role: str) -> list[tuple[Budget, BudgetUsage, BudgetScope, str]]:
+        found: list[tuple[Budget, BudgetUsage, BudgetScope, str]] = [
+            (self.budgets.run, self.spent, self._scope, self._whom)
+        ]
         if role in self.budgets.roles:
             found.append((self.budgets.roles[role], self._tally(role), "role", role))
         return found
 
-    def _tally(self, role: str) -> Tally:
-        return self.roles.setdefault(role, Tally())
+    def _tally(self, role: str) -> BudgetUsage:
+        return self.roles.setdefault(role, BudgetUsage())
 
 
 @contextmanager
-def spending(budgets: Budgets) -> Generator[Purse]:
+def budget_scope(budgets: Budgets) -> Generator[BudgetMeter]:
     """Hold every model call made inside to these budgets, also those of tasks begun there.
 
     Inside of a block with the very same budgets it goes on with their purse: a run and the planning before it are one.
     """
-    for account in accounts():
-        if isinstance(account, Purse) and account.budgets is budgets:
+    for account in current_accounts():
+        if isinstance(account, BudgetMeter) and account.budgets is budgets:
             yield account
             return
-    purse = Purse(budgets)
-    with accounted(purse):
+    purse = BudgetMeter(budgets)
+    with charge_to(purse):
         yield purse
 
 
-_LEFT: tuple[tuple[str, Bound], ...] = (
+_LEFT: tuple[tuple[str, BudgetBound], ...] = (
     ("tokens_left", "tokens"),
     ("money_left", "money"),
     ("seconds_left", "seconds"),
 )
 
 
-def left_for(role: str) -> dict[str, Any]:
+def remaining_for_role(role: str) -> dict[str, Any]:
     """What the budgets around leave to a role, as the circumstances of a call have it; nothing that is not bounded."""
     found: dict[str, Any] = {}
-    names: tuple[tuple[str, Bound], ...] = (
+    names: tuple[tuple[str, BudgetBound], ...] = (
         ("tokens_left", "tokens"),
         ("money_left", "money"),
         ("seconds_left", "seconds"),
     )
-    for account in accounts():
-        if isinstance(account, Purse):
+    for account in current_accounts():
+        if isinstance(account, BudgetMeter):
             for name, bound in names:
                 if (left := account.left(bound, role)) is not None:
                     found[name] = min(left, found.get(name, left))
     return found
 
 
-class Budgeted(Part):
+class BudgetedProvider(ProviderWrapper):
     """A model with a budget of its own, for as long as it is there. When it is spent, a fallback may go elsewhere.
 
     Example:
-        >>> Fallback([Budgeted(powerful, Budget(money=5.0)), fast])
+        >>> Fallback([BudgetedProvider(powerful, Budget(money=5.0)), fast])
     """
 
     def __init__(self, provider: Provider, budget: Budget, *, name: str | None = None) -> None:
         super().__init__([provider])
-        self.purse = Purse(Budgets(run=budget), "model", name or self.name)
+        self.purse = BudgetMeter(Budgets(run=budget), "model", name or self.name)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        with accounted(self.purse):
+        with charge_to(self.purse):
             return await self._asked[0].generate(request)
 
-    async def _flow(self, request: ModelRequest, start: Start[T]) -> AsyncGenerator[T, None]:
+    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         pieces = start(self._asked[0], request)
         try:
             while True:
                 # Around each piece: between two of them the caller's own accounts hold.
-                with accounted(self.purse):
+                with charge_to(self.purse):
                     piece = await anext(pieces, None)
                 if piece is None:
                     return
                 yield piece
         finally:
-            await closed(pieces)
+            await close_stream(pieces)

@@ -10,17 +10,22 @@ from dataclasses import replace
 from functools import cached_property
 
 from bicameral.errors import BicameralError
-from bicameral.models import Chamber, Chunk, EndChunk, ModelReply, ModelRequest, Provider, Route, chunks_of
-from bicameral.turns import turn
-
-from ._aliases import Alias, Aliases
-from ._compiled import Test, compiled
-from ._conditions import ALWAYS, And, Is, Not, Or, Tree
-from ._context import Situation, situation
-from ._logic import possible
-from ._part import models_of
-from ._replies import changed
-from ._selection import Rule, Selection, unknown_alias
+from bicameral.limits import quota_slot
+from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider, ReplyChunk, Route, stream_chunks
+from bicameral.routing._aliases import Alias, Aliases
+from bicameral.routing._conditions import (
+    ALWAYS_TRUE,
+    ConditionTest,
+    Conjunction,
+    Disjunction,
+    FieldTest,
+    Negation,
+    RoutingCondition,
+    compile_condition,
+)
+from bicameral.routing._context import CallContext, current_context
+from bicameral.routing._selection import RoutingRule, Selection, is_possible, unknown_alias_error
+from bicameral.routing._wrapper import model_names, replace_reply_fields
 
 
 class Router:
@@ -35,7 +40,7 @@ class Router:
     names one is refused.
 
     Example:
-        >>> router = Router(aliases, Selection("main", rules=(Rule.of("no_tools", "fast"),)))
+        >>> router = Router(aliases, Selection("main", rules=(RoutingRule.of("no_tools", "fast"),)))
         >>> (await router.generate(request)).route
         Route(alias='fast', by='rule', why="rule 0: no_tools", rule=0)
     """
@@ -45,15 +50,15 @@ class Router:
 
     def __init__(self, aliases: Aliases, selection: Selection, *, role: str | None = None) -> None:
         if selection.default not in aliases:
-            raise unknown_alias(selection.default, aliases.names)
+            raise unknown_alias_error(selection.default, aliases.names)
         self.aliases = aliases
         self.selection = selection
         self.role = role
-        self._rules = tuple(_live(aliases, selection.rules))
+        self._rules = tuple(_reachable_rules(aliases, selection.rules))
         self._tests = tuple((test, route) for test, _, route, _ in self._rules)
         self._by_call = {name: Route(name, "call", f"the call names {name!r}") for name in aliases.names}
-        self._by_phase = _routes(aliases, "phase", selection.phases)
-        self._by_role = _routes(aliases, "role", selection.roles)
+        self._by_phase = _map_routes(aliases, "phase", selection.phases)
+        self._by_role = _map_routes(aliases, "role", selection.roles)
         if "delta" not in self._by_role and (planning := self._by_role.get("planning")) is not None:
             self._by_role["delta"] = replace(planning, why="the role 'delta' writes plans, as 'planning' does")
         self._default = Route(selection.default, "default", "nothing else applies")
@@ -134,9 +139,9 @@ class Router:
         """The same router for calls of one role: its name, grammars and adapters are those of what it can choose."""
         return Router(self.aliases, self.selection, role=role)
 
-    def choose(self, request: ModelRequest, here: Situation | None = None) -> Route:
+    def choose(self, request: ModelRequest, here: CallContext | None = None) -> Route:
         """Which model a call gets, by what, and why. Nothing is asked."""
-        here = situation() if here is None else here
+        here = current_context() if here is None else here
         hint = request.model
         if hint is not None:
             route = self._by_call.get(hint)
@@ -156,23 +161,23 @@ class Router:
         """The reply of the model that was chosen, with the route on it."""
         route = self.choose(request)
         provider, request = self._prepared(route, request)
-        async with turn("model", route.alias):
+        async with quota_slot("model", route.alias):
             reply = await provider.generate(request)
-        return _told(reply, route, provider.name)
+        return _with_route(reply, route, provider.name)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         """The reply's text as it is written."""
         provider, request = self._prepared(self.choose(request), request)
         return provider.stream(request)
 
-    async def chunks(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+    async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; at its end is the reply with the route on it."""
         route = self.choose(request)
         provider, request = self._prepared(route, request)
-        async with turn("model", route.alias), aclosing(chunks_of(provider, request)) as chunks:
+        async with quota_slot("model", route.alias), aclosing(stream_chunks(provider, request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, EndChunk):
-                    chunk = EndChunk(_told(chunk.reply, route, provider.name))
+                    chunk = EndChunk(_with_route(chunk.reply, route, provider.name))
                 yield chunk
 
     async def aclose(self) -> None:
@@ -199,55 +204,57 @@ class Router:
 
     def _behind(self, alias: Alias) -> tuple[str, ...]:
         try:
-            return models_of(self.aliases.provider(alias.name))
+            return model_names(self.aliases.provider(alias.name))
         except BicameralError:
             # It cannot be made now, and would fail in the same way if it were asked.
             return (alias.identity,)
 
-    def _can_match(self, tree: Tree) -> bool:
+    def _can_match(self, tree: RoutingCondition) -> bool:
         if self.role is None:
             return True
-        return possible([tree, Is("role", self.role)]) is not False
+        return is_possible([tree, FieldTest("role", self.role)]) is not False
 
 
-def _told(reply: ModelReply, route: Route, model: str) -> ModelReply:
+def _with_route(reply: ModelReply, route: Route, model: str) -> ModelReply:
     """The reply with its route, and with what was tried before."""
     inner = reply.route
     if inner is not None and inner.attempts:
         route = replace(route, attempts=inner.attempts)
-    return changed(reply, route=route, model=reply.model or model)
+    return replace_reply_fields(reply, route=route, model=reply.model or model)
 
 
-def _live(aliases: Aliases, rules: Iterable[Rule]) -> list[tuple[Test, Rule, Route, Tree]]:
+def _reachable_rules(
+    aliases: Aliases, rules: Iterable[RoutingRule]
+) -> list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]]:
     """The rules that can match in this chamber and lead to a model of it, each with its number among all rules."""
-    found: list[tuple[Test, Rule, Route, Tree]] = []
+    found: list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]] = []
     for number, rule in enumerate(rules):
-        tree = _inside(rule.tree, aliases.chamber)
-        if rule.model in aliases and possible([tree]) is not False:
+        tree = _condition_in_chamber(rule.tree, aliases.chamber)
+        if rule.model in aliases and is_possible([tree]) is not False:
             route = Route(rule.model, "rule", f"rule {number}: {rule.condition}", number)
-            found.append((compiled(tree), rule, route, tree))
+            found.append((compile_condition(tree), rule, route, tree))
     return found
 
 
-def _inside(tree: Tree, chamber: Chamber) -> Tree:
+def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCondition:
     """A condition for calls of one chamber: there is nothing left to ask about it."""
     match tree:
-        case Is(field="chamber", word=word):
-            return ALWAYS if word == chamber else Not(ALWAYS)
-        case Not(part=part):
-            return Not(_inside(part, chamber))
-        case And(parts=parts):
-            return And(tuple(_inside(part, chamber) for part in parts))
-        case Or(parts=parts):
-            return Or(tuple(_inside(part, chamber) for part in parts))
+        case FieldTest(field="chamber", word=word):
+            return ALWAYS_TRUE if word == chamber else Negation(ALWAYS_TRUE)
+        case Negation(part=part):
+            return Negation(_condition_in_chamber(part, chamber))
+        case Conjunction(parts=parts):
+            return Conjunction(tuple(_condition_in_chamber(part, chamber) for part in parts))
+        case Disjunction(parts=parts):
+            return Disjunction(tuple(_condition_in_chamber(part, chamber) for part in parts))
         case _:
             return tree
 
 
-def _routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:
+def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:
     return {name: Route(alias, by, f"the {by} {name!r} has it") for name, alias in map_.items() if alias in aliases}
 
 
-def for_role(provider: Provider, role: str) -> Provider:
+def provider_for_role(provider: Provider, role: str) -> Provider:
     """A provider for calls of one role: a router looks only at what that role can reach."""
     return provider.for_role(role) if isinstance(provider, Router) else provider

@@ -1,39 +1,212 @@
-"""What chooses a model: rules, the phase map, the role map, and a default; and what can be wrong with them."""
+"""Model selection: rules, the phase map, the role map and a default, and the mistakes that can be found in them.
+
+Whether a rule can match at all, or only where an earlier one does, is decided exactly: a condition becomes a list of
+cases (an `or` of `and`s), a case is what each field may say and the interval of each number, and it is possible if
+none of them is empty. The fields and numbers of a call do not depend on each other. Only where there are too many
+cases is the answer "cannot tell", and then no mistake is reported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
 
-from bicameral.errors import ConfigError, nearest
+from bicameral.errors import ConfigError, nearest_name
+from bicameral.routing._conditions import (
+    FIELD_WORDS,
+    WHOLE_QUANTITIES,
+    ComparisonOperator,
+    ConditionField,
+    ConditionQuantity,
+    Conjunction,
+    Disjunction,
+    FieldTest,
+    Negation,
+    QuantityComparison,
+    RoutingCondition,
+    condition_atoms,
+    parse_condition,
+)
 
-from ._conditions import Is, Tree, atoms
-from ._logic import possible
-from ._parsing import parse_condition
+MAX_CASES = 2_000
+
+
+class TooManyCases(Exception):
+    """There are more cases than anybody wants to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers from `low` to `high`; an open end does not belong to it."""
+
+    low: float
+    high: float
+    low_open: bool = False
+    high_open: bool = False
+
+    def within(self, other: Interval) -> Interval:
+        low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
+        high, high_closed = min((self.high, not self.high_open), (other.high, not other.high_open))
+        return Interval(low, high, low_open, not high_closed)
+
+    def empty(self, *, whole: bool) -> bool:
+        if whole and not math.isinf(self.low):
+            least = math.floor(self.low) + 1 if self.low_open else math.ceil(self.low)
+            return least > self.high or (least == self.high and self.high_open)
+        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+
+
+_ANY_NUMBER = Interval(-math.inf, math.inf)
+_ANY_COUNT = Interval(0, math.inf, high_open=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionCase:
+    """One way in which a condition can hold: words that fields are, words that they are not, ranges of numbers."""
+
+    are: Mapping[ConditionField, str] = field(default_factory=dict[ConditionField, str])
+    are_not: Mapping[ConditionField, frozenset[str]] = field(default_factory=dict[ConditionField, frozenset[str]])
+    spans: Mapping[ConditionQuantity, Interval] = field(default_factory=dict[ConditionQuantity, Interval])
+
+    def both(self, other: ConditionCase) -> ConditionCase | None:
+        """Both at once, or None if that cannot be."""
+        merged = self
+        for name, word in other.are.items():
+            if (next_ := merged.being(name, word)) is None:
+                return None
+            merged = next_
+        for name, words in other.are_not.items():
+            for word in words:
+                if (next_ := merged.not_being(name, word)) is None:
+                    return None
+                merged = next_
+        for quantity, span in other.spans.items():
+            if (next_ := merged.inside(quantity, span)) is None:
+                return None
+            merged = next_
+        return merged
+
+    def being(self, name: ConditionField, word: str) -> ConditionCase | None:
+        if self.are.get(name, word) != word or word in self.are_not.get(name, ()):
+            return None
+        return replace(self, are={**self.are, name: word})
+
+    def not_being(self, name: ConditionField, word: str) -> ConditionCase | None:
+        if words := FIELD_WORDS.get(name):
+            return self.being(name, words[1] if word == words[0] else words[0])
+        if self.are.get(name) == word:
+            return None
+        return replace(self, are_not={**self.are_not, name: self.are_not.get(name, frozenset()) | {word}})
+
+    def inside(self, quantity: ConditionQuantity, span: Interval) -> ConditionCase | None:
+        before = self.spans.get(quantity, _ANY_COUNT if quantity in WHOLE_QUANTITIES else _ANY_NUMBER)
+        both = before.within(span)
+        if both.empty(whole=quantity in WHOLE_QUANTITIES):
+            return None
+        return replace(self, spans={**self.spans, quantity: both})
+
+
+UNCONSTRAINED = ConditionCase()
+
+
+def condition_cases(tree: RoutingCondition) -> list[ConditionCase]:
+    """Every way in which a condition can hold; none if it cannot."""
+    return _expand_cases(tree, True)
+
+
+def is_possible(conditions: Iterable[RoutingCondition], without: Iterable[RoutingCondition] = ()) -> bool | None:
+    """Whether there is a call for which all these conditions hold and none of the others; None if nobody can tell."""
+    try:
+        ways = [*(_expand_cases(tree, True) for tree in conditions), *(_expand_cases(tree, False) for tree in without)]
+        # The fewest first, so that what cannot be is noticed early.
+        return bool(reduce(_combine_cases, sorted(ways, key=len), [UNCONSTRAINED]))
+    except TooManyCases:
+        return None
+
+
+def _expand_cases(tree: RoutingCondition, wanted: bool) -> list[ConditionCase]:
+    match tree:
+        case Negation(part=part):
+            return _expand_cases(part, not wanted)
+        case Conjunction(parts=parts) if wanted:
+            return reduce(_combine_cases, (_expand_cases(part, True) for part in parts), [UNCONSTRAINED])
+        case Disjunction(parts=parts) if not wanted:
+            return reduce(_combine_cases, (_expand_cases(part, False) for part in parts), [UNCONSTRAINED])
+        case Conjunction(parts=parts) | Disjunction(parts=parts):
+            return _check_case_count([one for part in parts for one in _expand_cases(part, wanted)])
+        case FieldTest(field=name, word=word):
+            case = UNCONSTRAINED.being(name, word) if wanted else UNCONSTRAINED.not_being(name, word)
+            return [] if case is None else [case]
+        case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
+            spans = _intervals(sign if wanted else _OPPOSITE[sign], bound)
+            found = (UNCONSTRAINED.inside(quantity, span) for span in spans)
+            return [case for case in found if case is not None]
+
+
+def _combine_cases(left: list[ConditionCase], right: list[ConditionCase]) -> list[ConditionCase]:
+    if len(left) * len(right) > MAX_CASES * 10:
+        raise TooManyCases
+    found = (one.both(other) for one in left for other in right)
+    return _check_case_count([case for case in found if case is not None])
+
+
+def _check_case_count(found: list[ConditionCase]) -> list[ConditionCase]:
+    if len(found) > MAX_CASES:
+        raise TooManyCases
+    return found
+
+
+_OPPOSITE: dict[ComparisonOperator, ComparisonOperator] = {
+    "<": ">=",
+    ">=": "<",
+    ">": "<=",
+    "<=": ">",
+    "==": "!=",
+    "!=": "==",
+}
+
+
+def _intervals(sign: ComparisonOperator, bound: float) -> list[Interval]:
+    match sign:
+        case "<":
+            return [Interval(-math.inf, bound, high_open=True)]
+        case "<=":
+            return [Interval(-math.inf, bound)]
+        case ">":
+            return [Interval(bound, math.inf, low_open=True)]
+        case ">=":
+            return [Interval(bound, math.inf)]
+        case "==":
+            return [Interval(bound, bound)]
+        case "!=":
+            return [Interval(-math.inf, bound, high_open=True), Interval(bound, math.inf, low_open=True)]
+
 
 ROLES = ("echo", "delta", "quarantined", "planning", "reasoning", "acting", "reflecting", "summarizing")
 """What calls are for. `delta` writes whole plans: without an entry of its own it takes that of `planning`."""
 PHASES = ("sense", "plan", "act", "reflect", "final_answer")
 """The steps of strategies."""
-STANDS_FOR = {"delta": "planning"}
+ROLE_FALLBACKS = {"delta": "planning"}
 
-Path = tuple[str | int, ...]
+SettingPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RoutingRule:
     """Calls for which the condition holds go to the model with this alias.
 
     Example:
-        >>> Rule.of("has_tools and message_count > 10", "powerful")
+        >>> RoutingRule.of("has_tools and message_count > 10", "powerful")
     """
 
     condition: str
     model: str
-    tree: Tree
+    tree: RoutingCondition
 
     @classmethod
-    def of(cls, condition: str, model: str) -> Rule:
+    def of(cls, condition: str, model: str) -> RoutingRule:
         """A rule as it is written; a condition that is none is a `ConfigError` with its column."""
         return cls(condition, model, parse_condition(condition))
 
@@ -46,16 +219,16 @@ class Selection:
     """
 
     default: str
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingRule, ...] = ()
     phases: Mapping[str, str] = field(default_factory=dict[str, str])
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of_role(self, role: str) -> str | None:
         """The alias that the role map has for a role."""
-        return self.roles.get(role) or self.roles.get(STANDS_FOR.get(role, ""))
+        return self.roles.get(role) or self.roles.get(ROLE_FALLBACKS.get(role, ""))
 
     @property
-    def named(self) -> Iterator[tuple[Path, str]]:
+    def named(self) -> Iterator[tuple[SettingPath, str]]:
         """Every alias that is named somewhere, with where."""
         yield ("default_model",), self.default
         for role, alias in self.roles.items():
@@ -67,59 +240,59 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class SelectionMistake:
     """Something wrong with a selection, and the key where it stands. What is not severe is told and changes nothing."""
 
-    path: Path
+    path: SettingPath
     error: ConfigError
     severe: bool = True
 
 
-def mistakes(selection: Selection, aliases: Collection[str]) -> Iterator[Mistake]:
+def find_mistakes(selection: Selection, aliases: Collection[str]) -> Iterator[SelectionMistake]:
     """Everything that is wrong: unknown names, rules that can never match, and rules that are never reached."""
     for path, alias in selection.named:
         if alias not in aliases:
-            yield Mistake(path, unknown_alias(alias, aliases))
+            yield SelectionMistake(path, unknown_alias_error(alias, aliases))
     for role in selection.roles:
         if role not in ROLES:
-            yield Mistake(("model_roles", role), _unknown("role", role, ROLES))
+            yield SelectionMistake(("model_roles", role), _unknown_name_error("role", role, ROLES))
     for phase in selection.phases:
         if phase not in PHASES:
-            yield Mistake(("phase_models", phase), _unknown("phase", phase, PHASES))
+            yield SelectionMistake(("phase_models", phase), _unknown_name_error("phase", phase, PHASES))
     for index, rule in enumerate(selection.rules):
-        path: Path = ("routing", "rules", index, "condition")
-        yield from (Mistake(path, error) for error in _odd_words(rule, aliases))
-    yield from _unreachable(selection.rules)
+        path: SettingPath = ("routing", "rules", index, "condition")
+        yield from (SelectionMistake(path, error) for error in _word_errors(rule, aliases))
+    yield from _unreachable_rules(selection.rules)
 
 
-def unknown_alias(alias: str, aliases: Collection[str]) -> ConfigError:
+def unknown_alias_error(alias: str, aliases: Collection[str]) -> ConfigError:
     names = sorted(aliases)
     return ConfigError(
         "routing.unknown-alias",
         f"there is no model alias {alias!r}",
         expected=f"one of {', '.join(names)}" if names else None,
-        nearest=nearest(alias, names),
+        nearest=nearest_name(alias, names),
         fix="Give it a model under `models`." if not names else None,
     )
 
 
-def _unknown(kind: str, name: str, known: tuple[str, ...]) -> ConfigError:
+def _unknown_name_error(kind: str, name: str, known: tuple[str, ...]) -> ConfigError:
     return ConfigError(
         f"routing.unknown-{kind}",
         f"there is no {kind} {name!r}",
         expected=f"one of {', '.join(known)}",
-        nearest=nearest(name, known),
+        nearest=nearest_name(name, known),
     )
 
 
-def _odd_words(rule: Rule, aliases: Collection[str]) -> Iterator[ConfigError]:
-    for atom in atoms(rule.tree):
+def _word_errors(rule: RoutingRule, aliases: Collection[str]) -> Iterator[ConfigError]:
+    for atom in condition_atoms(rule.tree):
         match atom:
-            case Is(field="role", word=word) if word not in ROLES:
-                yield _unknown("role", word, ROLES)
-            case Is(field="phase", word=word) if word not in PHASES:
-                yield _unknown("phase", word, PHASES)
-            case Is(field="hint", word=word) if word in aliases:
+            case FieldTest(field="role", word=word) if word not in ROLES:
+                yield _unknown_name_error("role", word, ROLES)
+            case FieldTest(field="phase", word=word) if word not in PHASES:
+                yield _unknown_name_error("phase", word, PHASES)
+            case FieldTest(field="hint", word=word) if word in aliases:
                 yield ConfigError(
                     "routing.never-matches",
                     f"'hint:{word}' can never match: {word!r} is an alias, and a call that names it gets that model",
@@ -129,23 +302,23 @@ def _odd_words(rule: Rule, aliases: Collection[str]) -> Iterator[ConfigError]:
                 continue
 
 
-def _unreachable(rules: tuple[Rule, ...]) -> Iterator[Mistake]:
+def _unreachable_rules(rules: tuple[RoutingRule, ...]) -> Iterator[SelectionMistake]:
     """Rules that no call can ever reach, each with the reason."""
-    live: list[tuple[int, Rule]] = []
+    live: list[tuple[int, RoutingRule]] = []
     for index, rule in enumerate(rules):
-        path: Path = ("routing", "rules", index, "condition")
-        if possible([rule.tree]) is False:
-            yield Mistake(path, _never(rule))
+        path: SettingPath = ("routing", "rules", index, "condition")
+        if is_possible([rule.tree]) is False:
+            yield SelectionMistake(path, _contradiction_error(rule))
             continue
-        over = next((at for at, before in live if possible([rule.tree], [before.tree]) is False), None)
+        over = next((at for at, before in live if is_possible([rule.tree], [before.tree]) is False), None)
         if over is not None:
-            yield Mistake(path, _shadowed(rule, over, rules[over]))
-        elif live and possible([rule.tree], [before.tree for _, before in live]) is False:
-            yield Mistake(path, _covered(rule), severe=False)
+            yield SelectionMistake(path, _shadowed_error(rule, over, rules[over]))
+        elif live and is_possible([rule.tree], [before.tree for _, before in live]) is False:
+            yield SelectionMistake(path, _covered_error(rule), severe=False)
         live.append((index, rule))
 
 
-def _never(rule: Rule) -> ConfigError:
+def _contradiction_error(rule: RoutingRule) -> ConfigError:
     return ConfigError(
         "routing.never-matches",
         f"the rule {rule.condition!r} can never match: its parts contradict each other",
@@ -153,7 +326,7 @@ def _never(rule: Rule) -> ConfigError:
     )
 
 
-def _shadowed(rule: Rule, over: int, before: Rule) -> ConfigError:
+def _shadowed_error(rule: RoutingRule, over: int, before: RoutingRule) -> ConfigError:
     return ConfigError(
         "routing.shadowed",
         f"the rule {rule.condition!r} is never reached: rule {over} ({before.condition!r}) matches all that it would",
@@ -161,7 +334,7 @@ def _shadowed(rule: Rule, over: int, before: Rule) -> ConfigError:
     )
 
 
-def _covered(rule: Rule) -> ConfigError:
+def _covered_error(rule: RoutingRule) -> ConfigError:
     return ConfigError(
         "routing.covered",
         f"the rule {rule.condition!r} is never reached: the rules before it together match all that it would",
@@ -169,8 +342,9 @@ def _covered(rule: Rule) -> ConfigError:
     )
 
 
-def only_quarantined(rule: Rule) -> bool:
+def is_quarantined_only(rule: RoutingRule) -> bool:
     """Whether a rule is for calls of the quarantined chamber and no others."""
     return any(
-        possible([rule.tree], [atom]) is False for atom in (Is("chamber", "quarantined"), Is("role", "quarantined"))
+        is_possible([rule.tree], [atom]) is False
+        for atom in (FieldTest("chamber", "quarantined"), FieldTest("role", "quarantined"))
     )

@@ -5,92 +5,94 @@ keep their order, and each effect is in the journal before it happens. A recorde
 for a person (`Waiting`), was cut off (`Interrupted`) or lost its process is resumed from its record.
 """
 
-from bicameral.journal import Erased, Event, Journal, RunSummary, open_journal_at
-
-from ._approvals import Answers, Approver, NeedsApproval, PendingCall, Question, Untrusted, shown_hash
-from ._attempt import Leaving, Work
-from ._caps import Cap, CapMeter, CapReached, Caps
-from ._checked import Checked, check_plan
-from ._door import Door
-from ._engine import Engine
-from ._grants import Grant, Grants
-from ._hands import Asker, Hands, LiveHands
-from ._judge import Judge, Judged, PolicyJudge
-from ._note import shade_json
-from ._outcome import (
+from bicameral.journal import Erasure, Event, Journal, RunSummary, open_journal_at
+from bicameral.runs._approvals import (
+    Answers,
+    ApprovalQuestion,
+    ApprovalRequired,
+    Approver,
+    PendingAsk,
+    PendingCall,
+    Suspend,
+    UntrustedPart,
+    shown_hash,
+)
+from bicameral.runs._call_gate import CallGate
+from bicameral.runs._call_policy import CallDecision, Decider, Grant, Grants, PolicyDecider, label_tree_json
+from bicameral.runs._effects import Asker, EffectHandler, LiveEffectHandler
+from bicameral.runs._engine import PlanEngine
+from bicameral.runs._inputs import Cap, CapMeter, CapReached, Caps, Checked, StartState, check_plan
+from bicameral.runs._outcome import (
     EffectDone,
     Failed,
     Finished,
     Interrupted,
     Observer,
-    Progress,
+    RunAlert,
     RunOutcome,
+    RunUsage,
+    StepProgress,
     Stopped,
     Waiting,
 )
-from ._recorded import RecordedHands, recorded_error
-from ._replay import Replayed, replay, replay_work
-from ._resume import resume_plan
-from ._resuming import ResumingHands
-from ._run import new_run_id, run_plan, run_work
-from ._start import Start
-from ._suspend import PendingAsk, Suspend
-from ._usage import RunAlert, RunUsage
+from bicameral.runs._replay import RecordedEffectHandler, Replayed, recorded_error, replay, replay_workload
+from bicameral.runs._resume import ResumingEffectHandler, resume_plan
+from bicameral.runs._run import ShouldLeave, Workload, new_run_id, run_plan, run_workload
 
 __all__ = [
     "Answers",
+    "ApprovalQuestion",
+    "ApprovalRequired",
     "Approver",
     "Asker",
+    "CallDecision",
+    "CallGate",
     "Cap",
     "CapMeter",
     "CapReached",
     "Caps",
     "Checked",
-    "Door",
+    "Decider",
     "EffectDone",
-    "Engine",
-    "Erased",
+    "EffectHandler",
+    "Erasure",
     "Event",
     "Failed",
     "Finished",
     "Grant",
     "Grants",
-    "Hands",
     "Interrupted",
     "Journal",
-    "Judge",
-    "Judged",
-    "Leaving",
-    "LiveHands",
-    "NeedsApproval",
+    "LiveEffectHandler",
     "Observer",
     "PendingAsk",
     "PendingCall",
-    "PolicyJudge",
-    "Progress",
-    "Question",
-    "RecordedHands",
+    "PlanEngine",
+    "PolicyDecider",
+    "RecordedEffectHandler",
     "Replayed",
-    "ResumingHands",
+    "ResumingEffectHandler",
     "RunAlert",
     "RunOutcome",
     "RunSummary",
     "RunUsage",
-    "Start",
+    "ShouldLeave",
+    "StartState",
+    "StepProgress",
     "Stopped",
     "Suspend",
-    "Untrusted",
+    "UntrustedPart",
     "Waiting",
-    "Work",
+    "Workload",
     "check_plan",
+    "label_tree_json",
     "new_run_id",
     "open_journal_at",
     "recorded_error",
     "replay",
-    "replay_work",
+    "replay_workload",
     "resume_plan",
     "run_plan",
-    "run_work",
-    "shade_json",
+    "run_workload",
     "shown_hash",
 ]

@@ -1,31 +1,34 @@
 """Approvals: a person says yes to exact calls, and a yes holds for exactly those, once each.
 
-A call that policy does not allow on its own waits until the run cannot go on without it, and then there is one question
-for all that wait, and for all that will have to be asked about later and is known already. A yes is bound to the steps
-that were shown and to a hash over the tool, its declaration, every argument and the content of the files that go along:
-a call that differs in anything, or the same call once more, is another call. Nobody there to ask means no.
+A call that policy does not allow on its own waits until the run cannot go on without it. Then one question covers all
+calls that wait, and all later calls that are known already and will have to be asked about. A yes is bound to the steps
+that were shown and to a hash over the tool, its declaration, every argument and the content of attached files: a call
+that differs in anything, or the same call once more, is another call. With nobody to ask, the answer is no.
+
+A yes becomes a permit for one call at one step, which that call uses up. Whoever is asked may `Suspend` the run: the
+answer comes later, and the run waits without a process.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from bicameral.decisions import Ask, CallFacts, Effect
 from bicameral.errors import Place, RunError
-from bicameral.labels import Label, Source
+from bicameral.labels import Label, Source, covers
+from bicameral.policy import ArgumentFacts, Ask, CallFacts, Effect
+from bicameral.runs._call_policy import Grant
 from bicameral.tools import AttachedFile, Tool
-from bicameral.types import plain, value_from_json, value_to_json
-
-from ._grants import Grant
+from bicameral.types import Type, to_plain, type_to_json, value_from_json, value_to_json
 
 
 @dataclass(frozen=True, slots=True)
-class Untrusted:
+class UntrustedPart:
     """Something in a call that a stranger may have written or decided: an argument, or whether it is made at all.
 
     `argument` is empty for the control flow. `sources` are the strangers' places, such as `read_mail body (step 0)`.
@@ -60,7 +63,7 @@ class PendingCall:
     arguments: Mapping[str, Any]
     hash: str
     why: str
-    untrusted: tuple[Untrusted, ...] = ()
+    untrusted: tuple[UntrustedPart, ...] = ()
     rules: tuple[str, ...] = ()
     ahead: bool = False
     more_steps: tuple[str, ...] = ()
@@ -104,7 +107,7 @@ class PendingCall:
     def from_json(cls, facts: Mapping[str, Any]) -> PendingCall:
         """The call that `to_json` wrote; one of an earlier version is a call at its first step."""
         untrusted = tuple(
-            Untrusted(
+            UntrustedPart(
                 part["argument"],
                 tuple(Source("third_party", each["tool"], each["part"], each["step"]) for each in part["sources"]),
             )
@@ -128,7 +131,7 @@ class PendingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ApprovalQuestion:
     """Everything a person is asked at once: what is due, then what comes later, each call different from all others.
 
     `before` says that nothing of the run has been done yet: a no to any of the calls means that nothing will be.
@@ -168,13 +171,13 @@ class Answers:
 class Approver(Protocol):
     """Someone who may approve calls while a run goes on."""
 
-    async def approve(self, question: Question) -> Answers: ...
+    async def approve(self, question: ApprovalQuestion) -> Answers: ...
 
 
-class NeedsApproval(RunError):
+class ApprovalRequired(RunError):
     """Calls must be approved, and nobody is there to do it; `question` is what would have been asked."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: ApprovalQuestion) -> None:
         first, more = question.calls[0], len(question.calls) - 1
         super().__init__(
             "run.needs-approval",
@@ -185,10 +188,10 @@ class NeedsApproval(RunError):
         self.question = question
 
 
-async def asked(approver: Approver | None, question: Question) -> Answers:
+async def ask_approver(approver: Approver | None, question: ApprovalQuestion) -> Answers:
     """The answers; nobody there means no, and so does whatever is no answer."""
     if approver is None:
-        raise NeedsApproval(question)
+        raise ApprovalRequired(question)
     place = Place(step=question.calls[0].step)
     try:
         answers = await approver.approve(question)
@@ -202,7 +205,7 @@ async def asked(approver: Approver | None, question: Question) -> Answers:
     return answers
 
 
-def refusal(step: str, tool: str) -> RunError:
+def refusal_error(step: str, tool: str) -> RunError:
     """A call was not approved, and so the run ends."""
     return RunError("run.refused", f"the call of {tool!r} was not approved", place=Place(step=step))
 
@@ -227,7 +230,7 @@ def pending_call(
 ) -> PendingCall:
     """A call as a person is shown it."""
     # A copy: whoever is asked cannot change what is done.
-    shown = MappingProxyType({name: plain(value) for name, value in bound.items()})
+    shown = MappingProxyType({name: to_plain(value) for name, value in bound.items()})
     return PendingCall(
         step,
         tool.name,
@@ -235,7 +238,7 @@ def pending_call(
         shown,
         call_hash(tool, bound, files),
         asked.question,
-        untrusted_in(facts),
+        untrusted_parts(facts),
         asked.rules,
         files=files,
         offer=offer,
@@ -249,12 +252,150 @@ def shown_hash(call: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
-def untrusted_in(facts: CallFacts) -> tuple[Untrusted, ...]:
+def untrusted_parts(facts: CallFacts) -> tuple[UntrustedPart, ...]:
     """What strangers had a hand in, as a person is told it."""
     control = [("", facts.pc)] if facts.mode == "strict" else []
     labels: list[tuple[str, Label]] = [*((each.name, each.label) for each in facts.arguments), *control]
-    return tuple(Untrusted(name, _strangers(label)) for name, label in labels if not label.trusted)
+    return tuple(UntrustedPart(name, _third_party_sources(label)) for name, label in labels if not label.trusted)
 
 
-def _strangers(label: Label) -> tuple[Source, ...]:
+def _third_party_sources(label: Label) -> tuple[Source, ...]:
     return tuple(sorted(source for source in label.sources if source.trust == "third_party"))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAsk:
+    """Something that a plan asks a person, at a step. `key` is the same each time the run comes back to it."""
+
+    step: str
+    question: str
+    type: Type
+    key: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"step": self.step, "question": self.question, "type": type_to_json(self.type), "key": self.key}
+
+
+class Suspend(BaseException):
+    """Raised by an `Approver` or an `Asker` to let the run wait without a process; the outcome is then `Waiting`.
+
+    An approver that knows some answers already names what is still open as `question`; what is left out of it must be
+    answered when the run is resumed. It is no `Exception`: who catches everything that fails does not catch a wait.
+
+    Example:
+        >>> class Later:
+        ...     async def approve(self, question: ApprovalQuestion) -> Answers:
+        ...         raise Suspend
+    """
+
+    def __init__(self, question: ApprovalQuestion | None = None) -> None:
+        super().__init__("the run waits for a person")
+        self.question = question
+        self.ask: PendingAsk | None = None
+
+
+Permit = tuple[str, str]
+"""A step, with the turns of its loops, and the hash of the call that may be made there once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalResult:
+    """What was said to a question, step by step: the permits, and what was granted for the rest of the run."""
+
+    permits: Counter[Permit]
+    grants: tuple[Grant, ...] = ()
+
+
+class AskedCall(NamedTuple):
+    """A call that a question is about, and the facts it is judged by. `key` is its hash without what files hold."""
+
+    call: PendingCall
+    facts: CallFacts
+    key: str
+
+
+class Permits:
+    """The permits of one run.
+
+    A permit is for one step with exactly these arguments, and for no more of strangers in the call than was shown:
+    otherwise the call is asked about anew. It serves no other step, and no second call at the same one. A no is a no
+    to this call, wherever and however it comes.
+    """
+
+    def __init__(self) -> None:
+        self._left: Counter[Permit] = Counter()
+        self._shown: dict[Permit, CallFacts] = {}
+        self._refused: dict[str, PendingCall] = {}
+
+    def keep(self, asked: Iterable[AskedCall], said: ApprovalResult) -> None:
+        """Keep what was said of calls. What was not asked about gives nothing, whatever the answer holds."""
+        for call, facts, key in asked:
+            if said.permits[call.step, call.hash]:
+                # Set and not added: whoever is asked twice about one call at one step has allowed it once.
+                self._left[call.step, call.hash] = said.permits[call.step, call.hash]
+                self._shown[call.step, call.hash] = facts
+            else:
+                self._left.pop((call.step, call.hash), None)
+                self._refused[key] = call
+
+    def refused(self, key: str) -> PendingCall | None:
+        """The call as it was refused, if it was."""
+        return self._refused.get(key)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether any call was refused."""
+        return bool(self._refused)
+
+    def answer(self, asked: AskedCall) -> bool | None:
+        """What was said of a call; None if it is still to be asked about."""
+        if asked.key in self._refused:
+            return False
+        permit = asked.call.step, asked.call.hash
+        return True if self._left[permit] > 0 and is_no_worse(self._shown[permit], asked.facts) else None
+
+    def use(self, step: str, hash_: str) -> bool:
+        """Use one permit up; False if there is none."""
+        if self._left[step, hash_] <= 0:
+            return False
+        self._left[step, hash_] -= 1
+        return True
+
+
+def build_question(
+    asked: Sequence[AskedCall], *, before: bool = False
+) -> tuple[ApprovalQuestion, list[AskedCall], list[AskedCall]]:
+    """One question, the calls that it is about, and those that need another one.
+
+    The very same call at several steps is one entry that says how often. What looks the same but comes from elsewhere
+    is not mixed up with it, since an answer is one to everything that is shown of an entry.
+    """
+    entries: dict[str, tuple[PendingCall, str]] = {}
+    within: list[AskedCall] = []
+    left: list[AskedCall] = []
+    for each in asked:
+        shown = shown_hash(each.call.to_json())
+        known, alike = entries.get(each.call.hash, (None, shown))
+        if alike != shown:
+            left.append(each)
+            continue
+        call = each.call if known is None else known.at((*known.steps, each.call.step))
+        entries[each.call.hash] = (call, shown)
+        within.append(each)
+    return ApprovalQuestion(tuple(call for call, _ in entries.values()), before), within, left
+
+
+def is_no_worse(then: CallFacts, now: CallFacts) -> bool:
+    """Whether strangers have no more of a hand in a call, and it is no more secret, than in what was shown."""
+    known = {argument.name: argument for argument in then.arguments}
+    return (
+        replace(then, arguments=(), pc=now.pc, lures=None) == replace(now, arguments=(), lures=None)
+        and known.keys() == {argument.name for argument in now.arguments}
+        and covers(then.pc, now.pc)
+        and all(_is_argument_no_worse(known[argument.name], argument) for argument in now.arguments)
+        and (now.lures or frozenset()) <= (then.lures or frozenset())
+    )
+
+
+def _is_argument_no_worse(then: ArgumentFacts, now: ArgumentFacts) -> bool:
+    return replace(then, label=now.label) == now and covers(then.label, now.label)

@@ -1,4 +1,4 @@
-"""The inline engine: runs a checked plan in memory, what is independent side by side, effects in program order."""
+"""The inline engine: runs a checked plan in memory, independent steps concurrently, effects in program order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from bicameral.decisions import Mode
 from bicameral.errors import BicameralError, RunError
-from bicameral.labels import NOTHING, Label, Shade, join_shades
+from bicameral.labels import NOTHING, Label, LabelTree, join_trees
 from bicameral.plans import (
-    RUN_WORK,
+    RUN_WORK_KEY,
     Ask,
     Call,
     Each,
@@ -19,38 +18,39 @@ from bicameral.plans import (
     Plan,
     Step,
     When,
-    after_ask,
-    after_extract,
-    given_label,
-    under,
+    author_label,
+    labels_after_ask,
+    labels_after_extract,
+    pc_inside,
 )
+from bicameral.policy import Mode
+from bicameral.runs._call_gate import CallGate
+from bicameral.runs._call_policy import ASSUMED_ACTIONABLE, ActionableText, Decider, Grant, StepLabels
+from bicameral.runs._effects import EffectHandler
+from bicameral.runs._inputs import Caps, StartState
+from bicameral.runs._observability import record_step_result, step_span
+from bicameral.runs._scheduler import Footprints, Job, JobOrder, run_concurrently
+from bicameral.runs._step_evaluation import (
+    ControlFlow,
+    FutureCallVisitor,
+    LocalSteps,
+    Lookahead,
+    RunningBlock,
+    RunningLoop,
+    RunPosition,
+    copy_frame,
+)
+from bicameral.runs._variables import VariableFrame, add_step_to_error
 from bicameral.tools import Registry
 
-from ._ahead import Foresee, Look, copied
-from ._caps import Caps
-from ._dependencies import Footprints
-from ._door import Door
-from ._frame import Frame
-from ._grants import Grant
-from ._hands import Hands
-from ._judge import Judge
-from ._lures import NOBODY_KNOWS, Lures
-from ._note import Note
-from ._overlap import Job, Order, side_by_side
-from ._pure import Flow, Pure
-from ._pure_code import placed
-from ._start import Start
-from ._telling import stepped, stepping
-from ._whereabouts import Block, Turning, Whereabouts
+MAX_CONCURRENT_TURNS = 16
+MAX_CONCURRENT_STEPS = 64
 
-TURNS_AT_ONCE = 16
-STEPS_AT_ONCE = 64
-
-Found = tuple[Any, Shade | None]
+StepResult = tuple[Any, LabelTree | None]
 """What a step gave, with its labels unless those are off."""
 
 
-class Engine:
+class PlanEngine:
     """Runs one plan once. What touches the world is done by its `hands`.
 
     The answer, the failure and the effects are those of the plan's steps run one after another; only the time that it
@@ -68,9 +68,9 @@ class Engine:
         self,
         plan: Plan,
         registry: Registry,
-        hands: Hands,
-        judge: Judge | None = None,
-        start: Start | None = None,
+        hands: EffectHandler,
+        judge: Decider | None = None,
+        start: StartState | None = None,
         *,
         caps: Caps | None = None,
         ahead: bool = False,
@@ -80,37 +80,40 @@ class Engine:
         assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self._plan = plan
-        self._start = start or Start()
+        self._start = start or StartState()
         self._registry = registry
         self._hands = hands
         look = self._look if ahead else None
         self._door = (
             None
             if judge is None
-            else Door(judge, hands, self._lures(plan), ahead=look, grants=grants, assembled=assembled)
+            else CallGate(judge, hands, self._lures(plan), ahead=look, grants=grants, assembled=assembled)
         )
         self._mode: Mode = "strict" if judge is None else judge.mode
-        self._given = given_label(self._start.read, self._mode)
-        self.written: dict[str, Shade] = dict(self._start.written)
+        self._given = author_label(self._start.read, self._mode)
+        self.written: dict[str, LabelTree] = dict(self._start.written)
         """The labels of the places that were, or may have been, written to."""
         self._footprints = Footprints(registry)
-        self._pure = Pure(self._footprints, self._mode, labelled=judge is not None)
-        self._where = Whereabouts()
+        self._pure = LocalSteps(self._footprints, self._mode, labelled=judge is not None)
+        self._where = RunPosition()
         self._may_ask = may_ask
         self._before = before
         self._caps = caps or Caps()
         # Only steps at the leaves hold a slot, never a loop: nested loops cannot wait for each other.
-        self._slots = asyncio.Semaphore(STEPS_AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_STEPS)
 
     async def run(self) -> Any:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
         shades = {} if self._door is None else start.shades
-        frame, flow = Frame(start.values | {RUN_WORK: self._caps.run_work()}, shades), Flow(start.read)
+        frame, flow = (
+            VariableFrame(start.values | {RUN_WORK_KEY: self._caps.run_work()}, shades),
+            ControlFlow(start.read),
+        )
         if self._before is not None:
             await self._before()
         if self._door is not None and self._may_ask:
-            self._where.blocks[""] = Block(self._plan.steps, frame, flow)
+            self._where.blocks[""] = RunningBlock(self._plan.steps, frame, flow)
             await self._door.ask_before(self._may_ask)
         await self._block(self._plan.steps, frame, "", flow)
         if not self._pure.answered:
@@ -120,30 +123,30 @@ class Engine:
         return self._pure.answer
 
     @property
-    def answer_shade(self) -> Shade | None:
+    def answer_shade(self) -> LabelTree | None:
         """The labels of the answer; none where labels are off."""
         return self._pure.answer_shade
 
-    def _look(self, foresee: Foresee) -> tuple[set[str], set[str]]:
+    def _look(self, foresee: FutureCallVisitor) -> tuple[set[str], set[str]]:
         """Tell of the calls that are still to come and known already; at which steps they are, and at which not."""
-        look = Look(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
+        look = Lookahead(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
         whole = self._where.blocks.get("")
         if whole is not None and not self._pure.answered:
-            look.block(whole.steps, copied(whole.frame, look.work), "", whole.flow)
+            look.block(whole.steps, copy_frame(whole.frame, look.work), "", whole.flow)
         return look.known, look.unknown
 
-    async def _block(self, steps: Sequence[Step], frame: Frame, at: str, flow: Flow) -> None:
-        block = self._where.blocks[at] = Block(steps, frame, flow)
+    async def _block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> None:
+        block = self._where.blocks[at] = RunningBlock(steps, frame, flow)
         if len(steps) > 1 and self._footprints.waits(steps):
             order = self._footprints.order(steps)
-            await side_by_side(order, lambda number: self._begin(block, number, at))
+            await run_concurrently(order, lambda number: self._begin(block, number, at))
         else:
             for number in range(len(steps)):
                 if (job := self._begin(block, number, at)) is not None:
                     await job
         del self._where.blocks[at]
 
-    def _begin(self, block: Block, number: int, at: str) -> Job | None:
+    def _begin(self, block: RunningBlock, number: int, at: str) -> Job | None:
         """Do a step that needs nothing from outside at once; for any other give the job to wait for."""
         step = block.steps[number]
         if self._pure.answered:
@@ -154,11 +157,11 @@ class Engine:
         block.ended.add(number)
         return None
 
-    async def _job(self, block: Block, number: int, at: str) -> None:
+    async def _job(self, block: RunningBlock, number: int, at: str) -> None:
         await self._step(block.steps[number], block.frame, f"{at}{number}", block.flow)
         block.ended.add(number)
 
-    async def _step(self, step: Step, frame: Frame, at: str, flow: Flow) -> None:
+    async def _step(self, step: Step, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         match step:
             case Each():
                 await self._each(step, frame, at, flow)
@@ -169,12 +172,12 @@ class Engine:
                 self._note_written(self._pure.leave(step, frame, flow, inside))
             case Call() | Extract() | Ask():
                 async with self._slots:
-                    with stepping(step, at) as told:
+                    with step_span(step, at) as told:
                         try:
                             found = await self._touch(step, frame, at, flow.pc)
                         except BicameralError as error:
-                            raise placed(error, at) from error.__cause__
-                        stepped(told, found)
+                            raise add_step_to_error(error, at) from error.__cause__
+                        record_step_result(told, found)
                 # A call that still waits for a yes is one whose result nobody uses.
                 if step.name is not None and found is not None:
                     frame.bind(step.name, *found)
@@ -182,8 +185,8 @@ class Engine:
                 self._pure.step(step, frame, at, flow)
 
     async def _touch(
-        self, step: Call | Extract | Ask, frame: Frame, at: str, pc: Label
-    ) -> tuple[Any, Shade | None] | None:
+        self, step: Call | Extract | Ask, frame: VariableFrame, at: str, pc: Label
+    ) -> tuple[Any, LabelTree | None] | None:
         match step:
             case Call():
                 return await self._call(step, frame, at, pc)
@@ -197,11 +200,11 @@ class Engine:
                 if self._door is not None:
                     await self._door.flush()
                     asked = self._pure.shade(step.question, frame, pc)
-                    note = Note({"question": asked}, pc, lambda _: after_ask(asked, at, pc))
+                    note = StepLabels({"question": asked}, pc, lambda _: labels_after_ask(asked, at, pc))
                 value = await self._hands.ask(at, question, step.wanted, note)
         return value, None if note is None else note.shade(value)
 
-    async def _call(self, step: Call, frame: Frame, at: str, pc: Label) -> Found | None:
+    async def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> StepResult | None:
         arguments = {name: self._pure.value(argument, frame, at) for name, argument in step.args.items()}
         tool = self._registry[step.tool]
         if self._door is None:
@@ -212,42 +215,44 @@ class Engine:
             at, tool, arguments, shades, pc, frame.shades, self._note_written, needed=step.name in self._read
         )
 
-    def _note_written(self, places: dict[str, Shade]) -> None:
+    def _note_written(self, places: dict[str, LabelTree]) -> None:
         """For whoever comes after the run."""
         for place, shade in places.items():
-            self.written[place] = join_shades(self.written[place], shade) if place in self.written else shade
+            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
 
-    def _lures(self, plan: Plan) -> Lures:
+    def _lures(self, plan: Plan) -> ActionableText:
         start = self._start
-        return Lures(plan if start.read.trusted else None, NOBODY_KNOWS if start.written else frozenset())
+        return ActionableText(
+            plan if start.read.trusted else None, ASSUMED_ACTIONABLE if start.written else frozenset()
+        )
 
     @cached_property
     def _read(self) -> frozenset[str | None]:
         """The variables that anything in the plan reads."""
         return frozenset(self._footprints.read_in(self._plan.steps))
 
-    def _extract_note(self, step: Extract, frame: Frame, at: str, pc: Label) -> Note | None:
+    def _extract_note(self, step: Extract, frame: VariableFrame, at: str, pc: Label) -> StepLabels | None:
         if self._door is None:
             return None
         source, instruction = self._pure.shade(step.source, frame, pc), self._pure.shade(step.instruction, frame, pc)
         shades = {"source": source, "instruction": instruction}
-        return Note(shades, pc, lambda _: after_extract(source, instruction, at, pc))
+        return StepLabels(shades, pc, lambda _: labels_after_extract(source, instruction, at, pc))
 
-    async def _each(self, each: Each, frame: Frame, at: str, flow: Flow) -> None:
+    async def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         if not self._footprints.waits(each.steps):
             items = self._pure.items(each, frame, at)
             leave = self._pure.without_turns(each, frame, flow)
             # Others may look at the variables meanwhile: nobody knows what will have become of them.
-            self._where.loops[at] = Turning([], NOTHING, flow, apart=True)
+            self._where.loops[at] = RunningLoop([], NOTHING, flow, apart=True)
             await self._pure.turns(each, items, frame, at)
             del self._where.loops[at]
             leave()
             return
         over = self._pure.shade(each.over, frame, flow.pc)
-        inside = Flow(under(flow.pc, over, self._mode))
+        inside = ControlFlow(pc_inside(flow.pc, over, self._mode))
         items, turns = self._pure.items(each, frame, at), self._footprints.turns(each)
         apart = turns.may_overlap and frame.takes(turns.added)
-        turning = self._where.loops[at] = Turning(items, over, inside, apart)
+        turning = self._where.loops[at] = RunningLoop(items, over, inside, apart)
         if apart:
             await self._overlapping_turns(each, turning, frame, at)
         else:
@@ -261,30 +266,30 @@ class Engine:
         del self._where.loops[at]
         self._note_written(self._pure.leave(each, frame, flow, inside))
 
-    async def _overlapping_turns(self, each: Each, turning: Turning, frame: Frame, at: str) -> None:
+    async def _overlapping_turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> None:
         items, over, inside = turning.items, turning.over, turning.inside
         found, shades = frame.snapshot()
         shades |= self._pure.turn_names(each, over, inside)
-        ended: dict[int, Frame] = {}
+        ended: dict[int, VariableFrame] = {}
         merged = 0
 
         async def one(turn: int) -> None:
             nonlocal merged
-            own = Frame(found | {RUN_WORK: found[RUN_WORK].branch()}, dict(shades), logged=True)
+            own = VariableFrame(found | {RUN_WORK_KEY: found[RUN_WORK_KEY].branch()}, dict(shades), logged=True)
             turning.begun = max(turning.begun, turn + 1)
             self._pure.bind_item(each, items[turn], own, at)
             # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.
-            await self._block(each.steps, own, f"{at}[{turn}]/", Flow(inside.pc))
+            await self._block(each.steps, own, f"{at}[{turn}]/", ControlFlow(inside.pc))
             ended[turn] = own
             while merged in ended:
                 done = ended.pop(merged)
                 merged += 1
                 self._merge(done, frame, at)
 
-        await side_by_side(Order.free(len(items)), one, width=TURNS_AT_ONCE)
+        await run_concurrently(JobOrder.free(len(items)), one, width=MAX_CONCURRENT_TURNS)
 
-    def _merge(self, turn: Frame, frame: Frame, at: str) -> None:
+    def _merge(self, turn: VariableFrame, frame: VariableFrame, at: str) -> None:
         try:
             frame.merge(turn)
         except BicameralError as error:
-            raise placed(error, at) from None
+            raise add_step_to_error(error, at) from None

@@ -1,31 +1,366 @@
-"""Run a recorded run again from its record: nothing is touched, and everything must come out as before."""
+"""Replay: run a recorded run again from its journal, without touching anything; all must come out as before.
+
+`RunRecord` is what the journal holds of a run: steps, results, held calls, approvals. `RecordedEffectHandler` answers
+every step from it and notes each difference.
+"""
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from bicameral.errors import BicameralError, JournalError
-from bicameral.journal import Event, Journal
+from pydantic import ValidationError
+
+from bicameral.errors import BicameralError, JournalError, Place, RunError
+from bicameral.journal import END_KINDS, Event, EventKind, Journal, dumps
 from bicameral.plans import Plan
+from bicameral.policy import Mode
+from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, refusal_error, shown_hash
+from bicameral.runs._call_policy import Decider, Grant, RecordedDecider, ReplayDecider, StepLabels, label_tree_json
+from bicameral.runs._effects import extraction_facts, question_facts, tool_call_facts, yield_to_event_loop
+from bicameral.runs._engine import PlanEngine
+from bicameral.runs._inputs import Caps, StartState
+from bicameral.runs._observability import run_span
+from bicameral.runs._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
+from bicameral.runs._run import Workload, effects_to_json, plan_telemetry
 from bicameral.telemetry import Fact
-from bicameral.tools import Registry
-from bicameral.types import value_to_json
-
-from ._attempt import Work, effects_to_json
-from ._engine import Engine
-from ._judge import HeedingJudge, Judge, RecordedJudge
-from ._note import shade_json
-from ._outcome import Failed, Finished, RunOutcome, Stopped
-from ._recorded import RecordedHands, RunRecord, read_run, request_of, same
-from ._run import steps_of
-from ._start import Start
-from ._telling import running
+from bicameral.tools import CHANGING, AttachedFile, Registry, Tool
+from bicameral.types import Type, value_from_json, value_to_json
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What the journal holds of a run, in the shape in which a replay needs it."""
+
+    run: str
+    plan: Plan | None
+    """None for a conversation."""
+    tools: Mapping[str, str]
+    asked: Mapping[str, dict[str, Any]]
+    ended: Mapping[str, Event]
+    held: Mapping[str, Event]
+    """Calls that were not made, or not at once."""
+    approvals: tuple[Event, ...]
+    mode: Mode | None
+    """Whether control flow counted; None if the run had no labels."""
+    policy: str
+    end: Event | None
+    """How the run ended; None if it never did."""
+    start: StartState | None = None
+    """What it went on from, if it did."""
+    replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """What models wrote in a conversation, by turn."""
+    caps: Caps = field(default_factory=Caps)
+    """How much it could take."""
+
+    @property
+    def decisions(self) -> dict[str, dict[str, Any]]:
+        """What was decided about each call."""
+        bodies = {step: event.body for step, event in self.held.items()} | dict(self.asked)
+        return {step: body["decision"] for step, body in bodies.items() if "decision" in body}
+
+    @property
+    def permitted(self) -> frozenset[str]:
+        """Calls that were asked about by policy and made without waiting, on an earlier yes to the same call.
+
+        Earlier versions did so. Now every such call waits first, and this is empty.
+        """
+        begun = (step for step in self.asked if step not in self.held)
+        return frozenset(step for step in begun if self.asked[step].get("decision", {}).get("said") == "asked")
+
+    @property
+    def grants(self) -> tuple[Grant, ...]:
+        """What a person granted for the rest of the run."""
+        return tuple(grant for event in self.approvals for grant in RecordedApproval.of(event).granted)
+
+    @property
+    def hands(self) -> RecordedEffectHandler:
+        """Hands that remember it."""
+        return RecordedEffectHandler(self.asked, self.ended, self.held, self.approvals, self.replies)
+
+
+class RecordedEffectHandler:
+    """Hands that only remember: each step gets the answer that the journal holds for it."""
+
+    def __init__(
+        self,
+        asked: Mapping[str, dict[str, Any]],
+        ended: Mapping[str, Event],
+        held: Mapping[str, Event] | None = None,
+        approvals: Iterable[Event] = (),
+        replies: Mapping[str, dict[str, Any]] | None = None,
+    ) -> None:
+        self.effects: list[EffectDone] = []
+        self.in_flight: set[str] = set()
+        self.differences: list[str] = []
+        self._asked = asked
+        self._ended = ended
+        self._held = held or {}
+        self._approvals = [RecordedApproval.of(event) for event in approvals]
+        self._replies = replies or {}
+        self._used: set[str] = set()
+        self._answered: set[tuple[int, str]] = set()
+
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
+        value = self._recorded(step, tool_call_facts(tool, bound), note)
+        if tool.changes:
+            self.effects.append(EffectDone(step, tool.name, tool.effect))
+        return value
+
+    async def extract(
+        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+    ) -> Any:
+        return self._recorded(step, extraction_facts(source, instruction, wanted), note)
+
+    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
+        return self._recorded(step, question_facts(question, wanted), note)
+
+    async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
+        """The recorded answers; how calls were put together into questions depends on the time and does not count."""
+        permits: Counter[Permit] = Counter()
+        grants: list[Grant] = []
+        for call in question.calls:
+            for step in call.steps:
+                found = self._approval(step, call.hash)
+                if found is None:
+                    self.in_flight.add(step)
+                    raise JournalError("journal.not-recorded", f"the record holds no approval for step {step!r}")
+                if found.error is not None:
+                    raise recorded_error(found.error)
+                if call.hash in found.approved:
+                    permits[step, call.hash] += 1
+                    grants += (grant for grant in found.granted if grant not in grants)
+        return ApprovalResult(permits, tuple(grants))
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        """The files as they were when the call was last asked about."""
+        found: tuple[AttachedFile, ...] = ()
+        for each in self._approvals:
+            found = each.files.get(step, found)
+        return found
+
+    async def quiet(self) -> None:
+        """What is only remembered takes no time, but the turns of a loop still come to their calls one by one."""
+        await yield_to_event_loop()
+
+    async def before(self) -> None:
+        """What was asked before anything was done: a no, or nobody there, ended the run."""
+        for each in self._approvals:
+            if each.before and each.error is not None:
+                raise recorded_error(each.error)
+            if each.before and (refused := each.first_refused) is not None:
+                raise refusal_error(*refused)
+
+    def knows(self, step: str) -> Literal["ended", "begun", "held"] | None:
+        """Whether the step has ended, has begun and nobody knows how it went on, or was held back and never begun."""
+        if step in self._ended:
+            return "ended"
+        return "begun" if step in self._asked else "held" if step in self._held else None
+
+    def has_held(self, step: str, kind: EventKind) -> bool:
+        """Whether it is recorded that this call was not made, or not at once."""
+        return (found := self._held.get(step)) is not None and found.kind == kind
+
+    def said(self, step: str, call: PendingCall) -> bool | None:
+        """What a person said of a call at a step; None if it is still to be asked about.
+
+        What was said at this very step counts first. A no elsewhere is a no to this call wherever it comes; a yes is
+        one to what was shown at this step: to the very call where it was due, and ahead to nothing that differs.
+        """
+        here: bool | None = None
+        refused = False
+        for each in self._approvals:
+            if call.hash not in each.hashes:
+                continue
+            if each.error is not None:
+                raise recorded_error(each.error)
+            if call.hash not in each.approved:
+                refused = True
+                here = False if (step, call.hash) in each.due | each.ahead else here
+            elif (step, call.hash) in each.due or (step, shown_hash(call.to_json())) in each.shown:
+                here = True
+        return False if here is None and refused else here
+
+    def begun_alike(self, step: str, facts: dict[str, Any]) -> None:
+        """Hold a step that had not ended against its record; what was decided about it may be decided again."""
+        recorded = self._asked[step] if step in self._asked else self._held[step].body
+        self._compare(step, recorded, {name: fact for name, fact in facts.items() if name != "decision"})
+
+    def _approval(self, step: str, hash_: str) -> RecordedApproval | None:
+        """The answer about a call at a step when it was due, or else the last that was given ahead."""
+        asked = [each for each in self._approvals if (step, hash_) in each.due or (step, hash_) in each.ahead]
+        due = [each for each in asked if (step, hash_) in each.due]
+        if due or asked:
+            return (due or asked)[-1]
+        return self._earlier(hash_)
+
+    def _earlier(self, hash_: str) -> RecordedApproval | None:
+        """The next answer about a call in a record of an earlier version, which names only the first of its steps."""
+        last: RecordedApproval | None = None
+        for number, each in enumerate(self._approvals):
+            if hash_ in each.anywhere:
+                last = each
+                if (number, hash_) not in self._answered:
+                    self._answered.add((number, hash_))
+                    return each
+        return last
+
+    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+        """A model was asked; what it said and under which label must be as it was. What it cost was paid then."""
+        said = {name: fact for name, fact in facts.items() if name != "charges"}
+        self._compare(step, self._replies.get(step, {}), said)
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+        found = self._held.get(step)
+        if found is None or found.kind != kind:
+            self.differences.append(f"step {step}: {kind!r} is not as recorded")
+        else:
+            self._compare(step, found.body, tool_call_facts(tool, bound) | note.started())
+
+    def unused_effects(self) -> list[str]:
+        """Steps that changed the world by the record, and that nothing has come to again."""
+        changed = {step for step, asked in self._asked.items() if asked.get("effect") in CHANGING}
+        return sorted(changed & set(self._ended) - self._used)
+
+    def unused(self) -> list[str]:
+        """Steps that the record holds and that were not run again."""
+        return sorted(set(self._ended) - self._used)
+
+    def _recorded(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> Any:
+        asked, ended = self._asked.get(step), self._ended.get(step)
+        if asked is not None:
+            self._compare(step, asked, facts if note is None else facts | note.started())
+        if asked is None or ended is None:
+            self.in_flight.add(step)
+            raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
+        self._used.add(step)
+        if ended.kind == "step-failed":
+            raise recorded_error(ended.body["error"])
+        value = value_from_json(ended.body["result"])
+        if note is not None and not is_same_json(ended.body.get("shade"), label_tree_json(note.shade(value))):
+            self.differences.append(f"step {step}: 'shade' is not as recorded")
+        return value
+
+    def _compare(self, step: str, recorded: dict[str, Any], now: dict[str, Any]) -> None:
+        self.differences += [
+            f"step {step}: {name!r} is not as recorded"
+            for name, value in now.items()
+            if not is_same_json(recorded.get(name), value)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedApproval:
+    """A question that was put to a person: the calls in it, by step and hash, and which of them were approved."""
+
+    due: frozenset[Permit]
+    ahead: frozenset[Permit]
+    approved: frozenset[str]
+    error: dict[str, Any] | None
+    before: bool
+    first_refused: tuple[str, str] | None
+    """The step and the tool of the first call that was not approved."""
+    shown: frozenset[tuple[str, str]]
+    """At each step, the hash of what was shown of the call."""
+    anywhere: frozenset[str]
+    """Calls in a record of an earlier version: all their steps but the first are not known."""
+    files: Mapping[str, tuple[AttachedFile, ...]]
+    """The files that go along with a call, by step."""
+    granted: tuple[Grant, ...] = ()
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        return frozenset(hash_ for _, hash_ in self.due | self.ahead)
+
+    @classmethod
+    def of(cls, event: Event) -> RecordedApproval:
+        calls, approved = event.body["calls"], frozenset(event.body["approved"])
+        permits = {
+            ahead: frozenset(
+                (step, str(call["hash"]))
+                for call in calls
+                if call.get("ahead", False) is ahead
+                for step in _call_steps(call)
+            )
+            for ahead in (False, True)
+        }
+        return cls(
+            permits[False],
+            permits[True],
+            approved,
+            event.body.get("error"),
+            bool(event.body.get("before")),
+            next(((call["step"], call["tool"]) for call in calls if call["hash"] not in approved), None),
+            frozenset((step, shown_hash(call)) for call in calls for step in _call_steps(call)),
+            frozenset(str(call["hash"]) for call in calls if "steps" not in call),
+            {
+                step: tuple(map(AttachedFile.from_json, call.get("files", ())))
+                for call in calls
+                for step in _call_steps(call)
+            },
+            tuple(map(Grant.from_json, event.body.get("granted", ()))),
+        )
+
+
+def _call_steps(call: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(map(str, call.get("steps", (call["step"],))))
+
+
+def recorded_request(facts: Mapping[str, Any]) -> str | None:
+    """The request that a model wrote a plan for, from the first event of its run; None if a person wrote the plan."""
+    if facts.get("intent") is None:
+        return None
+    try:
+        return str(json.loads(facts["intent"])["request"])
+    except (ValueError, TypeError, KeyError):
+        # Whatever stands there, somebody planned it: then nothing in it is known to be said by the user.
+        return ""
+
+
+def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
+    first = events[0]
+    if first.kind != "run-started":
+        raise JournalError(
+            "journal.unknown-run", f"{first.run!r} is a reasoning of several runs", fix="Replay its rounds one by one."
+        )
+    try:
+        plan = None if "strategy" in first.body else Plan.model_validate_json(first.body["plan"])
+        tools = cast("dict[str, str]", first.body["tools"])
+    except (KeyError, ValidationError):
+        raise JournalError("journal.damaged", f"{journal.path}: the plan of run {first.run} cannot be read") from None
+    return RunRecord(
+        first.run,
+        plan,
+        tools,
+        {event.step: event.body for event in events if event.kind == "step-started"},
+        {event.step: event for event in events if event.kind in ("step-finished", "step-failed")},
+        {event.step: event for event in events if event.kind in ("call-waits", "call-denied")},
+        tuple(event for event in events if event.kind == "approval"),
+        first.body.get("mode"),
+        str(first.body.get("policy", "")),
+        events[-1] if events[-1].kind in END_KINDS else None,
+        StartState.from_json(first.body["start"]) if "start" in first.body else None,
+        {event.step: event.body for event in events if event.kind == "model-called"},
+        Caps.from_json(first.body.get("caps", Caps().to_json() | {"work": None})),
+    )
+
+
+def is_same_json(recorded: Any, now: Any) -> bool:
+    """To the byte: `1`, `1.0` and `true` are equal in Python and three things in a record."""
+    return dumps(recorded) == dumps(now)
+
+
+def recorded_error(facts: dict[str, Any]) -> BicameralError:
+    place = Place(**facts["place"]) if "place" in facts else None
+    texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
+    return RunError(facts["code"], facts["message"], place=place, **texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +387,7 @@ async def replay(
     died, only what it came to is run again. A run that was recorded without labels is replayed without.
     """
     events = journal.events(run)
-    record = read_run(events, journal)
+    record = read_run_record(events, journal)
     what = plan or record.plan
     if what is None:
         raise JournalError(
@@ -60,56 +395,62 @@ async def replay(
             f"run {record.run} is a conversation or a pattern and has no plan",
             fix="A conversation is replayed with `Agent.replay` or `bicameral runs replay`; a pattern is not replayed.",
         )
-    judge, hands = _judge(record, policy), record.hands
-    hands.differences += _changed(record, registry, plan, judge)
+    judge, hands = _replay_decider(record, policy), record.hands
+    hands.differences += _environment_changes(record, registry, plan, judge)
     own = () if policy is None else policy.me
-    assembled = (record.start or Start()).assembled_values(what, registry, request_of(events[0].body), own).calls
-    engine = Engine(
+    assembled = (
+        (record.start or StartState()).assembled_values(what, registry, recorded_request(events[0].body), own).calls
+    )
+    engine = PlanEngine(
         what, registry, hands, judge, record.start, caps=record.caps, before=hands.before, assembled=assembled
     )
-    return await _again(record, engine, hands, steps_of(what))
+    return await _run_again(record, engine, hands, plan_telemetry(what))
 
 
-async def replay_work(
+async def replay_workload(
     events: Sequence[Event],
     journal: Journal,
     registry: Registry,
-    make: Callable[[RecordedHands, Judge], Work],
+    make: Callable[[RecordedEffectHandler, Decider], Workload],
     policy: Policy | None = None,
 ) -> Replayed:
     """The same for a run that has no plan: `make` gives what is to be done again with the recorded hands."""
-    record = read_run(events, journal)
-    judge, hands = _judge(record, policy), record.hands
+    record = read_run_record(events, journal)
+    judge, hands = _replay_decider(record, policy), record.hands
     if judge is None:
         raise JournalError("journal.damaged", f"{journal.path}: run {record.run} has no labels")
-    hands.differences += _changed(record, registry, None, judge)
-    return await _again(record, make(hands, judge), hands, {})
+    hands.differences += _environment_changes(record, registry, None, judge)
+    return await _run_again(record, make(hands, judge), hands, {})
 
 
-async def _again(record: RunRecord, work: Work, hands: RecordedHands, told: Mapping[str, Fact]) -> Replayed:
+async def _run_again(
+    record: RunRecord, work: Workload, hands: RecordedEffectHandler, told: Mapping[str, Fact]
+) -> Replayed:
     started = time.perf_counter()
     try:
-        with running(record.run, told, replayed=True):
+        with run_span(record.run, told, replayed=True):
             answer = await work.run()
     except BicameralError as error:
-        outcome = _unanswered(record, error, hands, time.perf_counter() - started)
+        outcome = _unanswered_outcome(record, error, hands, time.perf_counter() - started)
     else:
         seconds = time.perf_counter() - started
         outcome = Finished(record.run, answer, seconds, effects=tuple(hands.effects), shade=work.answer_shade)
-    hands.differences += _compared(record, outcome, hands)
+    hands.differences += _end_differences(record, outcome, hands)
     return Replayed(record.run, not hands.differences, tuple(hands.differences), outcome)
 
 
-def _judge(record: RunRecord, policy: Policy | None) -> Judge | None:
+def _replay_decider(record: RunRecord, policy: Policy | None) -> Decider | None:
     """Who decides in the replay; nobody where the run had no labels."""
     if record.mode is None:
         return None
     if policy is not None:
-        return HeedingJudge(policy, record.decisions, record.permitted)
-    return RecordedJudge(record.mode, record.policy, record.decisions, record.permitted)
+        return ReplayDecider(policy, record.decisions, record.permitted)
+    return RecordedDecider(record.mode, record.policy, record.decisions, record.permitted)
 
 
-def _changed(record: RunRecord, registry: Registry, plan: Plan | None, judge: Judge | None) -> Iterable[str]:
+def _environment_changes(
+    record: RunRecord, registry: Registry, plan: Plan | None, judge: Decider | None
+) -> Iterable[str]:
     """What is not as it was when the run was recorded."""
     if judge is not None and (judge.fingerprint, judge.mode) != (record.policy, record.mode):
         yield "the policies are not those of the run"
@@ -127,20 +468,22 @@ def _changed(record: RunRecord, registry: Registry, plan: Plan | None, judge: Ju
             yield f"the tool {name!r} has another declaration than in the run"
 
 
-def _unanswered(record: RunRecord, error: BicameralError, hands: RecordedHands, seconds: float) -> RunOutcome:
+def _unanswered_outcome(
+    record: RunRecord, error: BicameralError, hands: RecordedEffectHandler, seconds: float
+) -> RunOutcome:
     effects = tuple(hands.effects)
-    if error.code == "journal.not-recorded" and not _was_to_end(record):
+    if error.code == "journal.not-recorded" and not _has_proper_end(record):
         return Stopped(record.run, tuple(sorted(hands.in_flight)), seconds, effects=effects)
     return Failed(record.run, error, error.place.step or "" if error.place else "", seconds, effects=effects)
 
 
-def _was_to_end(record: RunRecord) -> bool:
+def _has_proper_end(record: RunRecord) -> bool:
     return record.end is not None and record.end.kind != "run-stopped"
 
 
-def _compared(record: RunRecord, outcome: RunOutcome, hands: RecordedHands) -> Iterable[str]:
+def _end_differences(record: RunRecord, outcome: RunOutcome, hands: RecordedEffectHandler) -> Iterable[str]:
     """Where the end of the replay is not the end of the run."""
-    if record.end is None or not _was_to_end(record):
+    if record.end is None or not _has_proper_end(record):
         # It was stopped between two steps, or in one: there is no end to compare.
         return
     facts: dict[str, Any]
@@ -148,7 +491,7 @@ def _compared(record: RunRecord, outcome: RunOutcome, hands: RecordedHands) -> I
         case Finished(answer=answer, shade=shade):
             kind, facts = "run-finished", {"answer": value_to_json(answer)}
             if shade is not None:
-                facts["shade"] = shade_json(shade)
+                facts["shade"] = label_tree_json(shade)
         case Failed(error=error):
             kind, facts = "run-failed", {"error": error.to_json()}
         case _:
@@ -160,7 +503,7 @@ def _compared(record: RunRecord, outcome: RunOutcome, hands: RecordedHands) -> I
     yield from (
         f"the {name} differs from the record"
         for name, value in facts.items()
-        if not same(record.end.body.get(name), value)
+        if not is_same_json(record.end.body.get(name), value)
     )
     if kind == "run-finished":
         yield from (f"step {step} was recorded and not run again" for step in hands.unused())

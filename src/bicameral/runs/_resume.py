@@ -1,36 +1,317 @@
-"""Take up a run again that was begun and has not ended: from its record, with the code it was begun with."""
+"""Resume a run that was begun and has not ended, from its record and with the code it was begun with.
+
+Recorded steps are not done a second time; the rest is done for real, and counts on top of what previous attempts used.
+A call that had begun and not ended may have happened: it is repeated only if that does no harm, or a person says so.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bicameral.boundary import Executor
-from bicameral.errors import BicameralError, JournalError, RunError
-from bicameral.journal import Event, Journal
-from bicameral.labels import Shade
+from bicameral.errors import BicameralError, JournalError, Place, RunError
+from bicameral.journal import Event, EventKind, Journal
+from bicameral.labels import LabelTree, label_tree_from_json
 from bicameral.plans import Plan
-from bicameral.tools import Registry
-
-from ._approvals import Approver
-from ._attempt import Leaving, Work, attempt
-from ._caps import CapMeter, Caps
-from ._earlier import ended_as, taken_in, what_came_of
-from ._engine import Engine
-from ._hands import Asker, LiveHands
-from ._outcome import Interrupted, Observer, RunOutcome
-from ._record import Record
-from ._recorded import RunRecord, read_run, request_of
-from ._resuming import ResumingHands, ResumingJudge
-from ._run import ENGINE, steps_of
-from ._start import Start
+from bicameral.policy import Allowed, Ask, CallFacts, Denied
+from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, Approver, PendingCall, Permit, call_hash
+from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
+from bicameral.runs._effects import Asker, LiveEffectHandler, extraction_facts, question_facts, tool_call_facts
+from bicameral.runs._engine import PlanEngine
+from bicameral.runs._inputs import CapMeter, Caps, CapUsage, StartState
+from bicameral.runs._observability import EventWriter
+from bicameral.runs._outcome import (
+    MAX_ALERTS,
+    EffectDone,
+    Failed,
+    Finished,
+    Interrupted,
+    Observer,
+    RunAlert,
+    RunOutcome,
+    RunUsage,
+    Stopped,
+)
+from bicameral.runs._replay import RecordedEffectHandler, RunRecord, read_run_record, recorded_error, recorded_request
+from bicameral.runs._run import (
+    ENGINE_VERSION,
+    PreviousAttempts,
+    ShouldLeave,
+    Workload,
+    plan_telemetry,
+    round_number,
+    run_attempt,
+)
+from bicameral.sessions import ChamberUsage
+from bicameral.tools import AttachedFile, Registry, Tool
+from bicameral.types import Type, to_plain, value_from_json
 
 if TYPE_CHECKING:
     from bicameral.policy import Policy
 
-_TROUBLE = ("journal.failed", "journal.locked", "journal.lost")
+
+_STEP_ENDS = ("step-finished", "step-failed")
+
+
+def previous_attempts(events: Sequence[Event]) -> PreviousAttempts:
+    """What all attempts so far cost and noticed, and how long they worked."""
+    ended = [event for event in events if event.kind in _STEP_ENDS]
+    rejected = Counter(str(event.body["rejected"]) for event in ended if "rejected" in event.body)
+    alerts = [RunAlert.from_json(alert) for event in ended for alert in event.body.get("alerts", ())]
+    usage = RunUsage(
+        _tokens_spent(events),
+        dict(rejected),  # pyright: ignore[reportArgumentType]
+        sum(event.body.get("outcome") == "not-found" for event in ended),
+        len(alerts),
+        sum(float(charge.get("money") or 0.0) for charge in _charges(events)),
+        tuple(dict.fromkeys(str(event.body["degraded"]) for event in _model_calls(events) if "degraded" in event.body)),
+    )
+    return PreviousAttempts(usage, tuple(alerts[:MAX_ALERTS]), _seconds_worked(events))
+
+
+def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> CapUsage:
+    """What all attempts so far took of each cap."""
+    tools = sum(event.kind == "step-started" and "tool" in event.body for event in events)
+    spent = earlier.usage.spent
+    # A blank that was begun counts, also if its process died before the model had replied.
+    blanks = sum(event.kind == "step-started" and event.body.get("what") == "extract" for event in events)
+    models = max(spent.reasoner_calls + spent.executor_calls, sum(1 for _ in _charges(events)), blanks)
+    tokens = spent.reasoner_tokens + spent.executor_tokens
+    return CapUsage(
+        round_number(events[0].body.get("part_of")), tools + models, tokens, earlier.usage.money, earlier.seconds
+    )
+
+
+def recorded_outcome(end: Event, events: Sequence[Event]) -> RunOutcome:
+    """How a run ended, from its record."""
+    body, earlier = end.body, previous_attempts(events)
+    written: Mapping[str, LabelTree] = {
+        place: label_tree_from_json(each) for place, each in body.get("written", {}).items()
+    }
+    effects = tuple(EffectDone(each["step"], each["tool"], each["effect"]) for each in body.get("effects", ()))
+    seconds = float(body.get("seconds", earlier.seconds))
+    rest: dict[str, Any] = {"effects": effects, "written": written, "usage": earlier.usage, "alerts": earlier.alerts}
+    match end.kind:
+        case "run-finished":
+            shade = label_tree_from_json(body["shade"]) if "shade" in body else None
+            return Finished(end.run, value_from_json(body["answer"]), seconds, shade=shade, **rest)
+        case "run-failed":
+            return Failed(end.run, recorded_error(body["error"]), end.step, seconds, **rest)
+        case _:
+            return Stopped(end.run, tuple(body.get("in_flight", ())), seconds, **rest)
+
+
+def _model_calls(events: Sequence[Event]) -> Iterable[Event]:
+    return (event for event in events if event.kind == "model-called")
+
+
+def _charges(events: Sequence[Event]) -> Iterable[dict[str, Any]]:
+    """Every call of a model, also those that came to nothing."""
+    for event in events:
+        for call in (event.body, *event.body.get("lost_calls", ())):
+            yield from call.get("charges", ())
+
+
+def _tokens_spent(events: Sequence[Event]) -> ChamberUsage:
+    """The tokens of all steps that ended, and of model calls in steps that did not."""
+    ended = {event.step: event.body.get("spent", {}) for event in events if event.kind in _STEP_ENDS}
+    spent = sum((ChamberUsage(**body) for body in ended.values() if body), ChamberUsage())
+    for event in _model_calls(events):
+        if event.step not in ended:
+            tokens = sum(int(charge["prompt"]) + int(charge["output"]) for charge in event.body.get("charges", ()))
+            executor = event.body.get("role") == "quarantined"
+            spent += ChamberUsage(0, tokens, 0, 1) if executor else ChamberUsage(tokens, 0, 1, 0)
+    return spent
+
+
+def _seconds_worked(events: Sequence[Event]) -> float:
+    """The seconds in which the attempts worked, without those in which they waited for a person."""
+    total, began, asked = 0.0, events[0].at, 0.0
+    last = began
+    asks = {event.step for event in events if event.kind == "step-started" and event.body.get("what") == "ask"}
+    for event in events:
+        if event.kind == "run-resumed":
+            total, began, asked = total + max(0.0, last - began - asked), event.at, 0.0
+        elif event.kind == "run-waits":
+            # It says itself how long all attempts worked until then.
+            total, began, asked = float(event.body["seconds"]), event.at, 0.0
+        elif event.kind == "approval" or (event.kind == "step-finished" and event.step in asks):
+            asked += float(event.body.get("seconds", 0.0))
+        last = event.at
+    return total + max(0.0, last - began - asked)
+
+
+class ResumingEffectHandler:
+    """Answers from the record first, and touches the world only from where the record ends.
+
+    What was recorded is held against what the run comes to now: a step that differs in anything ends the run, since it
+    is then not the run that was begun. Of a call that had begun and not ended nobody knows whether it happened: it is
+    made again if that does no harm, with the same key, and otherwise a person is asked.
+    """
+
+    def __init__(self, recorded: RecordedEffectHandler, live: LiveEffectHandler, began: Mapping[str, int]) -> None:
+        self._recorded = recorded
+        self._live = live
+        self._began = began
+        # What was done and what is being done are one list, in the order of the run.
+        self.effects: list[EffectDone] = live.effects
+        self.in_flight: set[str] = live.in_flight
+        recorded.effects = live.effects
+
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
+        known = self._recorded.knows(step)
+        if known == "ended":
+            return await self._remembered(self._recorded.call(step, tool, bound, note))
+        if known is not None:
+            self._begun_alike(step, tool_call_facts(tool, bound), note)
+            if known == "begun" and not tool.repeatable:
+                await self._in_doubt(step, tool, bound)
+        return await self._live.call(step, tool, bound, note)
+
+    async def extract(
+        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+    ) -> Any:
+        known = self._recorded.knows(step)
+        if known == "ended":
+            return await self._remembered(self._recorded.extract(step, source, instruction, wanted, note))
+        if known == "begun":
+            self._begun_alike(step, extraction_facts(source, instruction, wanted), note)
+        return await self._live.extract(step, source, instruction, wanted, note)
+
+    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
+        known = self._recorded.knows(step)
+        if known == "ended":
+            return await self._remembered(self._recorded.ask(step, question, wanted, note))
+        if known == "begun":
+            self._begun_alike(step, question_facts(question, wanted), note)
+        return await self._live.ask(step, question, wanted, note)
+
+    async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
+        """What was said of these calls before, and for those of which nothing was said, what is said now."""
+        permits: Counter[Permit] = Counter()
+        still_open: list[PendingCall] = []
+        for call in question.calls:
+            said = {step: self._recorded.said(step, call) for step in call.steps}
+            permits.update((step, call.hash) for step in call.steps if said[step])
+            if steps := [step for step in call.steps if said[step] is None]:
+                still_open.append(call.at(steps))
+        if not still_open:
+            return ApprovalResult(permits)
+        before = question.before and len(still_open) == len(question.calls)
+        now = await self._live.approve(ApprovalQuestion(tuple(still_open), before))
+        return ApprovalResult(permits + now.permits, now.grants)
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        # A call that was made is held against the record; one that is still to be made, against the world.
+        if self._recorded.knows(step) == "ended":
+            return await self._recorded.attached(step, tool, bound)
+        return await self._live.attached(step, tool, bound)
+
+    async def quiet(self) -> None:
+        await self._live.quiet()
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+        if not self._recorded.has_held(step, kind):
+            self._live.held(step, kind, tool, bound, note)
+            return
+        self._recorded.held(step, kind, tool, bound, note)
+        self._unchanged()
+
+    def ended(self) -> None:
+        """Nothing that was done before may be missing from a run that has come to its end."""
+        if missing := self._recorded.unused_effects():
+            raise _changed_run_error(f"the run did not come to step {missing[0]!r} again, which it had done before")
+
+    async def _remembered(self, answer: Awaitable[Any]) -> Any:
+        try:
+            return await answer
+        finally:
+            # Before anything else is said or done on the strength of it.
+            self._unchanged()
+
+    def _begun_alike(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> None:
+        self._recorded.begun_alike(step, facts if note is None else facts | note.started())
+        self._unchanged()
+
+    def _unchanged(self) -> None:
+        if self._recorded.differences:
+            raise _changed_run_error(self._recorded.differences[0])
+
+    async def _in_doubt(self, step: str, tool: Tool, bound: dict[str, Any]) -> None:
+        """Ask about a call that may have been made already; only a yes to just that makes it again."""
+        call = PendingCall(
+            step,
+            tool.name,
+            tool.effect,
+            MappingProxyType({name: to_plain(value) for name, value in bound.items()}),
+            _repeat_hash(step, tool, bound, self._began.get(step, -1)),
+            f"in doubt: {tool.name!r} had begun when the process ended, and may have done it already. Do it again?",
+        )
+        said = await self.approve(ApprovalQuestion((call,)))
+        if not said.permits[step, call.hash]:
+            raise RunError(
+                "run.in-doubt",
+                f"the call of {tool.name!r} may have happened, and was not to be repeated",
+                place=Place(step=step),
+                fix="Look whether it happened; a tool that can be repeated should say so (`idempotent`, `keyed`).",
+            )
+
+
+def _repeat_hash(step: str, tool: Tool, bound: Mapping[str, Any], began: int) -> str:
+    """What a yes to a repetition is bound to: this call, at this step, begun this time. It is no yes to the call."""
+    text = json.dumps(["in doubt", call_hash(tool, bound), step, began])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _changed_run_error(what: str) -> RunError:
+    return RunError(
+        "run.changed",
+        f"this is not how the run began: {what}",
+        fix="Begin a new run, after a look at what this one did: `bicameral runs show`.",
+    )
+
+
+class ResumingDecider(PolicyDecider):
+    """Policy decides, and never more kindly than it had decided before the run was taken up again.
+
+    What has been done already is not decided a second time. A call that was to be asked about still is, also if what
+    was granted meanwhile comes earlier this time.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        decisions: Mapping[str, dict[str, Any]],
+        ended: frozenset[str],
+        permitted: frozenset[str] = frozenset(),
+    ) -> None:
+        super().__init__(policy)
+        self._known = decisions
+        self._ended = ended
+        self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
+
+    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+        if step not in self._known:
+            return super().judge(step, facts, values, grants)
+        then = self._recorded.judge(step, facts, values, grants)
+        if step in self._ended:
+            return then
+        now = super().judge(step, facts, values, grants)
+        match now.decision, then.decision:
+            case (Denied(), _) | (Ask(), Allowed()):
+                return now
+            case _:
+                # An earlier version may have begun it on a yes to another call: that is not enough any more.
+                return replace(then, permitted=False)
+
+
+_TRANSIENT_CODES = ("journal.failed", "journal.locked", "journal.lost")
 
 
 async def resume_plan(
@@ -44,7 +325,7 @@ async def resume_plan(
     approver: Approver | None = None,
     observer: Observer | None = None,
     caps: Caps | None = None,
-    leaving: Leaving | None = None,
+    leaving: ShouldLeave | None = None,
 ) -> RunOutcome:
     """Go on with a run whose process died, that waits, or that was interrupted; how it ended, if it has.
 
@@ -56,56 +337,56 @@ async def resume_plan(
     try:
         events = journal.events(run)
     except JournalError as error:
-        if error.code in _TROUBLE:
+        if error.code in _TRANSIENT_CODES:
             return Interrupted(run, error)
         raise
-    _same_plan_language(events[0])
-    record = read_run(events, journal)
+    _check_plan_version(events[0])
+    record = read_run_record(events, journal)
     if record.end is not None:
-        return ended_as(record.end, events)
-    plan = _plan_of(record, events[0])
-    _same_code(record, events[0], registry, policy)
-    earlier = what_came_of(events)
+        return recorded_outcome(record.end, events)
+    plan = _resumable_plan(record, events[0])
+    _check_same_code(record, events[0], registry, policy)
+    earlier = previous_attempts(events)
     caps = caps or Caps.from_json(events[0].body["caps"])
-    writing = Record(record.run, journal, first=len(events))
-    live = LiveHands(
+    writing = EventWriter(record.run, journal, first=len(events))
+    live = LiveEffectHandler(
         writing,
         extractor=extractor,
         asker=asker,
         observer=observer,
         approver=approver,
-        meter=CapMeter(caps, taken_in(events, earlier)),
+        meter=CapMeter(caps, cap_usage(events, earlier)),
         may_wait="part_of" not in events[0].body,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)
 
-    def begun() -> Work:
+    def begun() -> Workload:
         # From here on the run is ours: whoever had it finds this event where his next one should go.
         writing.now("run-resumed", "", {"attempt": attempts + 1})
-        return _resumed(record, plan, events, registry, live, policy)
+        return _resume_workload(record, plan, events, registry, live, policy)
 
-    return await attempt(begun, writing, live, steps_of(plan), earlier=earlier, leaving=leaving)
+    return await run_attempt(begun, writing, live, plan_telemetry(plan), earlier=earlier, leaving=leaving)
 
 
-def _resumed(
+def _resume_workload(
     record: RunRecord,
     plan: Plan,
     events: Sequence[Event],
     registry: Registry,
-    live: LiveHands,
+    live: LiveEffectHandler,
     policy: Policy | None,
-) -> Work:
+) -> Workload:
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
-    hands = ResumingHands(record.hands, live, began)
+    hands = ResumingEffectHandler(record.hands, live, began)
     judge = None
     if policy is not None:
-        judge = ResumingJudge(policy, record.decisions, frozenset(record.ended), record.permitted)
+        judge = ResumingDecider(policy, record.decisions, frozenset(record.ended), record.permitted)
     may_ask = frozenset(map(str, facts.get("may_ask", ())))
     ahead = bool(facts.get("ahead", True))
     own = () if policy is None else policy.me
-    assembled = (record.start or Start()).assembled_values(plan, registry, request_of(facts), own).calls
-    engine = Engine(
+    assembled = (record.start or StartState()).assembled_values(plan, registry, recorded_request(facts), own).calls
+    engine = PlanEngine(
         plan,
         registry,
         hands,
@@ -118,15 +399,15 @@ def _resumed(
         grants=record.grants,
         assembled=assembled,
     )
-    return _Resumed(engine, hands)
+    return _ResumedPlan(engine, hands)
 
 
 @dataclass(frozen=True, slots=True)
-class _Resumed:
+class _ResumedPlan:
     """A plan that is run on; it has ended only if it came to everything that was done before."""
 
-    engine: Engine
-    hands: ResumingHands
+    engine: PlanEngine
+    hands: ResumingEffectHandler
 
     async def run(self) -> Any:
         answer = await self.engine.run()
@@ -134,15 +415,15 @@ class _Resumed:
         return answer
 
     @property
-    def answer_shade(self) -> Shade | None:
+    def answer_shade(self) -> LabelTree | None:
         return self.engine.answer_shade
 
     @property
-    def written(self) -> dict[str, Shade]:
+    def written(self) -> dict[str, LabelTree]:
         return self.engine.written
 
 
-def _same_plan_language(first: Event) -> None:
+def _check_plan_version(first: Event) -> None:
     try:
         version = json.loads(first.body["plan"])["version"]
     except (KeyError, TypeError, ValueError):
@@ -150,10 +431,10 @@ def _same_plan_language(first: Event) -> None:
         return
     known = Plan.model_fields["version"].default
     if version != known:
-        raise _other_code(first.run, f"its plan is of version {version!r}, and this reads {known!r}")
+        raise _other_code_error(first.run, f"its plan is of version {version!r}, and this reads {known!r}")
 
 
-def _plan_of(record: RunRecord, first: Event) -> Plan:
+def _resumable_plan(record: RunRecord, first: Event) -> Plan:
     if record.plan is None:
         raise JournalError(
             "journal.no-plan",
@@ -161,19 +442,19 @@ def _plan_of(record: RunRecord, first: Event) -> Plan:
             fix="Begin a new one; `bicameral runs show` tells what this one did.",
         )
     if "caps" not in first.body or "engine" not in first.body:
-        raise _other_code(record.run, "it was begun by a version that could not resume runs")
+        raise _other_code_error(record.run, "it was begun by a version that could not resume runs")
     return record.plan
 
 
-def _same_code(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> None:
+def _check_same_code(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> None:
     """Refuse to go on with anything else than what the run was begun with."""
-    for what in _differences(record, first, registry, policy):
-        raise _other_code(record.run, what)
+    for what in _code_differences(record, first, registry, policy):
+        raise _other_code_error(record.run, what)
 
 
-def _differences(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> Iterator[str]:
-    if first.body["engine"] != ENGINE:
-        yield f"it was begun by version {first.body['engine']} of the engine, and this is {ENGINE}"
+def _code_differences(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> Iterator[str]:
+    if first.body["engine"] != ENGINE_VERSION:
+        yield f"it was begun by version {first.body['engine']} of the engine, and this is {ENGINE_VERSION}"
     for name, fingerprint in record.tools.items():
         tool = registry.get(name)
         if tool is None:
@@ -192,7 +473,7 @@ def _differences(record: RunRecord, first: Event, registry: Registry, policy: Po
         yield f"control flow counted as {record.mode!r}, and now as {policy.mode!r}"
 
 
-def _other_code(run: str, what: str) -> BicameralError:
+def _other_code_error(run: str, what: str) -> BicameralError:
     return RunError(
         "run.other-code",
         f"run {run} cannot be resumed here: {what}",

@@ -1,29 +1,67 @@
-"""The application: its routes, its errors, and the document that describes both."""
+"""The ASGI application: routes, error handlers, the OpenAPI document, and HTTP with a limit on slow request heads."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Any
 
+import h11
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bicameral.errors import BicameralError, Place, ServerError
+from bicameral.server._chat import chat_router
+from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, error_response, response_for
+from bicameral.server._endpoints import approval_router, health_router, plan_router
+from bicameral.server._guard import AdmissionGuard
+from bicameral.server._runs import event_router, run_router
 
-from ._approvals import approvals
-from ._chat import chat
-from ._desk import Desk
-from ._errors import Answered, Json, answer_for, error_response
-from ._events import events
-from ._guard import Guard
-from ._health import health
-from ._plans import plans
-from ._runs import runs
+HEAD_SECONDS = 10.0
 
-_STORY = """Submit requests and plans, watch and cancel runs, answer what they ask, and fetch their journals.
+
+class HeadTimeoutProtocol(H11Protocol):
+    """Closes a connection over which no whole head of a request comes in time.
+
+    Between two requests uvicorn's own timeout holds; it ends with the first byte of the next request, and from there on
+    this one does.
+    """
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._wait()
+        elif self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        # Not from the last byte but from the first: a byte now and then is no reason to be patient.
+        if self._patience is None:
+            self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        self._patience = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self.transport.close()
+
+
+_DESCRIPTION = """Submit requests and plans, watch and cancel runs, answer what they ask, and fetch their journals.
 
 Every request but those for health and this document carries a token (`Authorization: Bearer TOKEN`). A token is a
 user's, and a user sees his own runs and approvals; those of others are not there. Errors are JSON of one shape, with a
@@ -31,30 +69,30 @@ stable code."""
 _CODES = {404: "server.not-found", 405: "server.method-not-allowed", 400: "server.bad-json"}
 
 
-def create_app(desk: Desk) -> ASGIApp:
+def create_app(desk: ServerContext) -> ASGIApp:
     """The application behind its guard."""
     # The pages that show a document load their code from elsewhere: there are none.
     app = FastAPI(
         title="Bicameral",
         version="1",
-        description=_STORY,
+        description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
     app.state.desk = desk
-    app.openapi = partial(_document, app)
-    for router in (runs, events, plans, approvals, chat, health):
+    app.openapi = partial(_openapi_document, app)
+    for router in (run_router, event_router, plan_router, approval_router, chat_router, health_router):
         app.include_router(router)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
-    for kind in (Answered, BicameralError, Exception):
-        app.add_exception_handler(kind, _failed)
-    return Guard(app, desk)
+    app.add_exception_handler(RequestValidationError, _handle_invalid)
+    app.add_exception_handler(HTTPException, _handle_http_error)
+    for kind in (HttpError, BicameralError, Exception):
+        app.add_exception_handler(kind, _handle_error)
+    return AdmissionGuard(app, desk)
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
+def _openapi_document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document. A parameter that may be left out is not one that may be null, which no URL can say."""
     if app.openapi_schema is None:
         app.openapi_schema = document = FastAPI.openapi(app)
@@ -66,28 +104,28 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-async def _failed(_: Request, error: Exception) -> Json:
-    return answer_for(error)
+async def _handle_error(_: Request, error: Exception) -> SafeJsonResponse:
+    return response_for(error)
 
 
-async def _http(request: Request, error: Exception) -> Json:
+async def _handle_http_error(request: Request, error: Exception) -> SafeJsonResponse:
     """What the framework itself refuses: unknown paths and methods, and bodies that cannot be read."""
     if not isinstance(error, HTTPException):
-        return answer_for(error)
+        return response_for(error)
     words = {404: "there is nothing here", 405: "this cannot be done here"}.get(error.status_code, "this is no JSON")
     told = ServerError(_CODES.get(error.status_code, "server.bad-request"), words)
-    headers = {"Allow": _methods(request)} if error.status_code == 405 else error.headers
+    headers = {"Allow": _allowed_methods(request)} if error.status_code == 405 else error.headers
     return error_response(error.status_code, told, headers)
 
 
-def _methods(request: Request) -> str:
+def _allowed_methods(request: Request) -> str:
     """Everything that can be done at a path: the framework names only what its first route can do."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     methods = {method for route in routes if isinstance(route, Route) for method in route.methods or ()}
     return ", ".join(sorted(methods))
 
 
-async def _invalid(_: Request, error: Exception) -> Json:
+async def _handle_invalid(_: Request, error: Exception) -> SafeJsonResponse:
     """What does not fit the document. The value itself is not repeated: it may be anything."""
     found: list[Any] = list(error.errors()) if isinstance(error, RequestValidationError) else []
     first: dict[str, Any] = found[0] if found else {}
@@ -96,11 +134,11 @@ async def _invalid(_: Request, error: Exception) -> Json:
     where = ".".join(str(part) for part in first.get("loc", ()))
     # Names of fields that we do not know are the client's words.
     place = Place(argument=where[:200]) if where and first.get("type") != "extra_forbidden" else None
-    message = "a field is not known" if place is None and where else _message(first)
+    message = "a field is not known" if place is None and where else _validation_message(first)
     return error_response(422, ServerError("server.bad-request", message, place=place, fix="See /openapi.json."))
 
 
-def _message(fault: dict[str, Any]) -> str:
+def _validation_message(fault: dict[str, Any]) -> str:
     """What pydantic says, unless it quotes what it was given."""
     kind = str(fault.get("type", ""))
     quoting = ("value_error", "union_tag_invalid", "enum", "literal_error")

@@ -1,75 +1,281 @@
 """An agent as if it were a model: OpenAI's `/v1/models` and `/v1/chat/completions`.
 
 The last message of the user is the request, and the only one that is read. Everything before it, whoever it is said to
-be from, may hold what strangers wrote: earlier answers quote what tools read, and a system message or the result of a
-tool is whatever the client put there. A text does not become the user's word by standing in a chat: none of it reaches
-the planner. It is left out and the answer says so, or it is refused (`[server] history`).
+be from, may hold untrusted text: earlier answers quote what tools read, and a system message or the result of a tool is
+whatever the client put there. A text does not become the user's word by standing in a chat: none of it reaches the
+planner. It is left out and the answer says so, or it is refused (`[server] history`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Header, Path, Request
+from pydantic import ConfigDict, Field
 
 from bicameral.durable import RunView, Submission
-from bicameral.errors import ServerError, nearest
-from bicameral.labels import received
+from bicameral.errors import ServerError, nearest_name
+from bicameral.labels import user_input
+from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, response_for
+from bicameral.server._guard import Caller, CurrentContext, error_responses, token_ended_error
+from bicameral.server._runs import (
+    KEEPALIVE_SECONDS,
+    SSE_SCHEMA,
+    IdempotencyKey,
+    WatchResponse,
+    sse_message,
+    submit_run,
+    wait_until_settled,
+)
+from bicameral.server._schemas import TYPED_TEXT, RequestModel, ResponseModel, RunIdText, WholeNumber
+from bicameral.server._tokens import AccessToken
 
-from ._chat_shapes import MODEL, ChatTold, ChatWanted, ModelList, ModelTold, UserMessage
-from ._chat_words import chunk, completion, deltas, facts_of, usage_of
-from ._desk import Desk
-from ._errors import Answered, Json, answer_for
-from ._events import BEAT_SECONDS, SENT, Watched, message
-from ._guard import token_ended
-from ._routes import AtDesk, Caller, errors
-from ._runs import Key, submitted, until_settled
-from ._tokens import Token
+MODEL_NAME = "bicameral"
+MAX_MESSAGES = 200
+MAX_MESSAGE_CHARS = 5_000
+"""More than a request may have, so that one that is too long gets the answer that says so."""
 
-chat = APIRouter(tags=["OpenAI-compatible"])
+
+class _LenientModel(RequestModel):
+    # Clients send much that an agent has no use for; what is left out is named in the answer.
+    model_config = ConfigDict(extra="allow")
+
+
+class TextPart(_LenientModel):
+    """A part of a message; only text can be a request."""
+
+    type: Literal["text"]
+    text: Annotated[str, Field(max_length=MAX_MESSAGE_CHARS, pattern=TYPED_TEXT)]
+
+
+class UserMessage(_LenientModel):
+    """What the user says. The last one is the request."""
+
+    role: Literal["user"]
+    content: (
+        Annotated[str, Field(max_length=MAX_MESSAGE_CHARS, pattern=TYPED_TEXT)]
+        | Annotated[list[TextPart], Field(min_length=1, max_length=16)]
+    )
+
+
+class OtherMessage(_LenientModel):
+    """What others said, or are said to have said. It is never read."""
+
+    role: Literal["system", "developer", "assistant", "tool", "function"]
+
+
+class ChatWanted(_LenientModel):
+    """A request in the form of a chat."""
+
+    model: Annotated[str, Field(max_length=200, json_schema_extra={"enum": [MODEL_NAME]})]
+    messages: Annotated[
+        list[Annotated[UserMessage | OtherMessage, Field(discriminator="role")]],
+        Field(
+            min_length=1,
+            max_length=MAX_MESSAGES,
+            json_schema_extra={"contains": {"properties": {"role": {"const": "user"}}}},
+        ),
+    ]
+    stream: bool | None = None
+    n: Annotated[int, Field(ge=1, le=1), WholeNumber] | None = None
+
+
+class ChatMessage(ResponseModel):
+    """What is answered: `content`, or why there is none in `refusal`."""
+
+    role: Literal["assistant"]
+    content: str | None
+    refusal: str | None = None
+
+
+class ChatChoice(ResponseModel):
+    index: int
+    message: ChatMessage
+    finish_reason: Literal["stop"]
+    logprobs: None = None
+
+
+class ChatUsage(ResponseModel):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class ChatFacts(ResponseModel):
+    """What an ordinary client does not know of."""
+
+    run: RunIdText
+    state: str
+    approvals: list[str]
+    """What the run waits for."""
+    ignored: list[str]
+    """What was sent and not used."""
+
+
+class ChatTold(ResponseModel):
+    """The answer of a run in the form of a chat."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: ChatUsage
+    bicameral: ChatFacts
+
+
+class ModelTold(ResponseModel):
+    """The agent, as a model."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(ResponseModel):
+    """All there are: the agent."""
+
+    object: Literal["list"]
+    data: list[ModelTold]
+
+
+CHUNK_CHARS = 200
+"""Characters of an answer that are sent at once."""
+
+
+def content_or_refusal(view: RunView) -> tuple[str | None, str | None]:
+    """The content and the refusal: only one of them is there."""
+    match view.state:
+        case "finished":
+            return answer_text(view), None
+        case "waiting":
+            ids = ", ".join(view.waits_for)
+            return (
+                f"The run {view.run} waits for you: something it would do must be approved, or it asks something. "
+                f"Approval: {ids}. See GET /v1/approvals/{next(iter(view.waits_for), 'ID')}, or "
+                f"`bicameral approvals show {next(iter(view.waits_for), 'ID')}`.",
+                None,
+            )
+        case "queued" | "running":
+            return f"The run {view.run} goes on. See GET /v1/runs/{view.run}.", None
+        case state:
+            return None, f"The run {view.run} {'failed' if state == 'failed' else 'was stopped'}: {_failure_text(view)}"
+
+
+def _failure_text(view: RunView) -> str:
+    error = view.error or {}
+    code = f" [{error['code']}]" if "code" in error else ""
+    return f"{error.get('message') or view.why or 'no reason is known'}{code}"
+
+
+def answer_text(view: RunView) -> str:
+    """The answer as a text: texts as they are, lists of texts in lines, anything else as JSON."""
+    answer: Any = view.answer
+    match answer:
+        case None:
+            done = ", ".join(dict.fromkeys(str(effect.get("tool", "")) for effect in view.effects))
+            return f"Done: {done}." if done else "Done."
+        case str():
+            return answer
+        case list() if answer and all(isinstance(item, str) for item in cast("list[Any]", answer)):
+            return "\n".join(cast("list[str]", answer))
+        case _:
+            return json.dumps(answer, ensure_ascii=False, indent=2)
+
+
+def completion_json(view: RunView, ignored: list[str]) -> dict[str, Any]:
+    """A run as a whole chat completion."""
+    content, refusal = content_or_refusal(view)
+    message = {"role": "assistant", "content": content, "refusal": refusal}
+    return {
+        "id": f"chatcmpl-{view.run}",
+        "object": "chat.completion",
+        "created": int(view.created.timestamp()),
+        "model": MODEL_NAME,
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": token_usage(view),
+        "bicameral": run_facts(view, ignored),
+    }
+
+
+def completion_deltas(view: RunView) -> Iterator[dict[str, Any]]:
+    """The same in pieces."""
+    content, refusal = content_or_refusal(view)
+    name, text = ("content", content) if content is not None else ("refusal", refusal or "")
+    for start in range(0, len(text), CHUNK_CHARS):
+        yield {name: text[start : start + CHUNK_CHARS]}
+
+
+def completion_chunk(run: str, delta: dict[str, Any] | None, *, finish: str | None = None) -> dict[str, Any]:
+    """A piece of a streamed completion; without a delta, one that holds no choice."""
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
+    return {
+        "id": f"chatcmpl-{run}",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": MODEL_NAME,
+        "choices": choices,
+    }
+
+
+def run_facts(view: RunView, ignored: list[str]) -> dict[str, Any]:
+    return {"run": view.run, "state": view.state, "approvals": list(view.waits_for), "ignored": ignored}
+
+
+def token_usage(view: RunView) -> dict[str, int]:
+    """Tokens that the models of the run took, read and written together: which were which is not kept with the run."""
+    taken = sum(int(view.usage.get(f"{whose}_tokens", 0)) for whose in ("reasoner", "executor"))
+    return {"prompt_tokens": taken, "completion_tokens": 0, "total_tokens": taken}
+
+
+chat_router = APIRouter(tags=["OpenAI-compatible"])
 
 CHAT_SECONDS = 6 * 3600.0
 """How long a chat waits for its run; the run goes on after that."""
-AGAIN_SECONDS = 600.0
+RETRY_WINDOW_SECONDS = 600.0
 """How long a client that tries again is taken to mean the run that it began."""
-_CHAT = {
+_CHAT_RESPONSES = {
     "description": "The answer, or why there is none.",
     "content": {
         "application/json": {"schema": {"$ref": "#/components/schemas/ChatTold"}},
-        "text/event-stream": {"schema": SENT},
+        "text/event-stream": {"schema": SSE_SCHEMA},
     },
 }
 
 
-@chat.get("/v1/models", response_model=ModelList, responses=errors(), operation_id="list_models")
-async def list_models(_: Caller) -> Json:
+@chat_router.get("/v1/models", response_model=ModelList, responses=error_responses(), operation_id="list_models")
+async def list_models(_: Caller) -> SafeJsonResponse:
     """The one model there is: the agent."""
-    return Json({"object": "list", "data": [_model()]})
+    return SafeJsonResponse({"object": "list", "data": [_model_json()]})
 
 
-@chat.get("/v1/models/{model}", response_model=ModelTold, responses=errors(404), operation_id="get_model")
-async def get_model(_: Caller, model: Annotated[str, Path(max_length=200)]) -> Json:
+@chat_router.get(
+    "/v1/models/{model}", response_model=ModelTold, responses=error_responses(404), operation_id="get_model"
+)
+async def get_model(_: Caller, model: Annotated[str, Path(max_length=200)]) -> SafeJsonResponse:
     """The agent as a model."""
-    _known(model)
-    return Json(_model())
+    _check_model(model)
+    return SafeJsonResponse(_model_json())
 
 
-@chat.post(
+@chat_router.post(
     "/v1/chat/completions",
     response_model=ChatTold,
-    responses={**errors(404, 409, body=True), 200: _CHAT},
+    responses={**error_responses(404, 409, body=True), 200: _CHAT_RESPONSES},
     operation_id="chat",
 )
 async def complete(
     wanted: ChatWanted,
     request: Request,
-    desk: AtDesk,
+    desk: CurrentContext,
     caller: Caller,
-    idempotency_key: Key = None,
+    idempotency_key: IdempotencyKey = None,
     retry_count: Annotated[str, Header(alias="x-stainless-retry-count", include_in_schema=False)] = "0",
 ) -> Any:
     """Run what the last message of the user asks for.
@@ -78,61 +284,63 @@ async def complete(
     with a `refusal` and no content. The run goes on if the client goes away, and a client that tries again after that
     is given the same run.
     """
-    _known(wanted.model)
-    words, ignored = _words(wanted, desk), _ignored(wanted)
+    _check_model(wanted.model)
+    words, ignored = _request_text(wanted, desk), _ignored_parts(wanted)
     with ExitStack() as places:
         # First the place, then the run: whoever is sent away has begun nothing.
         places.enter_context(desk.watches.one(caller.user))
-        view = await _begun(desk, caller.user, words) if retry_count not in ("", "0") else None
+        view = await _recent_run(desk, caller.user, words) if retry_count not in ("", "0") else None
         if view is None:
-            received(words)
-            view = await submitted(desk, Submission(request=words, user=caller.user, key=idempotency_key))
+            user_input(words)
+            view = await submit_run(desk, Submission(request=words, user=caller.user, key=idempotency_key))
         headers = {"X-Bicameral-Run": view.run}
         if not wanted.stream:
-            view = await until_settled(desk, view.run, caller, CHAT_SECONDS, request.is_disconnected)
-            return Json(completion(view, ignored), headers=headers)
-        stream = _stream(desk, caller, view, ignored, _wants_usage(wanted))
+            view = await wait_until_settled(desk, view.run, caller, CHAT_SECONDS, request.is_disconnected)
+            return SafeJsonResponse(completion_json(view, ignored), headers=headers)
+        stream = _stream_completion(desk, caller, view, ignored, _wants_usage(wanted))
         # Without a kind: clients of this protocol take such a message for the error that it is.
-        closing = message({"error": token_ended().to_json()})
-        return Watched(stream, places.pop_all(), headers, closing)
+        closing = sse_message({"error": token_ended_error().to_json()})
+        return WatchResponse(stream, places.pop_all(), headers, closing)
 
 
-async def _stream(desk: Desk, caller: Token, view: RunView, ignored: list[str], usage: bool) -> AsyncGenerator[bytes]:
+async def _stream_completion(
+    desk: ServerContext, caller: AccessToken, view: RunView, ignored: list[str], usage: bool
+) -> AsyncGenerator[bytes]:
     begun = view.run
-    yield message(chunk(begun, {"role": "assistant", "content": ""}))
-    settling = asyncio.ensure_future(until_settled(desk, begun, caller, CHAT_SECONDS))
+    yield sse_message(completion_chunk(begun, {"role": "assistant", "content": ""}))
+    settling = asyncio.ensure_future(wait_until_settled(desk, begun, caller, CHAT_SECONDS))
     try:
-        while not (await asyncio.wait({settling}, timeout=BEAT_SECONDS))[0]:
+        while not (await asyncio.wait({settling}, timeout=KEEPALIVE_SECONDS))[0]:
             yield b": still here\n\n"
         view = settling.result()
     except Exception as error:
         # It is too late for a status; clients take this for the error that it is.
-        yield b"data: " + bytes(answer_for(error).body) + b"\n\n"
+        yield b"data: " + bytes(response_for(error).body) + b"\n\n"
         return
     finally:
         settling.cancel()
-    for delta in deltas(view):
-        yield message(chunk(begun, delta))
-    yield message({**chunk(begun, {}, finish="stop"), "bicameral": facts_of(view, ignored)})
+    for delta in completion_deltas(view):
+        yield sse_message(completion_chunk(begun, delta))
+    yield sse_message({**completion_chunk(begun, {}, finish="stop"), "bicameral": run_facts(view, ignored)})
     if usage:
-        yield message({**chunk(begun, None), "usage": usage_of(view)})
+        yield sse_message({**completion_chunk(begun, None), "usage": token_usage(view)})
     yield b"data: [DONE]\n\n"
 
 
-async def _begun(desk: Desk, user: str, words: str) -> RunView | None:
+async def _recent_run(desk: ServerContext, user: str, words: str) -> RunView | None:
     """The run that a client who tries again has begun already; an effect is not wanted twice for being slow once."""
-    since = datetime.now(UTC) - timedelta(seconds=AGAIN_SECONDS)
+    since = datetime.now(UTC) - timedelta(seconds=RETRY_WINDOW_SECONDS)
     recent = await desk.runs.list(user=user, limit=50)
     return next((view for view in recent if view.request == words and view.created >= since), None)
 
 
-def _words(wanted: ChatWanted, desk: Desk) -> str:
+def _request_text(wanted: ChatWanted, desk: ServerContext) -> str:
     """The request: what the last message of the user says."""
     asked = [each for each in wanted.messages if isinstance(each, UserMessage)]
     if not asked:
-        raise Answered(422, ServerError("server.bad-request", "no message is the user's", expected="the role 'user'"))
+        raise HttpError(422, ServerError("server.bad-request", "no message is the user's", expected="the role 'user'"))
     if len(wanted.messages) > 1 and desk.config.server.history == "refuse":
-        raise Answered(
+        raise HttpError(
             409,
             ServerError(
                 "server.history",
@@ -144,7 +352,7 @@ def _words(wanted: ChatWanted, desk: Desk) -> str:
     return content if isinstance(content, str) else "\n".join(part.text for part in content)
 
 
-def _ignored(wanted: ChatWanted) -> list[str]:
+def _ignored_parts(wanted: ChatWanted) -> list[str]:
     """What was sent and is not used: other messages, and settings that only a model has."""
     others = len(wanted.messages) - 1
     messages = [f"messages ({others})"] if others else []
@@ -159,13 +367,16 @@ def _wants_usage(wanted: ChatWanted) -> bool:
             return False
 
 
-def _known(model: str) -> None:
-    if model != MODEL:
+def _check_model(model: str) -> None:
+    if model != MODEL_NAME:
         error = ServerError(
-            "server.unknown-model", "there is no such model", expected=repr(MODEL), nearest=nearest(model, [MODEL])
+            "server.unknown-model",
+            "there is no such model",
+            expected=repr(MODEL_NAME),
+            nearest=nearest_name(model, [MODEL_NAME]),
         )
-        raise Answered(404, error)
+        raise HttpError(404, error)
 
 
-def _model() -> dict[str, Any]:
-    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "bicameral"}
+def _model_json() -> dict[str, Any]:
+    return {"id": MODEL_NAME, "object": "model", "created": 0, "owned_by": "bicameral"}

@@ -1,41 +1,46 @@
-"""The door: who asks, how much, how large and how slowly, before anything of ours looks at it."""
+"""Admission of requests, and the dependencies that all routes share.
+
+The guard checks who asks, how often, how large and how slowly, before any other code looks at a request; what it lets
+through has a user, a size and a place. Every piece of an answer passes it too, so nothing is told after a token ended.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends, Path, Request, Security
+from fastapi.security import HTTPBearer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bicameral.errors import ServerError
+from bicameral.server._context import HttpError, ServerContext, response_for
+from bicameral.server._schemas import ErrorAnswer
+from bicameral.server._tokens import AccessToken
 
-from ._desk import Desk
-from ._errors import Answered, answer_for
-from ._tokens import Token
-
-OPEN = frozenset({"/healthz", "/readyz", "/openapi.json"})
+PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What anybody may ask: it tells nothing of anybody."""
 BODY_SECONDS = 15.0
 """How long a client may take to send what it asks."""
 READ_SECONDS = 30.0
 """How long a client may take to read a piece of the answer."""
-_HEADERS = (
+_SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
 )
 
 
-class TooSlow(OSError):
+class SlowReader(OSError):
     """Whoever asked does not read the answer; there is nobody to tell."""
 
 
-class Guard:
+class AdmissionGuard:
     """Stands around the application. What it lets through has a user, a size and a place."""
 
-    def __init__(self, app: ASGIApp, desk: Desk) -> None:
+    def __init__(self, app: ASGIApp, desk: ServerContext) -> None:
         self._app, self._desk = app, desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,50 +52,50 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answering = Answering(scope, send, self._desk)
-        with answering.places, suppress(TooSlow):
+        answering = GuardedResponse(scope, send, self._desk)
+        with answering.places, suppress(SlowReader):
             try:
                 receive = await self._admit(scope, receive, answering)
                 await self._app(scope, receive, answering.send)
             except Exception as error:
                 if not answering.began:
-                    await answer_for(error)(scope, receive, answering.send)
+                    await response_for(error)(scope, receive, answering.send)
 
-    async def _admit(self, scope: Scope, receive: Receive, answering: Answering) -> Receive:
-        if scope["path"] in OPEN:
+    async def _admit(self, scope: Scope, receive: Receive, answering: GuardedResponse) -> Receive:
+        if scope["path"] in PUBLIC_PATHS:
             return receive
         desk = self._desk
         if desk.stopping.is_set():
-            raise Answered(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
-        token = answering.token = desk.tokens.holder(_bearer(scope))
+            raise HttpError(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
+        token = answering.token = desk.tokens.holder(_bearer_token(scope))
         if token is None:
             error = ServerError(
                 "server.unauthenticated",
                 "there is no token, or it does not hold",
                 fix="Send `Authorization: Bearer TOKEN`; `bicameral serve token add USER` makes one.",
             )
-            raise Answered(401, error)
+            raise HttpError(401, error)
         scope.setdefault("state", {})["token"] = token
         desk.rate.take(token.user)
         answering.places.enter_context(desk.requests.one())
         if scope["method"] in ("GET", "HEAD"):
             return receive
-        body = await _body(scope, receive, desk.config.server.max_body)
+        body = await _read_request_body(scope, receive, desk.config.server.max_body)
         if not desk.tokens.holds(token):
             # A body may take its time, and nothing is done for a token that has ended meanwhile.
-            raise Answered(401, token_ended())
-        return _replayed(body, receive)
+            raise HttpError(401, token_ended_error())
+        return _replay_body(body, receive)
 
 
-class Answering:
+class GuardedResponse:
     """One answer under way: adds headers, counts it, and does not wait for ever for who reads it."""
 
-    def __init__(self, scope: Scope, send: Send, desk: Desk) -> None:
+    def __init__(self, scope: Scope, send: Send, desk: ServerContext) -> None:
         self._scope, self._send, self._desk = scope, send, desk
         self._started = time.perf_counter()
         self.began = False
         self.places = ExitStack()
-        self.token: Token | None = None
+        self.token: AccessToken | None = None
         self._over = False
 
     async def send(self, message: Message) -> None:
@@ -100,7 +105,7 @@ class Answering:
             return
         if message["type"] == "http.response.start":
             self.began = True
-            message["headers"] = [*message.get("headers", []), *_HEADERS]
+            message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS]
             route: Any = self._scope.get("route")
             self._desk.metrics.answered(
                 self._scope["method"],
@@ -122,17 +127,17 @@ class Answering:
             closing = self._scope.get("state", {}).get("closing", b"")
             await self._sent({"type": "http.response.body", "body": closing})
         else:
-            await answer_for(Answered(401, token_ended()))(self._scope, _nothing_more, self.send)
+            await response_for(HttpError(401, token_ended_error()))(self._scope, _receive_disconnect, self.send)
         self._over = True
 
     async def _sent(self, message: Message) -> None:
         try:
             await asyncio.wait_for(self._send(message), READ_SECONDS)
         except TimeoutError:
-            raise TooSlow from None
+            raise SlowReader from None
 
 
-def token_ended() -> ServerError:
+def token_ended_error() -> ServerError:
     return ServerError(
         "server.token-ended",
         "the token has expired or was removed",
@@ -140,7 +145,7 @@ def token_ended() -> ServerError:
     )
 
 
-def _bearer(scope: Scope) -> str:
+def _bearer_token(scope: Scope) -> str:
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(given) != 1:
         return ""
@@ -148,46 +153,46 @@ def _bearer(scope: Scope) -> str:
     return token.strip() if kind.lower() == "bearer" else ""
 
 
-async def _body(scope: Scope, receive: Receive, most: int) -> bytes:
+async def _read_request_body(scope: Scope, receive: Receive, most: int) -> bytes:
     """The whole body, unless it is too large, too slow or no JSON."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > most:
-        raise _too_large(most)
+        raise _too_large_error(most)
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            body = await _read(receive, most)
+            body = await _read_chunks(receive, most)
     except TimeoutError:
-        raise Answered(408, ServerError("server.slow-client", "the body took too long to arrive")) from None
+        raise HttpError(408, ServerError("server.slow-client", "the body took too long to arrive")) from None
     kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
     if body and (kind != "application/json" or headers.get(b"content-encoding", b"identity") != b"identity"):
         error = ServerError("server.unsupported-type", "the body is of another kind", expected="application/json")
-        raise Answered(415, error)
+        raise HttpError(415, error)
     return body
 
 
-async def _read(receive: Receive, most: int) -> bytes:
+async def _read_chunks(receive: Receive, most: int) -> bytes:
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Answered(400, ServerError("server.bad-request", "the body ended too early"))
+            raise HttpError(400, ServerError("server.bad-request", "the body ended too early"))
         body += message.get("body", b"")
         if len(body) > most:
-            raise _too_large(most)
+            raise _too_large_error(most)
         if not message.get("more_body"):
             return bytes(body)
 
 
-def _too_large(most: int) -> Answered:
-    return Answered(413, ServerError("server.too-large", "the body is too large", expected=f"at most {most:,} bytes"))
+def _too_large_error(most: int) -> HttpError:
+    return HttpError(413, ServerError("server.too-large", "the body is too large", expected=f"at most {most:,} bytes"))
 
 
-async def _nothing_more() -> Message:
+async def _receive_disconnect() -> Message:
     return {"type": "http.disconnect"}
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """What was read, once, and then whatever else comes."""
     given = False
 
@@ -199,3 +204,55 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
+
+
+_scheme = HTTPBearer(
+    auto_error=False, scheme_name="token", description="A token that `bicameral serve token add USER` made."
+)
+
+_STATUS_DESCRIPTIONS = {
+    400: "The body is no JSON.",
+    401: "There is no token, or it does not hold.",
+    404: "There is no such thing, or it belongs to somebody else.",
+    408: "The body took too long to arrive.",
+    409: "It does not fit what is there: it was answered or ended already, or the plan does not pass the check.",
+    413: "The body is too large.",
+    415: "The body is of another kind than `application/json`.",
+    422: "The request is not as this document says.",
+    429: "Too many requests, or too many watches at once.",
+    500: "A mistake of ours; the message names what to look for in the log.",
+    502: "A model could not answer.",
+    503: "The server has too much to do, is being stopped, or its database cannot be reached.",
+}
+_RETRY_HEADER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}}}
+_ERROR_HEADERS = {
+    401: {"WWW-Authenticate": {"description": "How to ask.", "schema": {"type": "string"}}},
+    429: _RETRY_HEADER,
+}
+_COMMON_STATUSES = (401, 422, 429, 500, 503)
+_BODY_STATUSES = (400, 408, 413, 415)
+
+
+def error_responses(*more: int, body: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The errors of an operation for the OpenAPI document."""
+    statuses = sorted({*_COMMON_STATUSES, *more, *(_BODY_STATUSES if body else ())})
+    return {
+        status: {"model": ErrorAnswer, "description": _STATUS_DESCRIPTIONS[status]}
+        | ({"headers": _ERROR_HEADERS[status]} if status in _ERROR_HEADERS else {})
+        for status in statuses
+    }
+
+
+def _caller_token(request: Request, _: Annotated[object, Security(_scheme)]) -> AccessToken:
+    """The token that the guard has seen; without one nothing gets this far."""
+    return request.state.token
+
+
+def _server_context(request: Request) -> ServerContext:
+    return request.app.state.desk
+
+
+Caller = Annotated[AccessToken, Depends(_caller_token)]
+CurrentContext = Annotated[ServerContext, Depends(_server_context)]
+RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="The id of the run.")]
+ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="The id of the approval.")]

@@ -1,4 +1,7 @@
-"""The server as a process: it listens, works, and when it is told to stop brings everything to an end."""
+"""The server process: listens, runs a worker beside, and shuts both down in order.
+
+FastAPI and uvicorn are imported when it serves: this module must be importable without them.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +14,23 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from bicameral.errors import ServerError
-
-from ._tokens import Tokens
+from bicameral.server._tokens import TokenFile
 
 if TYPE_CHECKING:
     import uvicorn
 
     from bicameral.agent import Agent
     from bicameral.config import Config
-
-    from ._desk import Desk
+    from bicameral.server._context import ServerContext
 
 STOP_SECONDS = 10
 """How long answers that are under way may take once the server is told to stop."""
-NEEDED = ("fastapi", "uvicorn", "h11")
+REQUIRED_PACKAGES = ("fastapi", "uvicorn", "h11")
 
 
-def installed() -> None:
+def require_server_packages() -> None:
     """Say at once, and clearly, if a package is missing."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         raise ServerError(
             "server.not-installed",
@@ -38,9 +39,9 @@ def installed() -> None:
         )
 
 
-def may_listen(host: str, tokens: Tokens) -> None:
+def check_may_listen(host: str, tokens: TokenFile) -> None:
     """Refuse to listen where others can reach the server while nobody has a token."""
-    if not tokens.all() and not _own_machine(host):
+    if not tokens.all() and not _is_loopback(host):
         raise ServerError(
             "server.no-tokens",
             f"nobody has a token, so the server does not listen on {host!r}, where others could reach it",
@@ -48,7 +49,7 @@ def may_listen(host: str, tokens: Tokens) -> None:
         )
 
 
-def _own_machine(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -58,7 +59,7 @@ def _own_machine(host: str) -> bool:
 async def serve(
     config: Config,
     agent: Agent,
-    tokens: Tokens,
+    tokens: TokenFile,
     *,
     worker: bool = True,
     stop: asyncio.Event | None = None,
@@ -67,23 +68,22 @@ async def serve(
     """Serve until `stop` is set. `started` is told the address once it is listened on.
 
     Example:
-        >>> await serve(Config.load(), agent, Tokens(Path("tokens.json")), stop=stop)
+        >>> await serve(Config.load(), agent, TokenFile(Path("tokens.json")), stop=stop)
     """
-    installed()
+    require_server_packages()
     from bicameral.durable import Runs
-
-    from ._desk import Desk
+    from bicameral.server._context import ServerContext
 
     settings, stop = config.server, stop or asyncio.Event()
-    listening = _listen(settings.host, settings.port)
+    listening = _open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         async with await Runs.open(config) as runs:
-            desk = Desk(config, runs, tokens, lambda: agent)
-            async with _working(desk, agent, stop, worker):
-                await _answer(desk, listening, stop, started)
+            desk = ServerContext(config, runs, tokens, lambda: agent)
+            async with _run_worker(desk, agent, stop, worker):
+                await _serve_http(desk, listening, stop, started)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _open_socket(host: str, port: int) -> socket.socket:
     """The socket, opened before anything else: whoever cannot listen should not begin to work."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -105,7 +105,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def _working(desk: Desk, agent: Agent, stop: asyncio.Event, wanted: bool) -> AsyncGenerator[None]:
+async def _run_worker(desk: ServerContext, agent: Agent, stop: asyncio.Event, wanted: bool) -> AsyncGenerator[None]:
     """A worker beside the server, told to stop after the server has; a worker that fails stops the server."""
     if not wanted:
         yield
@@ -122,17 +122,16 @@ async def _working(desk: Desk, agent: Agent, stop: asyncio.Event, wanted: bool) 
         await work
 
 
-async def _answer(
-    desk: Desk, listening: socket.socket, stop: asyncio.Event, started: Callable[[str], None] | None
+async def _serve_http(
+    desk: ServerContext, listening: socket.socket, stop: asyncio.Event, started: Callable[[str], None] | None
 ) -> None:
     import uvicorn
 
-    from ._app import create_app
-    from ._protocol import Impatient
+    from bicameral.server._app import HeadTimeoutProtocol, create_app
 
     config = uvicorn.Config(
         create_app(desk),
-        http=Impatient,
+        http=HeadTimeoutProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -143,12 +142,12 @@ async def _answer(
         timeout_graceful_shutdown=STOP_SECONDS,
         h11_max_incomplete_event_size=32_768,
     )
-    server = _quiet(uvicorn.Server(config))
+    server = _without_signals(uvicorn.Server(config))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())
     try:
         if started is not None:
-            started(_address(listening))
+            started(_listen_address(listening))
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         # Watches end first: they would hold the server open.
@@ -158,7 +157,7 @@ async def _answer(
         await serving
 
 
-def _quiet(server: uvicorn.Server) -> uvicorn.Server:
+def _without_signals(server: uvicorn.Server) -> uvicorn.Server:
     """Without its own way with signals: those are for the command line, which has more than this to bring to an end."""
 
     @contextlib.contextmanager
@@ -169,6 +168,6 @@ def _quiet(server: uvicorn.Server) -> uvicorn.Server:
     return server
 
 
-def _address(listening: socket.socket) -> str:
+def _listen_address(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""Tokens: who may ask, kept as hashes in a file that only its owner reads.
+"""Access tokens: who may ask, kept as hashes in a file that only its owner reads.
 
 A token is 256 random bits, so its SHA-256 gives nothing away and needs no salt. A presented token is compared with
 every hash in constant time: how long the answer takes says neither which token was near nor whether any was.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from bicameral.errors import Place, ServerError, nearest
+from bicameral.errors import Place, ServerError, nearest_name
 
 PREFIX = "bic_"
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -30,7 +30,7 @@ of the same size in the same inode: it is read again until it has settled."""
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """Whose token it is and until when it holds; never the token itself."""
 
     id: str
@@ -44,70 +44,70 @@ class Token:
         return facts if self.expires is None else facts | {"expires": self.expires}
 
 
-class Tokens:
+class TokenFile:
     """The tokens of a file, read again whenever the file changed: a token that is removed holds no longer.
 
     Example:
-        >>> tokens = Tokens(Path("tokens.json"))
+        >>> tokens = TokenFile(Path("tokens.json"))
         >>> token, text = tokens.add("ana")
         >>> tokens.holder(text).user
         'ana'
     """
 
     def __init__(
-        self, file: Path | None, extra: Iterable[Token] = (), *, clock: Callable[[], float] = time.time
+        self, file: Path | None, extra: Iterable[AccessToken] = (), *, clock: Callable[[], float] = time.time
     ) -> None:
         self.file = file
         self._extra = tuple(extra)
         self._clock = clock
-        self._read: tuple[Token, ...] = ()
-        self._seen: _State | None = None
+        self._read: tuple[AccessToken, ...] = ()
+        self._seen: _FileState | None = None
         self._certain = False
 
-    def all(self) -> tuple[Token, ...]:
+    def all(self) -> tuple[AccessToken, ...]:
         """Every token there is, expired ones too."""
-        seen = _state(self.file)
+        seen = _file_state(self.file)
         if seen != self._seen or not self._certain:
             # Before the file is read: a change in between makes another state, and is read the next time.
             self._certain = seen is None or time.time_ns() - seen.changed > _SETTLED_NS
-            self._read = () if seen is None or self.file is None else _load(self.file)
+            self._read = () if seen is None or self.file is None else _load_tokens(self.file)
             self._seen = seen
         return (*self._read, *self._extra)
 
-    def holds(self, token: Token) -> bool:
+    def holds(self, token: AccessToken) -> bool:
         """Whether a token that was presented still holds as it was then: of the same user, not removed, not expired.
 
         Whatever lasts longer than a request asks this again, before each piece of what it tells.
         """
         return token in self.all() and self._in_time(token)
 
-    def _in_time(self, token: Token) -> bool:
+    def _in_time(self, token: AccessToken) -> bool:
         return token.expires is None or token.expires > self._clock()
 
-    def holder(self, presented: str) -> Token | None:
+    def holder(self, presented: str) -> AccessToken | None:
         """The token that somebody presents, if it is one and still holds."""
         digest = token_hash(presented)
-        found: Token | None = None
+        found: AccessToken | None = None
         for token in self.all():
             # All of them, whether one was found or not.
             if hmac.compare_digest(token.hash, digest):
                 found = token
         return found if found is not None and self._in_time(found) else None
 
-    def add(self, user: str, seconds: float | None = None) -> tuple[Token, str]:
+    def add(self, user: str, seconds: float | None = None) -> tuple[AccessToken, str]:
         """A new token for a user, and its text, which is kept nowhere."""
         token, text = new_token(user, seconds, self._clock())
         with self._changing():
             self._write((*self._of_file(), token))
         return token, text
 
-    def remove(self, token_id: str) -> Token:
+    def remove(self, token_id: str) -> AccessToken:
         """Take a token away; whoever still holds it is a stranger from now on."""
         with self._changing():
             tokens = self._of_file()
             gone = next((token for token in tokens if token.id == token_id), None)
             if gone is None:
-                known = nearest(token_id, [token.id for token in tokens])
+                known = nearest_name(token_id, [token.id for token in tokens])
                 raise ServerError("server.unknown-token", f"there is no token {token_id!r}", nearest=known)
             self._write(tuple(token for token in tokens if token is not gone))
         return gone
@@ -121,7 +121,7 @@ class Tokens:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.file.with_name(f".{self.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise _unreadable(self.file, f"cannot be written: {error.strerror or error}") from None
+            raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
         try:
             # Windows has no such lock; there two administrators at once are on their own.
             with suppress(ImportError):
@@ -132,10 +132,10 @@ class Tokens:
         finally:
             os.close(lock)
 
-    def _of_file(self) -> tuple[Token, ...]:
-        return () if self.file is None or _state(self.file) is None else _load(self.file)
+    def _of_file(self) -> tuple[AccessToken, ...]:
+        return () if self.file is None or _file_state(self.file) is None else _load_tokens(self.file)
 
-    def _write(self, tokens: tuple[Token, ...]) -> None:
+    def _write(self, tokens: tuple[AccessToken, ...]) -> None:
         assert self.file is not None
         text = json.dumps({"version": 1, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
         beside = self.file.with_name(f".{self.file.name}.{secrets.token_hex(4)}")
@@ -150,10 +150,10 @@ class Tokens:
         except OSError as error:
             with suppress(OSError):
                 beside.unlink()
-            raise _unreadable(self.file, f"cannot be written: {error.strerror or error}") from None
+            raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
 
 
-def new_token(user: str, seconds: float | None = None, now: float | None = None) -> tuple[Token, str]:
+def new_token(user: str, seconds: float | None = None, now: float | None = None) -> tuple[AccessToken, str]:
     """A token that is in no file yet, and its text."""
     if not _USER.fullmatch(user):
         raise ServerError(
@@ -162,7 +162,7 @@ def new_token(user: str, seconds: float | None = None, now: float | None = None)
             expected="up to 64 letters, digits and ._@-, beginning with a letter or digit",
         )
     text, now = PREFIX + secrets.token_urlsafe(32), time.time() if now is None else now
-    token = Token(secrets.token_hex(4), user, token_hash(text), round(now, 3))
+    token = AccessToken(secrets.token_hex(4), user, token_hash(text), round(now, 3))
     return (token if seconds is None else replace(token, expires=round(now + seconds, 3))), text
 
 
@@ -171,7 +171,7 @@ def token_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class _State(NamedTuple):
+class _FileState(NamedTuple):
     """What tells one version of the file from another."""
 
     changed: int
@@ -180,7 +180,7 @@ class _State(NamedTuple):
     status_changed: int
 
 
-def _state(file: Path | None) -> _State | None:
+def _file_state(file: Path | None) -> _FileState | None:
     """What tells one version of the file from another; None if there is none."""
     if file is None:
         return None
@@ -189,33 +189,33 @@ def _state(file: Path | None) -> _State | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unreadable(file, f"cannot be read: {error.strerror or error}") from None
-    return _State(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
+        raise _token_file_error(file, f"cannot be read: {error.strerror or error}") from None
+    return _FileState(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
 
 
-def _load(file: Path) -> tuple[Token, ...]:
+def _load_tokens(file: Path) -> tuple[AccessToken, ...]:
     try:
         with file.open("rb") as stream:
             raw = stream.read(_MAX_BYTES)
         content = cast("dict[str, Any]", json.loads(raw))
         if content["version"] != 1:
             raise ValueError("another version")
-        return tuple(_token(entry) for entry in content["tokens"])
+        return tuple(_parse_token(entry) for entry in content["tokens"])
     except OSError as error:
-        raise _unreadable(file, f"cannot be read: {error.strerror or error}") from None
+        raise _token_file_error(file, f"cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _unreadable(file, "is not a file of tokens") from None
+        raise _token_file_error(file, "is not a file of tokens") from None
 
 
-def _token(entry: dict[str, Any]) -> Token:
+def _parse_token(entry: dict[str, Any]) -> AccessToken:
     expires = entry.get("expires")
-    token = Token(entry["id"], entry["user"], entry["hash"], float(entry["created"]), expires and float(expires))
+    token = AccessToken(entry["id"], entry["user"], entry["hash"], float(entry["created"]), expires and float(expires))
     if not _USER.fullmatch(token.user) or not re.fullmatch("[0-9a-f]{64}", token.hash):
         raise ValueError("no token")
     return token
 
 
-def _unreadable(file: Path, what: str) -> ServerError:
+def _token_file_error(file: Path, what: str) -> ServerError:
     return ServerError(
         "server.bad-tokens",
         f"the file of tokens {what}",

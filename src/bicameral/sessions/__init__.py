@@ -5,23 +5,32 @@ what it answered and what that cost is always known. The two chambers are kept a
 a `Quarantined` provider and nothing else.
 """
 
-from ._allowance import Allowance, within
-from ._chambers import Chambers, Quarantined, privileged_side
-from ._ledger import Ledger, Listener, ModelCall, Planning, Role, Spent, counted
-from ._session import Session
+from bicameral.sessions._chambers import Chambers, Quarantined, require_privileged
+from bicameral.sessions._ledger import (
+    Allowance,
+    ChamberUsage,
+    Ledger,
+    Listener,
+    ModelCall,
+    PlanningRole,
+    Role,
+    enforce_allowance,
+    open_ledger,
+)
+from bicameral.sessions._session import Session
 
 __all__ = [
     "Allowance",
+    "ChamberUsage",
     "Chambers",
     "Ledger",
     "Listener",
     "ModelCall",
-    "Planning",
+    "PlanningRole",
     "Quarantined",
     "Role",
     "Session",
-    "Spent",
-    "counted",
-    "privileged_side",
-    "within",
+    "enforce_allowance",
+    "open_ledger",
+    "require_privileged",
 ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, final
 
 from bicameral.errors import ModelError
-from bicameral.models import Chamber, Chunk, ModelReply, ModelRequest, Provider, chunks_of
-from bicameral.routing import credentials_of, metered, models_of
+from bicameral.models import Chamber, ModelReply, ModelRequest, Provider, ReplyChunk, stream_chunks
+from bicameral.routing import credentials_of, meter_provider, model_names
 
 
 @final
@@ -29,8 +29,10 @@ class Quarantined:
     """Its calls are counted one by one, whatever is behind it."""
 
     def __init__(self, provider: Provider | Quarantined) -> None:
-        self._provider: Provider = provider._provider if isinstance(provider, Quarantined) else _harmless(provider)
-        self._asked = metered(self._provider)
+        self._provider: Provider = (
+            provider._provider if isinstance(provider, Quarantined) else _require_harmless(provider)
+        )
+        self._asked = meter_provider(self._provider)
 
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("a class of somebody's own could hold anything; Quarantined has no subclasses")
@@ -54,7 +56,7 @@ class Quarantined:
     @property
     def models(self) -> tuple[str, ...]:
         """The names of the models behind it, so that one can say beforehand what it may cost."""
-        return models_of(self._provider)
+        return model_names(self._provider)
 
     @property
     def credentials(self) -> frozenset[str]:
@@ -67,8 +69,8 @@ class Quarantined:
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         return self._asked.stream(request)
 
-    def chunks(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        return chunks_of(self._asked, request)
+    def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
+        return stream_chunks(self._asked, request)
 
     async def aclose(self) -> None:
         await self._provider.aclose()
@@ -85,40 +87,42 @@ class Chambers:
         inner = self.quarantined._provider  # pyright: ignore[reportPrivateUsage] the other half of this file
         given: Any = self.privileged
         if given is inner or given is self.quarantined:
-            raise _shared("one provider serves both chambers", "Make two; the same weights may be behind both.")
-        privileged_side(self.privileged)
+            raise _shared_chamber("one provider serves both chambers", "Make two; the same weights may be behind both.")
+        require_privileged(self.privileged)
         if credentials_of(self.privileged) & credentials_of(inner):
-            raise _shared("both chambers use the same key", "Give each chamber a key of its own.")
+            raise _shared_chamber("both chambers use the same key", "Give each chamber a key of its own.")
 
 
-def privileged_side(provider: Provider) -> Provider:
+def require_privileged(provider: Provider) -> Provider:
     """The same provider, if it may plan; one that was made to read untrusted text may not."""
-    if type(provider) is Quarantined or _chamber(provider) == "quarantined":
-        raise _wrong(f"{provider.name!r} is a quarantined model and cannot plan", "a provider of the privileged side")
+    if type(provider) is Quarantined or _declared_chamber(provider) == "quarantined":
+        raise _wrong_chamber(
+            f"{provider.name!r} is a quarantined model and cannot plan", "a provider of the privileged side"
+        )
     return provider
 
 
-def _harmless(provider: Provider) -> Provider:
-    chamber = _chamber(provider)
+def _require_harmless(provider: Provider) -> Provider:
+    chamber = _declared_chamber(provider)
     if chamber == "privileged":
-        raise _wrong(f"{provider.name!r} is of the privileged side and cannot read untrusted text")
+        raise _wrong_chamber(f"{provider.name!r} is of the privileged side and cannot read untrusted text")
     if getattr(provider, "tools", None):
-        raise _wrong(f"{provider.name!r} holds tools and cannot read untrusted text")
+        raise _wrong_chamber(f"{provider.name!r} holds tools and cannot read untrusted text")
     if chamber is None and credentials_of(provider):
-        raise _wrong(f"{provider.name!r} holds a key and does not say of which chamber it is")
+        raise _wrong_chamber(f"{provider.name!r} holds a key and does not say of which chamber it is")
     return provider
 
 
-def _chamber(provider: Provider) -> Chamber | None:
+def _declared_chamber(provider: Provider) -> Chamber | None:
     unsaid = object()
     chamber: object = getattr(provider, "chamber", unsaid)
     # By the very type: a class of somebody's own may equal every chamber there is.
     if chamber is not None and (type(chamber) is not str or chamber not in ("privileged", "quarantined")):
-        raise _wrong(f"{type(provider).__name__!r} does not say of which chamber it is")
+        raise _wrong_chamber(f"{type(provider).__name__!r} does not say of which chamber it is")
     return chamber
 
 
-def _wrong(
+def _wrong_chamber(
     message: str, expected: str = "a provider that holds no tools and no key but the quarantine's"
 ) -> ModelError:
     return ModelError(
@@ -129,5 +133,5 @@ def _wrong(
     )
 
 
-def _shared(message: str, fix: str) -> ModelError:
+def _shared_chamber(message: str, fix: str) -> ModelError:
     return ModelError("models.shared-chamber", message, fix=fix)

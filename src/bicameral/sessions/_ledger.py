@@ -1,4 +1,7 @@
-"""What the models were asked and what that cost, by role and by chamber."""
+"""Accounting of model calls: the ledger by role and chamber, allowances that may refuse a call, and telemetry.
+
+Telemetry says which model was asked and how much was read and written, and no word of it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from bicameral.limits import Charge
 from bicameral.models import ModelReply, ModelRequest, Usage
-from bicameral.routing import Charge
+from bicameral.telemetry import Fact, Span, count, measure, span
 
-Planning = Literal["echo", "delta", "planning", "reasoning", "acting", "reflecting", "summarizing"]
+PlanningRole = Literal["echo", "delta", "planning", "reasoning", "acting", "reflecting", "summarizing"]
 """The roles of the privileged side: those of a compiled plan, and those of the phases of a strategy."""
-Role = Planning | Literal["quarantined"]
+Role = PlanningRole | Literal["quarantined"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ Listener = Callable[[ModelCall], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class ChamberUsage:
     """What models cost, by chamber: the reasoner is the privileged one, the executor the quarantined one.
 
     Tokens are those read and those written, together.
@@ -73,8 +77,8 @@ class Spent:
         """Of both."""
         return self.reasoner_tokens + self.executor_tokens
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
+    def __add__(self, other: ChamberUsage) -> ChamberUsage:
+        return ChamberUsage(
             self.reasoner_tokens + other.reasoner_tokens,
             self.executor_tokens + other.executor_tokens,
             self.reasoner_calls + other.reasoner_calls,
@@ -90,7 +94,7 @@ class Spent:
         }
 
 
-_MOST_SAID = 50
+_MAX_DEGRADED = 50
 
 
 @dataclass(slots=True)
@@ -98,7 +102,7 @@ class Ledger:
     """What the models were asked, counted by role; `money` is what is known of its cost.
 
     `degraded` are the ways in which replies were less than what was wanted, each once. `records` are the calls one by
-    one and `lost` those that came to nothing, for the journal; a ledger that does not end with something keeps none.
+    one and `record_lost_call` those that came to nothing, for the journal; a ledger that does not end with something keeps none.
     """
 
     calls: dict[Role, int] = field(default_factory=dict[Role, int])
@@ -112,7 +116,7 @@ class Ledger:
         self.calls[call.role] = self.calls.get(call.role, 0) + 1
         self._add(call.role, call.usage, call.charges)
         said = call.reply.degraded
-        if said is not None and said not in self.degraded and len(self.degraded) < _MOST_SAID:
+        if said is not None and said not in self.degraded and len(self.degraded) < _MAX_DEGRADED:
             self.degraded.append(said)
         if self.records is not None:
             self.records.append(call.to_json())
@@ -132,41 +136,109 @@ class Ledger:
         return sum(usage.prompt + usage.output for usage in self.usage.values())
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> ChamberUsage:
         """The same by chamber: whatever is not quarantined is the reasoner's."""
         executor, calls = self.usage.get("quarantined", Usage()), self.calls.get("quarantined", 0)
         tokens = executor.prompt + executor.output
-        return Spent(self.tokens - tokens, tokens, sum(self.calls.values()) - calls, calls)
+        return ChamberUsage(self.tokens - tokens, tokens, sum(self.calls.values()) - calls, calls)
 
 
-_COUNTING: ContextVar[tuple[Ledger, ...]] = ContextVar("bicameral-counting", default=())
+_LEDGERS: ContextVar[tuple[Ledger, ...]] = ContextVar("bicameral-counting", default=())
 
 
 @contextmanager
-def counted() -> Generator[Ledger]:
+def open_ledger() -> Generator[Ledger]:
     """A ledger of every model call made inside, also by tasks begun there; others at the same time do not count.
 
     Example:
-        >>> with counted() as ledger:
+        >>> with open_ledger() as ledger:
         ...     planned = await agent.plan(request)
         >>> ledger.spent.reasoner_tokens
     """
     ledger = Ledger(records=[])
-    before = _COUNTING.set((*_COUNTING.get(), ledger))
+    before = _LEDGERS.set((*_LEDGERS.get(), ledger))
     try:
         yield ledger
     finally:
-        _COUNTING.reset(before)
+        _LEDGERS.reset(before)
 
 
-def lost(role: Role, charges: Sequence[Charge]) -> None:
+def record_lost_call(role: Role, charges: Sequence[Charge]) -> None:
     """Write what a failed call cost into every ledger that is open around it."""
     if charges:
-        for ledger in _COUNTING.get():
+        for ledger in _LEDGERS.get():
             ledger.lose(role, charges)
 
 
-def enter(call: ModelCall) -> None:
+def record_call(call: ModelCall) -> None:
     """Write a call into every ledger that is open around it."""
-    for ledger in _COUNTING.get():
+    for ledger in _LEDGERS.get():
         ledger(call)
+
+
+Allowance = Callable[[Role], None]
+"""Asked before every call; it raises what is to be raised where no call may be made any more."""
+
+_ALLOWANCES: ContextVar[tuple[Allowance, ...]] = ContextVar("bicameral-allowance", default=())
+
+
+@contextmanager
+def enforce_allowance(allowance: Allowance) -> Generator[None]:
+    """Hold every model call made inside to this allowance, also those of tasks begun there."""
+    before = _ALLOWANCES.set((*_ALLOWANCES.get(), allowance))
+    try:
+        yield
+    finally:
+        _ALLOWANCES.reset(before)
+
+
+def check_allowance(role: Role) -> None:
+    """Ask everyone around whether one more call may be made."""
+    for allowance in _ALLOWANCES.get():
+        allowance(role)
+
+
+def model_span(role: Role, name: str, request: ModelRequest) -> Span:
+    """The span of a model call, by the conventions for generative models."""
+    facts: dict[str, Fact] = {
+        "gen_ai.operation.name": "chat",
+        **_model_facts(name),
+        "gen_ai.request.max_tokens": request.max_tokens,
+        "gen_ai.request.temperature": request.temperature,
+        "gen_ai.request.seed": request.seed,
+        "gen_ai.output.type": "json" if request.json_schema is not None else "text",
+        "bicameral.role": role,
+        "bicameral.chamber": _chamber_of_role(role),
+    }
+    return span("chat", str(facts["gen_ai.request.model"]), facts, kind="client")
+
+
+def record_reply(told: Span, call: ModelCall) -> None:
+    """What is known when the reply has come."""
+    usage = call.reply.usage
+    if told.on:
+        told.tell(
+            {
+                "gen_ai.response.finish_reasons": (call.reply.finish,),
+                "gen_ai.usage.input_tokens": usage.prompt,
+                "gen_ai.usage.output_tokens": usage.output,
+                "gen_ai.usage.cache_read.input_tokens": usage.cached,
+            }
+        )
+    about: dict[str, Fact] = {"gen_ai.operation.name": "chat", **_model_facts(call.model)}
+    about["bicameral.chamber"] = _chamber_of_role(call.role)
+    measure("gen_ai.client.token.usage", usage.prompt, about | {"gen_ai.token.type": "input"})
+    measure("gen_ai.client.token.usage", usage.output, about | {"gen_ai.token.type": "output"})
+    measure("gen_ai.client.operation.duration", call.seconds, about)
+    whose = "executor" if call.role == "quarantined" else "reasoner"
+    count(f"bicameral.{whose}_tokens", usage.prompt + usage.output, about)
+
+
+def _chamber_of_role(role: Role) -> str:
+    return "quarantined" if role == "quarantined" else "privileged"
+
+
+def _model_facts(name: str) -> dict[str, Fact]:
+    """A provider's name is `local:0.5b@f7e2a9c1`: who serves it, and which model."""
+    provider, colon, model = name.partition(":")
+    return {"gen_ai.provider.name": provider or "unknown", "gen_ai.request.model": model if colon else name}

@@ -1,4 +1,4 @@
-"""One configured conversation with a model: who asks, with what setup, within which bounds."""
+"""One configured conversation with a model: its role, its fixed setup, its limits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import aclosing, suppress
 from typing import Any, Literal, overload
 
 from bicameral.errors import ModelError
+from bicameral.limits import collect_charges, quota_slot
 from bicameral.models import (
     Chamber,
     EndChunk,
@@ -17,15 +18,21 @@ from bicameral.models import (
     Provider,
     TextChunk,
     ToolSchema,
-    chunks_of,
+    stream_chunks,
 )
-from bicameral.routing import charged, left_for, metered, situated
-from bicameral.turns import turn
-
-from ._allowance import allowed
-from ._chambers import Quarantined, privileged_side
-from ._ledger import Listener, ModelCall, Planning, Role, enter, lost
-from ._telling import asking, heard
+from bicameral.routing import call_context, meter_provider, remaining_for_role
+from bicameral.sessions._chambers import Quarantined, require_privileged
+from bicameral.sessions._ledger import (
+    Listener,
+    ModelCall,
+    PlanningRole,
+    Role,
+    check_allowance,
+    model_span,
+    record_call,
+    record_lost_call,
+    record_reply,
+)
 
 
 class Session:
@@ -38,7 +45,7 @@ class Session:
     @overload
     def __init__(
         self,
-        role: Planning,
+        role: PlanningRole,
         provider: Provider,
         setup: tuple[Message, ...],
         *,
@@ -73,9 +80,9 @@ class Session:
         adapter: str | None = None,
     ) -> None:
         self.role: Role = role
-        self.provider = _of_its_chamber(role, provider)
+        self.provider = _check_chamber(role, provider)
         # A quarantined model counts its own calls: nobody else can reach it.
-        self._asked = provider if type(provider) is Quarantined else metered(provider)
+        self._asked = provider if type(provider) is Quarantined else meter_provider(provider)
         self.setup = setup
         self._max_tokens = max_tokens
         self._timeout = timeout
@@ -140,9 +147,9 @@ class Session:
     async def _sent(
         self, request: ModelRequest, job: str | None = None, hear: Callable[[str], None] | None = None
     ) -> ModelReply:
-        allowed(self.role)
+        check_allowance(self.role)
         side: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
-        async with turn("model", side):
+        async with quota_slot("model", side):
             return await self._in_turn(request, side, job, hear)
 
     async def _in_turn(
@@ -150,32 +157,37 @@ class Session:
     ) -> ModelReply:
         started = time.perf_counter()
         with (
-            situated(role=job or self.role, chamber=side, trusted=side == "privileged", **left_for(job or self.role)),
-            asking(self.role, self.provider.name, request) as told,
-            charged() as charges,
+            call_context(
+                role=job or self.role,
+                chamber=side,
+                trusted=side == "privileged",
+                **remaining_for_role(job or self.role),
+            ),
+            model_span(self.role, self.provider.name, request) as told,
+            collect_charges() as charges,
         ):
             try:
                 if hear is None:
                     reply = await self._asked.generate(request)
                 else:
-                    reply = await _heard(self._asked, request, hear)
+                    reply = await _stream_reply(self._asked, request, hear)
             except BaseException:
                 # What was paid for nothing was paid all the same.
-                lost(self.role, charges)
+                record_lost_call(self.role, charges)
                 raise
             seconds = time.perf_counter() - started
             call = ModelCall(self.role, reply.model or self.provider.name, request, reply, seconds, tuple(charges))
-            heard(told, call)
-        enter(call)
+            record_reply(told, call)
+        record_call(call)
         if self._listener is not None:
             self._listener(call)
         return reply
 
 
-async def _heard(provider: Provider, request: ModelRequest, hear: Callable[[str], None]) -> ModelReply:
+async def _stream_reply(provider: Provider, request: ModelRequest, hear: Callable[[str], None]) -> ModelReply:
     """The whole reply; whoever listens hears its text as it comes, and cannot change what happens."""
     reply: ModelReply | None = None
-    async with aclosing(chunks_of(provider, request)) as chunks:
+    async with aclosing(stream_chunks(provider, request)) as chunks:
         async for chunk in chunks:
             match chunk:
                 case TextChunk(text=text):
@@ -190,9 +202,9 @@ async def _heard(provider: Provider, request: ModelRequest, hear: Callable[[str]
     return reply
 
 
-def _of_its_chamber(role: Role, provider: Provider) -> Provider:
+def _check_chamber(role: Role, provider: Provider) -> Provider:
     if role != "quarantined":
-        return privileged_side(provider)
+        return require_privileged(provider)
     if type(provider) is not Quarantined:
         raise ModelError(
             "models.wrong-chamber",

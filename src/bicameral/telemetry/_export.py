@@ -1,4 +1,4 @@
-"""Sending what is told from the command line, as the standard OTEL_* variables say."""
+"""Export of spans and counters from the command line, as the standard OTEL_* variables say."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ._meters import use_meter_provider
-from ._safe import safe
-from ._spans import current_tracer, use_provider
+from bicameral.telemetry._signals import current_tracer, safe_text, use_meter_provider, use_tracer_provider
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
     from opentelemetry.sdk.trace import TracerProvider
 
-PATIENCE = 3.0
+FLUSH_SECONDS = 3.0
 """Seconds that the end of a command waits for a collector, for spans and for counters each; the variable
 OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
 _NOT_SENT = "not everything could be sent"
@@ -29,7 +27,7 @@ _PROTOCOL = "http/protobuf"
 
 
 @dataclass(slots=True)
-class Exporting:
+class ExportStatus:
     """What is being sent where; `problems` are what went wrong, each in a line for a person."""
 
     traces: tuple[str, ...] = ()
@@ -38,7 +36,7 @@ class Exporting:
 
 
 @contextmanager
-def from_environment(environ: Mapping[str, str] | None = None) -> Generator[Exporting]:
+def export_from_environment(environ: Mapping[str, str] | None = None) -> Generator[ExportStatus]:
     """Send spans and counters while this lasts, if OTEL_* variables say where; otherwise do nothing at all.
 
     `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` are `otlp`, `console` (standard error) or `none`; with
@@ -46,29 +44,29 @@ def from_environment(environ: Mapping[str, str] | None = None) -> Generator[Expo
     cannot be sent is a problem to be told, and never a failure.
     """
     given = os.environ if environ is None else environ
-    exporting = Exporting()
-    exporting.traces = _wanted("TRACES", given, exporting.problems)
-    exporting.metrics = _wanted("METRICS", given, exporting.problems)
+    exporting = ExportStatus()
+    exporting.traces = _chosen_exporters("TRACES", given, exporting.problems)
+    exporting.metrics = _chosen_exporters("METRICS", given, exporting.problems)
     if not (exporting.traces or exporting.metrics) or current_tracer() is not None:
         yield exporting
         return
-    if missing := _missing((*exporting.traces, *exporting.metrics)):
+    if missing := _missing_package((*exporting.traces, *exporting.metrics)):
         exporting.problems.append(f"{missing} is not installed: pip install 'bicameral[telemetry]'")
         yield exporting
         return
-    with _complaints(exporting.problems):
-        tracing, metering = _tracing(exporting.traces), _metering(exporting.metrics)
-        use_provider(tracing)
+    with _collect_problems(exporting.problems):
+        tracing, metering = _build_tracer_provider(exporting.traces), _build_meter_provider(exporting.metrics)
+        use_tracer_provider(tracing)
         use_meter_provider(metering)
         try:
             yield exporting
         finally:
-            use_provider(None)
+            use_tracer_provider(None)
             use_meter_provider(None)
-            _end(tracing, metering)
+            _shut_down(tracing, metering)
 
 
-def _wanted(signal: str, environ: Mapping[str, str], problems: list[str]) -> tuple[str, ...]:
+def _chosen_exporters(signal: str, environ: Mapping[str, str], problems: list[str]) -> tuple[str, ...]:
     """The exporters for spans or counters."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return ()
@@ -78,15 +76,15 @@ def _wanted(signal: str, environ: Mapping[str, str], problems: list[str]) -> tup
     known = tuple(dict.fromkeys(name for name in names if name in ("otlp", "console")))
     for name in names:
         if name not in ("otlp", "console", "none", ""):
-            problems.append(f"OTEL_{signal}_EXPORTER={safe(name, 40)!r} is not known here: otlp, console or none")
+            problems.append(f"OTEL_{signal}_EXPORTER={safe_text(name, 40)!r} is not known here: otlp, console or none")
     protocol = environ.get(f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL") or environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if "otlp" in known and protocol and protocol != _PROTOCOL:
-        problems.append(f"OTLP is sent by {_PROTOCOL} only, and not by {safe(protocol, 40)!r}")
+        problems.append(f"OTLP is sent by {_PROTOCOL} only, and not by {safe_text(protocol, 40)!r}")
         known = tuple(name for name in known if name != "otlp")
     return known
 
 
-def _missing(exporters: tuple[str, ...]) -> str | None:
+def _missing_package(exporters: tuple[str, ...]) -> str | None:
     """A package that is needed and not there."""
     needed = ["opentelemetry.sdk", *(["opentelemetry.exporter.otlp.proto.http"] if "otlp" in exporters else [])]
     for name in needed:
@@ -98,7 +96,7 @@ def _missing(exporters: tuple[str, ...]) -> str | None:
     return None
 
 
-def _tracing(names: tuple[str, ...]) -> TracerProvider | None:
+def _build_tracer_provider(names: tuple[str, ...]) -> TracerProvider | None:
     if not names:
         return None
     from opentelemetry.sdk.trace import TracerProvider
@@ -110,11 +108,11 @@ def _tracing(names: tuple[str, ...]) -> TracerProvider | None:
     if "otlp" in names:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_patience())))
+        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_flush_timeout())))
     return provider
 
 
-def _metering(names: tuple[str, ...]) -> SdkMeterProvider | None:
+def _build_meter_provider(names: tuple[str, ...]) -> SdkMeterProvider | None:
     if not names:
         return None
     from opentelemetry.sdk.metrics import MeterProvider
@@ -126,14 +124,14 @@ def _metering(names: tuple[str, ...]) -> SdkMeterProvider | None:
     if "otlp" in names:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_patience())))
+        readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(timeout=_flush_timeout())))
     return MeterProvider(readers, resource=_resource(), shutdown_on_exit=False)
 
 
-def _patience() -> float:
+def _flush_timeout() -> float:
     with suppress(KeyError, ValueError):
         return float(os.environ["OTEL_EXPORTER_OTLP_TIMEOUT"])
-    return PATIENCE
+    return FLUSH_SECONDS
 
 
 def _resource() -> Any:
@@ -143,18 +141,18 @@ def _resource() -> Any:
     return Resource.create(own)
 
 
-def _end(tracing: TracerProvider | None, metering: MeterProvider | None) -> None:
+def _shut_down(tracing: TracerProvider | None, metering: MeterProvider | None) -> None:
     for provider in (tracing, metering):
         flush, shutdown = getattr(provider, "force_flush", None), getattr(provider, "shutdown", None)
         with suppress(Exception):
             if callable(flush):
-                flush(_patience() * 1_000)
+                flush(_flush_timeout() * 1_000)
         with suppress(Exception):
             if callable(shutdown):
                 shutdown()
 
 
-class _Complaints(logging.Handler):
+class _ProblemHandler(logging.Handler):
     """What OpenTelemetry logs about itself, told once instead of over and over."""
 
     def __init__(self, problems: list[str]) -> None:
@@ -164,12 +162,12 @@ class _Complaints(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Exception):
             if not any(each.startswith(_NOT_SENT) for each in self._problems):
-                self._problems.append(safe(f"{_NOT_SENT}: {record.getMessage()}", 200))
+                self._problems.append(safe_text(f"{_NOT_SENT}: {record.getMessage()}", 200))
 
 
 @contextmanager
-def _complaints(problems: list[str]) -> Generator[None]:
-    logger, handler = logging.getLogger("opentelemetry"), _Complaints(problems)
+def _collect_problems(problems: list[str]) -> Generator[None]:
+    logger, handler = logging.getLogger("opentelemetry"), _ProblemHandler(problems)
     propagated = logger.propagate
     logger.addHandler(handler)
     logger.propagate = False

@@ -1,4 +1,4 @@
-"""The clock: what day and what time it is here."""
+"""The clock toolbox: today's date and the local time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ class ClockSettings(Settings):
     """The clock has nothing to set."""
 
 
-_CLOCK = Origin("system", "public")
+_CLOCK_ORIGIN = Origin("system", "public")
 
 
 def _build(settings: ClockSettings, surroundings: Surroundings) -> list[Tool]:
-    @tool(effect="read", origins=_CLOCK)
+    @tool(effect="read", origins=_CLOCK_ORIGIN)
     def today() -> date:
         """Today's date."""
         return surroundings.now().date()
 
-    @tool(effect="read", origins=_CLOCK)
+    @tool(effect="read", origins=_CLOCK_ORIGIN)
     def now() -> datetime:
         """The local date and time now."""
         return surroundings.now().replace(tzinfo=None, microsecond=0)

@@ -1,4 +1,4 @@
-"""Files: read, write, list, search, copy, move and delete them, inside the configured folders."""
+"""The files toolbox: read, write, list, search, copy, move and delete files inside the configured folders."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, Origin, Settings, Surroundings, Target, Tool, Toolbox, tool
+from bicameral.toolboxes._table_files import has_formulas, is_table_path
+from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, WriteTarget, tool
 from bicameral.types import FilePath
-
-from ._formulas import has_formulas, is_table
 
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 
@@ -55,7 +54,7 @@ def split_lines(text: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FileTools:
     """The tools' code; each method is one tool."""
 
     folders: Folders
@@ -124,32 +123,32 @@ class Files:
 
     # What kind of file a call writes: asked before a run with the literals alone, and again in it
 
-    def text_target(self, given: Mapping[str, Any]) -> Target:
+    def text_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """Where text goes. In a table it depends on the text, since a spreadsheet takes some cells for formulas."""
         target, path = self.folders.target(given.get("path")), given.get("path")
-        if target.executed is not False or not is_table(path):
+        if target.executed is not False or not is_table_path(path):
             return target
         text = given.get("text", given.get("lines"))
         if text is None:
             return replace(target, executed=None)
         return replace(target, executed=has_formulas(text if isinstance(text, str) else "\n".join(text)))
 
-    def copy_target(self, given: Mapping[str, Any]) -> Target:
+    def copy_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """Where a copy goes. A target that is no folder yet may be one when the call is made."""
         source, target = given.get("source"), given.get("target")
         copied = not (isinstance(source, str) and self.folders.trusts(source))
         if not isinstance(target, str):
-            return Target(copied=copied)
+            return WriteTarget(copied=copied)
         found = self.folders.target(target, copied=copied)
         if not isinstance(source, str):
             return found if found.executed or found.protected else replace(found, executed=None)
         inside = self.folders.target(f"{target.rstrip('/')}/{Path(source).name}", copied=copied)
-        named_anew = is_table(target) and not is_table(source)
+        named_anew = is_table_path(target) and not is_table_path(source)
         executed = found.executed or inside.executed or named_anew or self.folders.is_program(source)
         into = inside.protected if self._in_folder(source, target) != target else None
-        return Target(executed, copied, found.protected or into)
+        return WriteTarget(executed, copied, found.protected or into)
 
-    def move_target(self, given: Mapping[str, Any]) -> Target:
+    def move_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """Where a file is moved to; one that no tool may change is not moved away either."""
         found = self.copy_target(given)
         return replace(found, protected=found.protected or self.folders.target(given.get("source")).protected)
@@ -196,7 +195,7 @@ class Files:
             return []
 
 
-_SAVE = (
+_SAVE_WORDS = (
     *("save", "write", "put", "store", "create", "export", "dump", "make", "keep", "collect"),
     *("replace", "rewrite", "overwrite", "merge", "join", "combine", "change", "convert", "in place"),
 )
@@ -205,21 +204,21 @@ _SAVE = (
 # Anybody may have written a file, and named it: an attachment that was saved, a download, a shared folder. How large it
 # is and when it was changed is what the file system says. A search may come through a link upon a file that lies
 # elsewhere, so its lines are a stranger's in every folder.
-_STRANGERS = Origin("third_party")
+_UNTRUSTED = Origin("third_party")
 _SYSTEM = Origin("system")
-_LISTING = {"": _STRANGERS, "[].size": _SYSTEM, "[].modified": _SYSTEM}
+_LISTING = {"": _UNTRUSTED, "[].size": _SYSTEM, "[].modified": _SYSTEM}
 
 
 def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
-    files = Files(folders, settings)
-    read = tool(effect="read", origins=_STRANGERS, owned=lambda given: folders.trusts(given["path"]))
+    files = FileTools(folders, settings)
+    read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.trusts(given["path"]))
     done = {"": _SYSTEM}
 
     def own_source(given: Mapping[str, Any]) -> bool:
         return folders.trusts(given["source"])
 
-    def changed(given: Mapping[str, Any]) -> Target:
+    def changed(given: Mapping[str, Any]) -> WriteTarget:
         return replace(folders.target(given.get("path")), executed=False)
 
     return [
@@ -229,7 +228,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             effect="write",
             idempotent=True,
             purpose={"text": "carries"},
-            words=_SAVE,
+            words=_SAVE_WORDS,
             origins=done,
             target=files.text_target,
         )(files.write_text),
@@ -237,7 +236,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             effect="write",
             idempotent=True,
             purpose={"lines": "carries"},
-            words=_SAVE,
+            words=_SAVE_WORDS,
             origins=done,
             target=files.text_target,
         )(files.write_lines),
@@ -249,7 +248,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             words=("append", "add", "log", "note", "jot", "extend"),
         )(files.append_text),
         tool(effect="read", origins=_LISTING, owned=lambda given: folders.trusts(given["folder"]))(files.list_files),
-        tool(effect="read", origins=_STRANGERS)(files.search_files),
+        tool(effect="read", origins=_UNTRUSTED)(files.search_files),
         tool(effect="read", origins=_SYSTEM)(files.file_exists),
         tool(
             effect="write",

@@ -1,4 +1,4 @@
-"""Lines: sort, unique, grep, head, tail, count, cut and replace over lists of text."""
+"""The lines toolbox: sort, unique, grep, head, tail, count, cut and replace over lists of text."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from bicameral.tools import Settings, Surroundings, Tool, Toolbox, tool
 # A sign counts only where a number begins, so that `2024-05` and `item-5` are not negative.
 _NUMBER = re.compile(r"(?:(?<![^\s(=:])[-+])?[0-9]+(?:\.[0-9]+)?")
 
-pure = tool(effect="pure")
+pure_lines = tool(effect="pure")
 # These give some of the lines they are given, in some order, and change none.
-keeping = tool(effect="pure", keeps="lines")
+keeping_lines = tool(effect="pure", keeps="lines")
 
 
-def _number(line: str) -> tuple[bool, Decimal]:
+def _numeric_key(line: str) -> tuple[bool, Decimal]:
     """What a numeric sort goes by: the first number in a line; lines without one come last."""
     found = _NUMBER.search(line)
     return (False, Decimal(found[0])) if found else (True, Decimal(0))
 
 
-@keeping
+@keeping_lines
 def sort_lines(
     lines: list[str], reverse: bool = False, numeric: Annotated[bool, "by the first number"] = False
 ) -> list[str]:
     """Sort lines."""
     if not numeric:
         return sorted(lines, reverse=reverse)
-    keyed = [(_number(line), line) for line in lines]
+    keyed = [(_numeric_key(line), line) for line in lines]
     with_number = [(key, line) for key, line in keyed if not key[0]]
     ordered = sorted(with_number, key=lambda pair: pair[0], reverse=reverse)
     return [line for _, line in ordered] + [line for key, line in keyed if key[0]]
 
 
-@keeping
+@keeping_lines
 def unique_lines(lines: list[str]) -> list[str]:
     """Remove duplicate lines, keeping the first of each."""
     return list(dict.fromkeys(lines))
 
 
-@keeping
+@keeping_lines
 def grep(
     lines: list[str],
     pattern: str,
@@ -53,25 +53,25 @@ def grep(
     regex: bool = False,
 ) -> list[str]:
     """Keep the lines that contain a pattern; unless case counts, a plural finds its singular too."""
-    found = _by_regex(pattern, ignore_case) if regex else _by_text(pattern, ignore_case)
+    found = _regex_matcher(pattern, ignore_case) if regex else _text_matcher(pattern, ignore_case)
     return [line for line in lines if found(line) != invert]
 
 
-def _by_text(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
+def _text_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     if not ignore_case:
         return lambda line: pattern in line
-    wanted = _forms(pattern.casefold())
+    wanted = _word_forms(pattern.casefold())
     return lambda line: any(form in line.casefold() for form in wanted)
 
 
-def _forms(word: str) -> tuple[str, ...]:
+def _word_forms(word: str) -> tuple[str, ...]:
     """A word and, if it looks like an English plural, its singular: whoever asks for invoices means each invoice."""
     if not word.isalpha() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return (word,)
     return (word, f"{word[:-3]}y") if word.endswith("ies") else (word, word[:-1])
 
 
-def _by_regex(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
+def _regex_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     """A search in linear time: a pattern from a model or a stranger must not be able to stop the machine."""
     try:
         re2: Any = import_module("re2")
@@ -98,31 +98,31 @@ def _by_regex(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
     return lambda line: compiled.search(line) is not None
 
 
-@keeping
+@keeping_lines
 def head(lines: list[str], count: int = 10) -> list[str]:
     """The first lines."""
-    return lines[: _counted(count)]
+    return lines[: _check_count(count)]
 
 
-@keeping
+@keeping_lines
 def tail(lines: list[str], count: int = 10) -> list[str]:
     """The last lines."""
-    return lines[max(len(lines) - _counted(count), 0) :]
+    return lines[max(len(lines) - _check_count(count), 0) :]
 
 
-def _counted(count: int) -> int:
+def _check_count(count: int) -> int:
     if count < 0:
         raise ToolError("lines.bad-count", f"{count} is not a number of lines", expected="0 or more")
     return count
 
 
-@pure
+@pure_lines
 def count_lines(lines: list[str]) -> int:
     """How many lines there are."""
     return len(lines)
 
 
-@pure
+@pure_lines
 def cut(lines: list[str], field: Annotated[int, "from 1"], delimiter: str = ",") -> list[str]:
     """One field of every line; empty where a line has too few."""
     if field < 1:
@@ -133,7 +133,7 @@ def cut(lines: list[str], field: Annotated[int, "from 1"], delimiter: str = ",")
     return [fields[field - 1] if len(fields) >= field else "" for fields in split]
 
 
-@pure
+@pure_lines
 def replace_lines(lines: list[str], old: str, new: str) -> list[str]:
     """Replace a text in every line."""
     if not old:

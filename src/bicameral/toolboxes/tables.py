@@ -1,23 +1,164 @@
-"""Tables: read and write CSV and JSON; filter, sort, select, group and join rows."""
+"""The tables toolbox: read and write CSV and JSON; filter, sort, select, group and join rows.
+
+Cells of any kind can be compared and added up; a mixture of kinds never fails.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from collections.abc import Iterable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from bicameral.errors import Place, ToolError, nearest
-from bicameral.parsing import NotJson, check_values, read_json
+from bicameral.errors import Place, ToolError, nearest_name
+from bicameral.parsing import InvalidJson, check_json_values, read_json
+from bicameral.toolboxes._table_files import (
+    FileShape,
+    Row,
+    grouped_rows_type,
+    joined_rows_type,
+    parse_number,
+    read_csv_rows,
+    render_csv,
+    same_rows_type,
+    selected_rows_type,
+)
 from bicameral.tools import Folders, Origin, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import FilePath
 
-from ._tables_csv import Row, read_rows, render
-from ._tables_shape import FileShape, grouped, joined, same_rows, selected
-from ._tables_values import How, Op, as_text, holds, is_empty, key, meant, rank, total
+CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "contains"]
+Aggregate = Literal["sum", "mean", "min", "max", "count"]
+
+_SUM_DIGITS = 700
+"""Enough to add the largest and the smallest number there is without losing a digit."""
+
+_ORDER_OPS: dict[CompareOp, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def comparison_value(cells: Iterable[object], value: object) -> object:
+    """The value to compare a column with: where the column has numbers, a text that is a number is that number."""
+    found = parse_number(value) if isinstance(value, str) else None
+    return value if found is None or not any(map(_is_number, cells)) else found
+
+
+def cell_matches(cell: object, op: CompareOp, value: object) -> bool:
+    """Whether a cell compares so with a value; what cannot be compared is different and neither less nor more."""
+    if op == "contains":
+        return _contains(cell, value)
+    pair = _comparable_pair(cell, value)
+    if pair is None:
+        return op == "!="
+    if op == "==" or op == "!=":
+        return (pair[0] == pair[1]) == (op == "==")
+    return cell is not None and _ORDER_OPS[op](*pair)
+
+
+def _contains(cell: object, value: object) -> bool:
+    if isinstance(cell, list):
+        return any(cell_matches(each, "==", value) for each in cast("list[object]", cell))
+    return cell is not None and cell_as_text(value).casefold() in cell_as_text(cell).casefold()
+
+
+def _comparable_pair(cell: object, value: object) -> tuple[Any, Any] | None:
+    """Both sides as one kind: numbers with numbers (and texts that are numbers), everything else as text."""
+    if cell is None or value is None:
+        return (cell, value) if cell is value else None
+    if _is_number(cell) or _is_number(value):
+        left, right = cell_as_number(cell), cell_as_number(value)
+        return None if left is None or right is None else (left, right)
+    if isinstance(cell, bool) != isinstance(value, bool):
+        return cell_as_text(cell).strip().lower(), cell_as_text(value).strip().lower()
+    return cell_as_text(cell), cell_as_text(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def cell_as_number(value: object) -> Decimal | None:
+    """A number exactly as people see it (0.1 is 0.1), or None for what is none."""
+    if isinstance(value, str):
+        found = parse_number(value)
+        return None if found is None else Decimal(value.strip())
+    return Decimal(str(value)) if _is_number(value) else None
+
+
+def cell_as_text(value: object) -> str:
+    """A cell as text; dates in ISO form, so that the order of the texts is the order in time."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+        case _:
+            return str(value)
+
+
+def sort_key(value: object) -> tuple[int, Decimal, str]:
+    """A sort key for any mixture: false and true, numbers, texts."""
+    if isinstance(value, bool):
+        return (0, Decimal(value), "")
+    if _is_number(value):
+        return (1, Decimal(str(value)), "")
+    return (2, Decimal(0), cell_as_text(value))
+
+
+def group_key(value: object) -> tuple[int, Decimal, str]:
+    """What makes two cells the same in grouping and joining: 7 and "7" are, 7 and "007" are not."""
+    found = parse_number(value) if isinstance(value, str) else None
+    return sort_key(value if found is None else found)
+
+
+def is_empty_cell(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def aggregate_cells(cells: Iterable[object], how: Aggregate, column: str) -> Any:
+    """One value from many; empty cells do not count."""
+    cells = list(cells)
+    if how == "count":
+        return len(cells)
+    filled = [each for each in cells if not is_empty_cell(each)]
+    if how in ("min", "max"):
+        return (min if how == "min" else max)(filled, key=group_key, default=None)
+    numbers = [_number_to_add(each, column) for each in filled]
+    if how == "mean" and not numbers:
+        return None
+    with localcontext() as exact:
+        exact.prec = _SUM_DIGITS
+        added = sum(numbers, Decimal(0))
+        return _plain_number(added / len(numbers) if how == "mean" else added)
+
+
+def _number_to_add(value: object, column: str) -> Decimal:
+    found = cell_as_number(value)
+    if found is None:
+        raise ToolError(
+            "tables.not-a-number",
+            f"{cell_as_text(value)[:60]!r} in the column {column!r} is not a number",
+            expected="numbers to add up",
+        )
+    return found
+
+
+def _plain_number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
+
 
 Rows = list[dict[str, Any]]
 
@@ -32,7 +173,7 @@ class TablesSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class TableFiles:
+class TableTools:
     """The tools that touch files; each method is one tool."""
 
     folders: Folders
@@ -40,30 +181,30 @@ class TableFiles:
 
     def read_csv(self, path: FilePath) -> Rows:
         """Read a CSV file as rows."""
-        return read_rows(self._text(path), path)
+        return read_csv_rows(self._text(path), path)
 
     def read_json(self, path: FilePath) -> Any:
         """Read a JSON file."""
         text = self._text(path)
         if path.lower().endswith((".jsonl", ".ndjson")):
             lines = enumerate(text.split("\n"), 1)
-            values = [_from_json(line, path, number) for number, line in lines if line.strip()]
+            values = [_parse_json_text(line, path, number) for number, line in lines if line.strip()]
             try:
                 # Each line is within the limits; so must all of them be.
-                check_values(values)
-            except NotJson as error:
+                check_json_values(values)
+            except InvalidJson as error:
                 raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=Place(file=path)) from None
             return values
-        return _from_json(text, path)
+        return _parse_json_text(text, path)
 
     def write_csv(self, path: str, rows: Rows) -> None:
         """Write rows to a CSV file, replacing it."""
-        self.folders.write_text(path, render(rows))
+        self.folders.write_text(path, render_csv(rows))
 
     def write_json(self, path: str, value: Any) -> None:
         """Write a value to a JSON file, replacing it."""
         try:
-            text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=as_text)
+            text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=cell_as_text)
         except (ValueError, RecursionError) as error:
             raise ToolError("tables.bad-value", f"the value cannot be written as JSON: {error}") from None
         self.folders.write_text(path, text + "\n")
@@ -77,74 +218,74 @@ class TableFiles:
         return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
 
 
-def _from_json(text: str, path: str, line: int = 1) -> Any:
+def _parse_json_text(text: str, path: str, line: int = 1) -> Any:
     try:
         return read_json(text, what=f"the file {path!r}")
-    except NotJson as error:
+    except InvalidJson as error:
         found = None if error.line is None else error.line + line - 1
         place = Place(file=path, line=found, column=error.column)
         raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=place) from None
 
 
-@tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows)
-def filter_rows(rows: Rows, column: str, op: Op, value: Any) -> Rows:
+@tool(effect="pure", keeps="rows", field_of={"column": "rows"}, refine=same_rows_type)
+def filter_rows(rows: Rows, column: str, op: CompareOp, value: Any) -> Rows:
     """Keep the rows whose column compares so with a value."""
     _check_columns(rows, column)
-    wanted = meant((row.get(column) for row in rows), value)
-    return [row for row in rows if holds(row.get(column), op, wanted)]
+    wanted = comparison_value((row.get(column) for row in rows), value)
+    return [row for row in rows if cell_matches(row.get(column), op, wanted)]
 
 
-@tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows)
+@tool(effect="pure", keeps="rows", field_of={"by": "rows"}, refine=same_rows_type)
 def sort_rows(rows: Rows, by: Annotated[str, "column"], descending: bool = False) -> Rows:
     """Sort rows by a column; empty cells come last."""
     _check_columns(rows, by)
-    filled = [row for row in rows if not is_empty(row.get(by))]
-    empty = [row for row in rows if is_empty(row.get(by))]
-    return sorted(filled, key=lambda row: rank(row[by]), reverse=descending) + empty
+    filled = [row for row in rows if not is_empty_cell(row.get(by))]
+    empty = [row for row in rows if is_empty_cell(row.get(by))]
+    return sorted(filled, key=lambda row: sort_key(row[by]), reverse=descending) + empty
 
 
-@tool(effect="pure", field_of={"columns": "rows"}, refine=selected)
+@tool(effect="pure", field_of={"columns": "rows"}, refine=selected_rows_type)
 def select_columns(rows: Rows, columns: list[str]) -> Rows:
     """Keep only these columns."""
     _check_columns(rows, *columns)
     return [{name: row.get(name) for name in columns} for row in rows]
 
 
-@tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped)
-def group_rows(rows: Rows, by: Annotated[str, "column"], column: str, how: How = "sum") -> Rows:
+@tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)
+def group_rows(rows: Rows, by: Annotated[str, "column"], column: str, how: Aggregate = "sum") -> Rows:
     """Total a column per group; gives rows of the two columns."""
     # Counting rows needs no column of its own, and a column cannot hold its group's name and its total.
     _check_columns(rows, by, *(() if how == "count" else (column,)))
     result = how if column == by else column
     groups: dict[object, list[Row]] = {}
     for row in rows:
-        groups.setdefault(key(row.get(by)), []).append(row)
+        groups.setdefault(group_key(row.get(by)), []).append(row)
     return [
-        {by: group[0].get(by), result: total((row.get(column) for row in group), how, column)}
+        {by: group[0].get(by), result: aggregate_cells((row.get(column) for row in group), how, column)}
         for group in groups.values()
     ]
 
 
-@tool(effect="pure", field_of={"on": "left"}, refine=joined)
+@tool(effect="pure", field_of={"on": "left"}, refine=joined_rows_type)
 def join_rows(left: Rows, right: Rows, on: Annotated[str, "column of both"]) -> Rows:
     """Join the rows of two tables that have the same value in a column."""
     _check_columns(left, on)
     _check_columns(right, on)
     matches: dict[object, list[Row]] = {}
     for row in right:
-        if not is_empty(row.get(on)):
-            matches.setdefault(key(row[on]), []).append(row)
+        if not is_empty_cell(row.get(on)):
+            matches.setdefault(group_key(row[on]), []).append(row)
     taken = {name for row in left for name in row}
     joined: Rows = []
     for row in left:
-        others = [] if is_empty(row.get(on)) else matches.get(key(row[on]), [])
+        others = [] if is_empty_cell(row.get(on)) else matches.get(group_key(row[on]), [])
         if len(joined) + len(others) > MAX_ROWS:
             raise ToolError("tables.too-many", f"the join has more than {MAX_ROWS:,} rows", fix="Filter first.")
-        joined.extend(row | _renamed(other, on, taken) for other in others)
+        joined.extend(row | _rename_clashes(other, on, taken) for other in others)
     return joined
 
 
-def _renamed(row: Row, on: str, taken: set[str]) -> Row:
+def _rename_clashes(row: Row, on: str, taken: set[str]) -> Row:
     """The right row without the common column; a name that the left has too gets `_right` behind it."""
     return {f"{name}_right" if name in taken else name: value for name, value in row.items() if name != on}
 
@@ -159,26 +300,39 @@ def _check_columns(rows: Rows, *columns: str) -> None:
             raise ToolError(
                 "tables.unknown-column",
                 f"there is no column {column!r}",
-                expected=_some(known),
-                nearest=nearest(column.casefold(), known) or _same_letters(column, known),
+                expected=_list_some(known),
+                nearest=nearest_name(column.casefold(), known) or _same_name_ignoring_case(column, known),
             )
 
 
-def _same_letters(column: str, known: Iterable[str]) -> str | None:
+def _same_name_ignoring_case(column: str, known: Iterable[str]) -> str | None:
     return next((name for name in known if name.casefold() == column.casefold()), None)
 
 
-def _some(names: Iterable[str]) -> str:
+def _list_some(names: Iterable[str]) -> str:
     shown = [repr(name) for name in names]
     return "one of " + ", ".join(shown[:20]) + (" ..." if len(shown) > 20 else "")
 
 
-_SAVE = ("save", "write", "put", "store", "create", "export", "dump", "make", "turn", "convert", "keep", "collect")
+_SAVE_WORDS = (
+    "save",
+    "write",
+    "put",
+    "store",
+    "create",
+    "export",
+    "dump",
+    "make",
+    "turn",
+    "convert",
+    "keep",
+    "collect",
+)
 
 
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
-    files = TableFiles(folders, settings)
+    files = TableTools(folders, settings)
     csv_shape = FileShape(files.read_csv, files.stamp, (".csv", ".tsv"), folders.trusts)
     json_shape = FileShape(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.trusts)
     # Anybody may have written a table that lies around.
@@ -190,7 +344,7 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
         effect="write",
         idempotent=True,
         origins=Origin("system"),
-        words=_SAVE,
+        words=_SAVE_WORDS,
         target=lambda given: folders.target(given.get("path")),
     )
     return [

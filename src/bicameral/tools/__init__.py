@@ -8,40 +8,56 @@ and limits they were given); where the kernel cannot confine they refuse to run.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._attached import ATTACHED, Attaches, argument_of, can_name, named_in
-from ._attached_files import AttachedFile, attached_files, bound_to, changes, read_attached
-from ._executed import TABLES, FindTarget, Target
-from ._folders import Folders
-from ._key import call_key, key_of, under_key
-from ._origins import Origin, Origins, Participants
-from ._protected import Protected, ProtectedPath, database_files
-from ._python import tool
-from ._registry import Registry
-from ._shades import principals
-from ._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, Owned, Purpose, Tool
-from ._toolbox import Settings, Surroundings, Toolbox
+from bicameral.tools._call_identity import (
+    AttachedFile,
+    attached_files,
+    bind_attached_files,
+    call_key,
+    derive_call_key,
+    describe_changes,
+    read_attached,
+    use_call_key,
+)
+from bicameral.tools._call_labels import ATTACHED_SUFFIX, AttachedOrigins, can_name, names_at, part_argument, principals
+from bicameral.tools._declaration import Registry, Settings, Surroundings, Toolbox, tool
+from bicameral.tools._folders import Folders
+from bicameral.tools._origins import Origin, Origins, Participants
+from bicameral.tools._path_rules import (
+    TABLE_SUFFIXES,
+    FindTarget,
+    ProtectedPath,
+    ProtectedPaths,
+    WriteTarget,
+    protected_database_files,
+)
+from bicameral.tools._tool import CHANGING, EFFECTS, PURPOSES, REQUIRED, Argument, Effect, OwnershipTest, Purpose, Tool
 
 if TYPE_CHECKING:
-    from ._command import CommandFailed, command_of, command_tools
-    from ._command_line import command_arguments, command_usage, ready_command
-    from ._describe import CommandSettings, describe_tool
-    from ._loading import installed_toolboxes, load_file, load_toolbox, load_toolboxes
-    from ._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
-    from ._sandbox import Completed, Confinement, confinement_problem, run_confined
+    from bicameral.tools._command import CommandFailed, command_tools, find_command
+    from bicameral.tools._command_interface import (
+        CommandSettings,
+        command_arguments,
+        command_usage,
+        describe_tool,
+        require_command,
+    )
+    from bicameral.tools._loading import installed_toolboxes, load_file, load_toolbox, load_toolboxes
+    from bicameral.tools._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
+    from bicameral.tools._sandbox import CommandResult, Confinement, confinement_problem, run_confined
 
 __all__ = [
-    "ATTACHED",
+    "ATTACHED_SUFFIX",
     "CHANGING",
     "EFFECTS",
     "PURPOSES",
     "REQUIRED",
-    "TABLES",
+    "TABLE_SUFFIXES",
     "Argument",
     "AttachedFile",
-    "Attaches",
+    "AttachedOrigins",
     "CommandFailed",
+    "CommandResult",
     "CommandSettings",
-    "Completed",
     "Confinement",
     "Effect",
     "FindTarget",
@@ -49,55 +65,54 @@ __all__ = [
     "Manifest",
     "Origin",
     "Origins",
-    "Owned",
+    "OwnershipTest",
     "Participants",
-    "Protected",
     "ProtectedPath",
+    "ProtectedPaths",
     "Purpose",
     "Registry",
     "Settings",
     "Surroundings",
-    "Target",
     "Tool",
     "Toolbox",
-    "argument_of",
+    "WriteTarget",
     "attached_files",
-    "bound_to",
+    "bind_attached_files",
     "call_key",
     "can_name",
-    "changes",
     "command_arguments",
-    "command_of",
     "command_tools",
     "command_usage",
     "confinement_problem",
-    "database_files",
+    "derive_call_key",
+    "describe_changes",
     "describe_tool",
+    "find_command",
     "installed_toolboxes",
-    "key_of",
     "load_file",
     "load_toolbox",
     "load_toolboxes",
     "manifest_schema",
-    "named_in",
+    "names_at",
     "parse_manifest",
+    "part_argument",
     "principals",
+    "protected_database_files",
     "read_attached",
     "read_manifest",
-    "ready_command",
+    "require_command",
     "run_confined",
     "tool",
-    "under_key",
+    "use_call_key",
 ]
 
 # Commands, manifests and packages are looked at only where somebody asks for them, so that `import bicameral` is quick.
 _LATER = {
-    "_command": ("CommandFailed", "command_of", "command_tools"),
-    "_command_line": ("command_arguments", "command_usage", "ready_command"),
-    "_describe": ("CommandSettings", "describe_tool"),
+    "_command": ("CommandFailed", "find_command", "command_tools"),
+    "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
     "_loading": ("installed_toolboxes", "load_file", "load_toolbox", "load_toolboxes"),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
-    "_sandbox": ("Completed", "Confinement", "confinement_problem", "run_confined"),
+    "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),
 }
 
 

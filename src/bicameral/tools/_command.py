@@ -1,34 +1,53 @@
-"""Tools from manifests: build the argv, give the command exactly its files, run it confined, read what it prints."""
+"""Tools from manifests: build the argv, stage the declared files, run the command confined, parse its output."""
 
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import os
 import shutil
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from bicameral.display import visible
-from bicameral.errors import ToolError, nearest
+from bicameral.display import make_visible
+from bicameral.errors import Place, ToolError, nearest_name
+from bicameral.parsing import InvalidJson, read_json
+from bicameral.tools._call_identity import KEY_VARIABLE, call_key, program_code_hash
+from bicameral.tools._folders import Folders
+from bicameral.tools._manifest import ArgumentSpec, Manifest, ToolSpec
+from bicameral.tools._manifest_rules import (
+    ArgvElement,
+    ArgvTemplate,
+    ArgvValue,
+    OptionalGroup,
+    fill_template,
+    parse_template,
+    spec_argument_type,
+    spec_attached,
+    spec_origins,
+    spec_result_type,
+)
+from bicameral.tools._path_rules import CONFIGURATION, STATE, WriteTarget
+from bicameral.tools._sandbox import (
+    MIB,
+    PATH,
+    CommandResult,
+    Confinement,
+    ConfinementProbe,
+    confinement_problem,
+    require_confinement,
+    run_confined,
+)
+from bicameral.tools._tool import REQUIRED, UNDECLARED, Argument, Tool
 from bicameral.types import OptionalType
 
-from ._argv import Element, Group, Template, Value, fill
-from ._code import code_of_program
-from ._command_files import CommandFiles
-from ._command_results import parse_result
-from ._executed import Target
-from ._folders import Folders
-from ._key import KEY_VARIABLE, call_key
-from ._manifest import ArgumentSpec, Manifest, ToolSpec
-from ._manifest_rules import argument_type, attached_by, origins_of, result_type, template
-from ._sandbox import MIB, PATH, Completed, Confinement, Probe, confinement_problem, require_confinement, run_confined
-from ._tool import REQUIRED, UNSAID, Argument, Tool
-
-_COMPLAINT_LINES = 8
-_COMPLAINT_CHARACTERS = 1200
+_STDERR_LINES = 8
+_STDERR_CHARACTERS = 1200
 
 
 class CommandFailed(ToolError):
@@ -39,7 +58,7 @@ class CommandFailed(ToolError):
         self.exit_code = exit_code
 
 
-def command_tools(manifest: Manifest, folders: Folders, *, probe: Probe = confinement_problem) -> list[Tool]:
+def command_tools(manifest: Manifest, folders: Folders, *, probe: ConfinementProbe = confinement_problem) -> list[Tool]:
     """The tools of a manifest; what they read and write stays inside `folders`."""
     return [command_tool(spec, folders, program=None, probe=probe) for spec in manifest.tools]
 
@@ -50,16 +69,16 @@ def command_tool(
     *,
     program: Sequence[str] | None,
     believed: bool = True,
-    probe: Probe = confinement_problem,
+    probe: ConfinementProbe = confinement_problem,
 ) -> Tool:
     """One tool. `program` is the beginning of the argv, where the template itself does not name the program.
 
     `believed`: whether its security facts count. Those that a stranger's program says of itself do not, and it is then
     taken for a tool that says nothing. That it is confined, however, is not its own word.
     """
-    parsed = template(spec)
-    start = [program_path(_name_of(parsed[0]))] if program is None else list(program)
-    command = Command(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
+    parsed = parse_template(spec)
+    start = [program_path(_program_name(parsed[0]))] if program is None else list(program)
+    command = ConfinedCommand(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
     declared = any(each.purpose for each in spec.arguments.values()) or spec.outbound is not None
     reaches_out = bool(spec.network) or spec.effect == "send" or (believed and bool(spec.outbound))
     return Tool(
@@ -68,14 +87,14 @@ def command_tool(
         arguments=tuple(
             Argument(
                 name,
-                OptionalType(argument_type(each)) if each.optional else argument_type(each),
+                OptionalType(spec_argument_type(each)) if each.optional else spec_argument_type(each),
                 each.doc,
                 None if each.optional else REQUIRED if each.default is None else each.default,
-                (each.purpose if believed else None) or UNSAID,
+                (each.purpose if believed else None) or UNDECLARED,
             )
             for name, each in spec.arguments.items()
         ),
-        result=result_type(spec),
+        result=spec_result_type(spec),
         effect=spec.effect,
         run=command.run,
         timeout=spec.timeout,
@@ -83,25 +102,25 @@ def command_tool(
         keyed=believed and spec.keyed,
         version=spec.version,
         words=tuple(spec.words),
-        origins=origins_of(spec) if believed else {},
+        origins=spec_origins(spec) if believed else {},
         outbound=reaches_out,
-        receivers=UNSAID if spec.receivers is None or not believed else tuple(spec.receivers),
-        attaches=UNSAID if (attached := attached_by(spec)) is None or not believed else attached,
-        hosts=_hosts(spec),
+        receivers=UNDECLARED if spec.receivers is None or not believed else tuple(spec.receivers),
+        attaches=UNDECLARED if (attached := spec_attached(spec)) is None or not believed else attached,
+        hosts=_reachable_hosts(spec),
         target=command.target if spec.effect == "write" and command.written else None,
-        code=code_of_program(start),
+        code=program_code_hash(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
         self_described=not believed,
     )
 
 
-def command_of(tool: Tool) -> Command | None:
+def find_command(tool: Tool) -> ConfinedCommand | None:
     """The command that a tool runs, or None if it is no command."""
     behind = getattr(tool.run, "__self__", None)
-    return behind if type(behind) is Command and tool.run == behind.run else None
+    return behind if type(behind) is ConfinedCommand and tool.run == behind.run else None
 
 
-def _hosts(spec: ToolSpec) -> tuple[str, ...]:
+def _reachable_hosts(spec: ToolSpec) -> tuple[str, ...]:
     """The only places a command can reach: its sandbox lets it nowhere else."""
     listed = spec.network if isinstance(spec.network, list) else []
     return () if any(endpoint.startswith("*") for endpoint in listed) else tuple(listed)
@@ -121,7 +140,7 @@ def program_path(name: str) -> str:
         raise ToolError(
             "tools.command-not-found",
             f"there is no program {name!r}" + ("" if name.startswith("/") else f" in {PATH.replace(':', ', ')}"),
-            nearest=None if name.startswith("/") else nearest(name, _programs()),
+            nearest=None if name.startswith("/") else nearest_name(name, _installed_programs()),
             fix=f"It is at {elsewhere}: write that path in the manifest, and what else it needs under `needs`."
             if elsewhere and not name.startswith("/")
             else "Install it, or leave the tool out.",
@@ -129,39 +148,39 @@ def program_path(name: str) -> str:
     return found
 
 
-def own_files(start: Sequence[str]) -> list[Path]:
+def program_files(start: Sequence[str]) -> list[Path]:
     """The program and, for an interpreter, its script: what must be readable for it to start at all."""
     return [Path(element) for element in start if os.path.isabs(element) and os.path.isfile(element)]
 
 
-def _programs() -> Iterable[str]:
+def _installed_programs() -> Iterable[str]:
     for folder in PATH.split(":"):
         if os.path.isdir(folder):
             yield from os.listdir(folder)
 
 
-def _name_of(element: Element | Group) -> str:
-    if isinstance(element, Group):
+def _program_name(element: ArgvElement | OptionalGroup) -> str:
+    if isinstance(element, OptionalGroup):
         raise ToolError("tools.bad-manifest", "no argument can choose the program")
     return "".join(part for part in element if isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ConfinedCommand:
     """A command ready to be called: what its tool's `run` is bound to, and nothing else's is."""
 
     spec: ToolSpec
-    template: Template
+    template: ArgvTemplate
     start: tuple[str, ...]
     folders: Folders
-    probe: Probe
+    probe: ConfinementProbe
 
     async def run(self, arguments: Mapping[str, Any]) -> object:
         require_confinement(self.probe)
         with ExitStack() as stack:
             files = CommandFiles(self.spec, self.folders, stack)
-            values: dict[str, Value] = await asyncio.to_thread(files.resolve, arguments)
-            argv = [*self.start, *fill(self.template, values, fixed=self._fixed())]
+            values: dict[str, ArgvValue] = await asyncio.to_thread(files.resolve, arguments)
+            argv = [*self.start, *fill_template(self.template, values, fixed=self._fixed())]
             try:
                 confinement, stdin = self._confinement(files), self._stdin(arguments)
                 done = await run_confined(argv, confinement, stdin=stdin, probe=self.probe)
@@ -177,19 +196,23 @@ class Command:
     @property
     def written(self) -> tuple[str, ...]:
         """The arguments that name files which the command writes."""
-        return tuple(name for name, each in self.spec.arguments.items() if _is_path(each) and each.access != "read")
+        return tuple(
+            name for name, each in self.spec.arguments.items() if _is_path_argument(each) and each.access != "read"
+        )
 
-    def target(self, given: Mapping[str, Any]) -> Target:
+    def target(self, given: Mapping[str, Any]) -> WriteTarget:
         """What is known of the files that it writes. What it writes there it may have read anywhere it can reach."""
         spec = self.spec
         copied = bool(spec.network) or any(
-            _is_path(each) and each.access != "write" for each in spec.arguments.values()
+            _is_path_argument(each) and each.access != "write" for each in spec.arguments.values()
         )
-        found = [self.folders.target(each, copied=copied) for name in self.written for each in _listed(given, name)]
+        found = [
+            self.folders.target(each, copied=copied) for name in self.written for each in _path_values(given, name)
+        ]
         protected = next((each.protected for each in found if each.protected), None)
         if any(each.executed for each in found):
-            return Target(True, copied, protected)
-        return Target(None if any(each.executed is None for each in found) else False, copied, protected)
+            return WriteTarget(True, copied, protected)
+        return WriteTarget(None if any(each.executed is None for each in found) else False, copied, protected)
 
     def _fixed(self) -> set[str]:
         return {name for name, argument in self.spec.arguments.items() if argument.type == "literal"}
@@ -210,7 +233,7 @@ class Command:
         spec, limits = self.spec, self.spec.limits
         network = spec.network if isinstance(spec.network, list) else ["*:*"] if spec.network else []
         return Confinement(
-            read=(*own_files(self.start), *map(Path, spec.needs), *files.read),
+            read=(*program_files(self.start), *map(Path, spec.needs), *files.read),
             write=tuple(files.write),
             denied=tuple(files.denied),
             network=tuple(network),
@@ -218,11 +241,11 @@ class Command:
             memory=limits.memory_mb * MIB,
             output=limits.output_kb * 1024,
             processes=limits.processes,
-            environment=spec.env | files.environment | _key(),
+            environment=spec.env | files.environment | _key_environment(),
             folder=self.folders.base,
         )
 
-    def _check(self, done: Completed) -> None:
+    def _check(self, done: CommandResult) -> None:
         name, limits = self.spec.name, self.spec.limits
         match done.ended:
             case "exited" if done.exit_code in self.spec.ok_exit_codes:
@@ -230,13 +253,13 @@ class Command:
             case "exited":
                 code = done.exit_code
                 how = f"ended with signal {-code}" if code < 0 else f"failed with exit code {code}"
-                raise CommandFailed(f"{name!r} {how}{_complaint(done.stderr)}", code)
+                raise CommandFailed(f"{name!r} {how}{_stderr_excerpt(done.stderr)}", code)
             case "not-started":
-                raise ToolError("tools.cannot-start", f"{name!r} could not be started{_complaint(done.stderr)}")
+                raise ToolError("tools.cannot-start", f"{name!r} could not be started{_stderr_excerpt(done.stderr)}")
             case "timeout":
                 raise ToolError(
                     "tools.command-timeout",
-                    f"{name!r} was killed after {self.spec.timeout:g} seconds{_complaint(done.stderr)}",
+                    f"{name!r} was killed after {self.spec.timeout:g} seconds{_stderr_excerpt(done.stderr)}",
                     fix="Give it less to do, or raise `timeout` in its manifest.",
                 )
             case "output":
@@ -253,23 +276,166 @@ class Command:
                 )
 
 
-def _is_path(argument: ArgumentSpec) -> bool:
+def _is_path_argument(argument: ArgumentSpec) -> bool:
     return argument.type in ("path", "list[path]")
 
 
-def _listed(given: Mapping[str, Any], name: str) -> Sequence[Any]:
+def _path_values(given: Mapping[str, Any], name: str) -> Sequence[Any]:
     """The paths that an argument gives; None for one that is not known yet."""
     value = given.get(name)
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (value,)
 
 
-def _key() -> dict[str, str]:
+def _key_environment() -> dict[str, str]:
     """The key of the call, for a command that can tell a repetition by it."""
     key = call_key()
     return {} if key is None else {KEY_VARIABLE: key}
 
 
-def _complaint(stderr: bytes) -> str:
-    text = "\n".join(stderr.decode(errors="replace").strip().splitlines()[-_COMPLAINT_LINES:])
-    printable = visible(text[-_COMPLAINT_CHARACTERS:])
+def _stderr_excerpt(stderr: bytes) -> str:
+    text = "\n".join(stderr.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
+    printable = make_visible(text[-_STDERR_CHARACTERS:])
     return f": {printable}" if printable else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _StagedFile:
+    """A file that the command makes in a folder of its own, and where it goes if all went well."""
+
+    argument: str
+    folder: Path
+    name: str
+    target: str
+
+
+@dataclass(slots=True)
+class CommandFiles:
+    """What one call reads and writes. The folders it stages in live as long as `stack`."""
+
+    spec: ToolSpec
+    folders: Folders
+    stack: ExitStack
+    read: list[Path] = field(default_factory=list[Path])
+    write: list[Path] = field(default_factory=list[Path])
+    denied: list[Path] = field(default_factory=list[Path])
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    _staged: list[_StagedFile] = field(default_factory=list[_StagedFile])
+    _open: list[str] = field(default_factory=list[str])
+    """Folders in which the command could make whatever it wanted."""
+
+    def resolve(self, arguments: Mapping[str, Any]) -> dict[str, ArgvValue]:
+        """The arguments with every path as the command is to see it: absolute, and never outside the folders."""
+        values: dict[str, ArgvValue] = dict(arguments)
+        for name, argument in self.spec.arguments.items():
+            given = arguments.get(name)
+            if argument.type == "path" and given is not None:
+                values[name] = self._path(given, name, argument)
+            elif argument.type == "list[path]" and given is not None:
+                values[name] = [self._path(one, name, argument) for one in given]
+        if self.spec.scratch:
+            scratch = self._new_folder()
+            self.write.append(scratch)
+            self.environment["TMPDIR"] = str(scratch)
+        return values
+
+    def keep(self) -> None:
+        """Put what the command made into its place, each file whole."""
+        # All are read before any is put: a missing one must not leave half of the others behind.
+        made = [(staged, self._content(staged)) for staged in self._staged]
+        for staged, content in made:
+            self.folders.write_atomic(staged.target, content)
+
+    def refuse_protected(self) -> None:
+        """Set aside what the command made in a folder of its own choice and no tool may make."""
+        for folder in self._open:
+            if (name := self.folders.set_aside(folder)) is not None:
+                raise ToolError(
+                    "tools.protected",
+                    f"{self.spec.name!r} made {name!r}, which no tool may make; it was given another name",
+                    fix="Look at the file that begins with 'refused-', and delete it.",
+                )
+
+    def _path(self, given: str, name: str, argument: ArgumentSpec) -> Path:
+        if argument.access == "read":
+            real = self.folders.reading(given)
+            self.read.append(real)
+            return real
+        real = self.folders.writing(given)
+        if argument.access == "write" and real.is_dir():
+            # The sandbox lets the command write whatever is in there, so nothing protected may be.
+            self.write.append(self.folders.writing_inside(given))
+            self._open.append(given)
+            self.denied += [real / CONFIGURATION, real / STATE]
+            return real
+        return self._stage(given, real, name, argument)
+
+    def _stage(self, given: str, real: Path, name: str, argument: ArgumentSpec) -> Path:
+        folder = self._new_folder()
+        copy = folder / real.name
+        if argument.access == "edit":
+            copy.write_bytes(self.folders.read_bytes(given))
+        self.write.append(folder)
+        self._staged.append(_StagedFile(name, folder, real.name, given))
+        return copy
+
+    def _content(self, staged: _StagedFile) -> bytes:
+        # The command may have left a link there that leads anywhere: it is read with the same care as a plan's paths.
+        inside = Folders.of(staged.folder, read=[staged.folder])
+        if not inside.exists(staged.name):
+            raise ToolError(
+                "tools.no-output",
+                f"{self.spec.name!r} ended well but did not make the file {staged.target!r}",
+                place=Place(argument=staged.argument),
+            )
+        return inside.read_bytes(staged.name)
+
+    def _new_folder(self) -> Path:
+        return Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="bicameral-"))).resolve()
+
+
+def parse_result(spec: ToolSpec, stdout: bytes) -> object:
+    """The value in the output; `tools.bad-output` says why there is none."""
+    try:
+        text = stdout.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _bad_output_error(spec, f"byte {error.start} is not UTF-8", "UTF-8 text") from None
+    match spec.result:
+        case "text":
+            # As in `$(…)`: the line end that every command prints last is not part of the answer.
+            return text.removesuffix("\n")
+        case "lines":
+            return text.removesuffix("\n").split("\n") if text else []
+        case "json":
+            return _parse_json_result(spec, text)
+        case "table":
+            return _parse_table_result(spec, text)
+
+
+def _parse_json_result(spec: ToolSpec, text: str) -> Any:
+    try:
+        return read_json(text, what=f"the output of {spec.name!r}")
+    except InvalidJson as error:
+        where = "" if error.line is None else f" at line {error.line}, column {error.column}"
+        raise _bad_output_error(spec, f"{error.why}{where}", "JSON") from None
+
+
+def _parse_table_result(spec: ToolSpec, text: str) -> list[dict[str, str]]:
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise _bad_output_error(spec, str(error), "CSV with a header") from None
+    if not rows:
+        return []
+    header, *body = rows
+    if len(set(header)) != len(header):
+        raise _bad_output_error(spec, "two columns have the same name", "CSV with a header")
+    for number, row in enumerate(body, 2):
+        if row and len(row) != len(header):
+            raise _bad_output_error(spec, f"row {number} has {len(row)} cells, not {len(header)}", "CSV with a header")
+    return [dict(zip(header, row, strict=True)) for row in body if row]
+
+
+def _bad_output_error(spec: ToolSpec, reason: str, expected: str) -> ToolError:
+    return ToolError(
+        "tools.bad-output", f"{spec.name!r} printed something that cannot be read: {reason}", expected=expected
+    )

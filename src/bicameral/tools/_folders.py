@@ -1,4 +1,4 @@
-"""Which files tools may touch. Nothing outside the configured folders can be reached, whatever the path says."""
+"""The folders that tools may read and write. Nothing outside them can be reached, whatever a path says."""
 
 from __future__ import annotations
 
@@ -13,23 +13,39 @@ from os.path import realpath
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from bicameral.errors import ToolError, nearest
-
-from . import _folder_writes as writes
-from ._executed import Target, is_executable_file, is_executed_name
-from ._folder_errors import checked_text, failure, is_folder, quoted
-from ._folder_text import decoded, encoded
-from ._folder_walk import Entry, entry, info, listing, open_file
-from ._protected import Protected, ProtectedPath, of_this_process, refusal
+from bicameral.errors import ToolError, nearest_name
+from bicameral.tools import _file_operations as writes
+from bicameral.tools._file_operations import (
+    FolderEntry,
+    decode_file,
+    encode_text,
+    entry_stat,
+    open_entry,
+    open_file,
+    open_listing,
+)
+from bicameral.tools._path_rules import (
+    ProtectedPath,
+    ProtectedPaths,
+    WriteTarget,
+    check_path_text,
+    is_executable_file,
+    is_executed_name,
+    is_folder_error,
+    path_error,
+    process_protected_paths,
+    protected_path_error,
+    quote_path,
+)
 
 MAX_BYTES = 64 * 1024 * 1024
 _NAMES_LOOKED_AT = 10_000
 
-Use = Literal["read", "write"]
+Access = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class ListedFile:
     """A file met while listing a folder."""
 
     path: Path
@@ -55,7 +71,7 @@ class Folders:
     read: tuple[Path, ...]
     write: tuple[Path, ...] = ()
     trusted: tuple[Path, ...] = ()
-    protected: Protected | None = field(default=None, repr=False)
+    protected: ProtectedPaths | None = field(default=None, repr=False)
     _spelled: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     """The trusted folders as they were named, before links were resolved."""
 
@@ -67,7 +83,7 @@ class Folders:
         read: Iterable[Path],
         write: Iterable[Path] = (),
         trusted: Iterable[Path] = (),
-        protected: Protected | None = None,
+        protected: ProtectedPaths | None = None,
     ) -> Folders:
         return cls(base, tuple(read), tuple(write), tuple(trusted), protected)
 
@@ -85,15 +101,15 @@ class Folders:
     def reading(self, path: str) -> Path:
         """Where this path leads, if that may be read and is there."""
         real = self._locate(path, "read")
-        with self._telling(path, real, "read"), entry(real) as at:
-            if info(at) is None:
+        with self._telling(path, real, "read"), open_entry(real) as at:
+            if entry_stat(at) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return real
 
     def writing(self, path: str) -> Path:
         """Where this path leads, if that may be written; it need not be there yet."""
         real = self._locate(path, "write")
-        if any(_is_inside(root, real) for root in self.trusted):
+        if any(_lies_inside(root, real) for root in self.trusted):
             raise self._kept(path)
         return real
 
@@ -101,7 +117,7 @@ class Folders:
         """A folder in which everything may be written, by a program that is not held to single files."""
         real = self.writing(path)
         if (found := self._protected.inside(real)) is not None:
-            raise refusal(path, f"a folder with {self.shown(found[0])!r} in it, which is {found[1]}")
+            raise protected_path_error(path, f"a folder with {self.shown(found[0])!r} in it, which is {found[1]}")
         return real
 
     def set_aside(self, path: str) -> str | None:
@@ -115,18 +131,18 @@ class Folders:
             found[0].rename(found[0].with_name(f"refused-{os.urandom(4).hex()}-{found[0].name.strip('.')}.txt"))
         return first
 
-    def target(self, path: object, *, copied: bool = False) -> Target:
+    def target(self, path: object, *, copied: bool = False) -> WriteTarget:
         """What is known of the file that would be written at a path; nothing if the path is not known yet.
 
         Only looks, and changes nothing: it is asked before a run. What is wrong with the path is told when it is used.
         """
         if not isinstance(path, str):
-            return Target(copied=copied)
+            return WriteTarget(copied=copied)
         try:
             real = self._locate(path, "write")
         except ToolError as error:
-            return Target(False, copied, error.message if error.code == "tools.protected" else None)
-        return Target(is_executed_name(real, self.base) or is_executable_file(real), copied)
+            return WriteTarget(False, copied, error.message if error.code == "tools.protected" else None)
+        return WriteTarget(is_executed_name(real, self.base) or is_executable_file(real), copied)
 
     def is_program(self, path: str) -> bool:
         """Whether a file may be executed, or is a script: a copy of it is one, too."""
@@ -145,7 +161,7 @@ class Folders:
             self._protected.plus(ProtectedPath(self.base / each.path, each.what, each.whole) for each in paths)
         )
 
-    def _with(self, protected: Protected) -> Folders:
+    def _with(self, protected: ProtectedPaths) -> Folders:
         # Not made anew: the trusted folders as they were spelled are known only to this one.
         same = copy(self)
         object.__setattr__(same, "protected", protected)
@@ -176,15 +192,15 @@ class Folders:
         """Whether there is a file (not a folder) that may be read."""
         real = self._locate(path, "read")
         try:
-            with entry(real) as at:
-                found = info(at)
+            with open_entry(real) as at:
+                found = entry_stat(at)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             raise self._told(error, path, real, "read") from None
         return found is not None and stat.S_ISREG(found.st_mode)
 
-    def is_folder(self, path: str, use: Use = "read") -> bool:
+    def is_folder(self, path: str, use: Access = "read") -> bool:
         """Whether there is a folder that may be used so."""
         return self._locate(path, use).is_dir()
 
@@ -193,7 +209,7 @@ class Folders:
     def open_read(self, path: str) -> BinaryIO:
         """Open a file for reading; pipes and devices are refused without waiting for them."""
         real = self._locate(path, "read")
-        with self._telling(path, real, "read"), entry(real) as at:
+        with self._telling(path, real, "read"), open_entry(real) as at:
             return os.fdopen(open_file(at, path), "rb")
 
     def read_bytes(self, path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
@@ -205,16 +221,16 @@ class Folders:
         if size > max_bytes or len(raw) > max_bytes:
             raise ToolError(
                 "files.too-large",
-                f"{quoted(path)} is larger than {max_bytes:,} bytes",
+                f"{quote_path(path)} is larger than {max_bytes:,} bytes",
                 fix="Use a smaller file or raise `max_bytes` of the toolbox in bicameral.toml.",
             )
         return raw
 
     def read_text(self, path: str, *, max_bytes: int = MAX_BYTES) -> str:
         """The whole file as UTF-8 text."""
-        return decoded(self.read_bytes(path, max_bytes=max_bytes), path)
+        return decode_file(self.read_bytes(path, max_bytes=max_bytes), path)
 
-    def files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[FoundFile]:
+    def files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[ListedFile]:
         """The files in a folder that may be read, in the order of their names; links to folders are not entered."""
         top = self._locate(folder, "read")
         waiting = [top]
@@ -225,16 +241,16 @@ class Folders:
                 if stat.S_ISDIR(found.st_mode):
                     folders.append(path)
                 elif stat.S_ISREG(found.st_mode):
-                    yield FoundFile(path, found)
+                    yield ListedFile(path, found)
             if recursive:
                 waiting.extend(reversed(folders))
 
     def _entries(self, shown: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
         entries: list[tuple[Path, os.stat_result]] = []
-        with self._telling(shown, folder, "read"), listing(folder) as names:
+        with self._telling(shown, folder, "read"), open_listing(folder) as names:
             for name in sorted(names, key=lambda each: each.name):
                 path = folder / name.name
-                found = self._linked(path) if name.is_symlink() else _still_there(name)
+                found = self._linked(path) if name.is_symlink() else _stat_entry(name)
                 if found is not None:
                     entries.append((path, found))
         return entries
@@ -245,8 +261,8 @@ class Folders:
             real = Path(realpath(path))
             if self._root(real, "read") is None:
                 return None
-            with entry(real) as at:
-                found = info(at)
+            with open_entry(real) as at:
+                found = entry_stat(at)
         except OSError:
             return None
         return found if found is not None and stat.S_ISREG(found.st_mode) else None
@@ -257,23 +273,23 @@ class Folders:
         """Make a file hold exactly these bytes, or leave everything as it was; folders on the way are made."""
         real = self._locate(path, "write")
         if path.endswith(("/", os.sep)):
-            raise is_folder(path)
+            raise is_folder_error(path)
         with self._telling(path, real, "write"), self._changing(real) as at:
-            writes.put(at, [content], path, replace=replace)
+            writes.write_file(at, [content], path, replace=replace)
 
     def write_text(self, path: str, text: str) -> None:
         """Make a file hold exactly this text, as UTF-8."""
-        self.write_atomic(path, encoded(text, path))
+        self.write_atomic(path, encode_text(text, path))
 
     def append(self, path: str, content: bytes, *, new_line: bool = False) -> None:
         """Add bytes at the end of a file (after a line end, if asked), or make the file."""
         real = self._locate(path, "write")
         with self._telling(path, real, "write"), self._changing(real) as at:
-            writes.append(at, content, path, new_line=new_line)
+            writes.append_to_file(at, content, path, new_line=new_line)
 
     def append_line(self, path: str, text: str) -> None:
         """Add text at the end of a file, on a line of its own."""
-        self.append(path, encoded(text, path), new_line=True)
+        self.append(path, encode_text(text, path), new_line=True)
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file to a name that is not in use."""
@@ -281,26 +297,26 @@ class Folders:
         with self.open_read(source) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
             with self._telling(target, real, "write"), self._changing(real) as at:
-                writes.put(at, writes.chunks_of(file), target, replace=False, mode=mode)
+                writes.write_file(at, writes.iter_chunks(file), target, replace=False, mode=mode)
 
     def move(self, source: str, target: str) -> None:
         """Move a file, which must be allowed to be read and written, to a name that is not in use."""
         self._locate(source, "read", follow=False)
         real, goal = self._locate(source, "write", follow=False), self._locate(target, "write")
         guard = self._protected.guard()
-        with self._telling(source, real, "read"), entry(real, guard=guard) as at:
+        with self._telling(source, real, "read"), open_entry(real, guard=guard) as at:
             create_from = self._root(goal, "write")
-            with self._telling(target, goal, "write"), entry(goal, create_from=create_from, guard=guard) as to:
+            with self._telling(target, goal, "write"), open_entry(goal, create_from=create_from, guard=guard) as to:
                 try:
-                    writes.move(at, to, source, target)
+                    writes.move_file(at, to, source, target)
                 except FileNotFoundError as error:
                     raise self._told(error, source, real, "read") from None
 
     def delete(self, path: str) -> None:
         """Delete a file. A link is deleted itself; a folder is refused."""
         real = self._locate(path, "write", follow=False)
-        with self._telling(path, real, "write"), entry(real, guard=self._protected.guard()) as at:
-            writes.delete(at, path)
+        with self._telling(path, real, "write"), open_entry(real, guard=self._protected.guard()) as at:
+            writes.delete_file(at, path)
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those on the way to it."""
@@ -310,45 +326,45 @@ class Folders:
 
     # The guard itself
 
-    def _locate(self, path: str, use: Use, *, follow: bool = True) -> Path:
+    def _locate(self, path: str, use: Access, *, follow: bool = True) -> Path:
         spelled = self._spell(path)
         try:
             real = Path(realpath(spelled)) if follow else Path(realpath(spelled.parent), spelled.name)
         except OSError as error:  # a link that vanishes while it is read
-            raise failure(error, path) from None
+            raise path_error(error, path) from None
         if self._root(real, use) is None:
             raise self._outside(path, use)
-        if use == "write" and any(_is_inside(real, root) for root in self.trusted):
+        if use == "write" and any(_lies_inside(real, root) for root in self.trusted):
             raise self._kept(path)
         if use == "write" and (reason := self._protected.guard().reason(real)) is not None:
-            raise refusal(path, reason)
+            raise protected_path_error(path, reason)
         return real
 
     @property
-    def _protected(self) -> Protected:
-        return of_this_process() if self.protected is None else self.protected
+    def _protected(self) -> ProtectedPaths:
+        return process_protected_paths() if self.protected is None else self.protected
 
-    def _changing(self, real: Path) -> AbstractContextManager[Entry]:
+    def _changing(self, real: Path) -> AbstractContextManager[FolderEntry]:
         """The entry that is about to be written; folders on the way to it are made."""
-        return entry(real, create_from=self._root(real, "write"), guard=self._protected.guard())
+        return open_entry(real, create_from=self._root(real, "write"), guard=self._protected.guard())
 
     def _spell(self, path: str) -> Path:
         """The path as it is written, absolute and without dots; links are still in it."""
-        text = checked_text(path)
+        text = check_path_text(path)
         text = os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
         return Path(os.path.normpath(os.path.join(self.base, text)))
 
-    def _root(self, real: Path, use: Use) -> Path | None:
+    def _root(self, real: Path, use: Access) -> Path | None:
         """The outermost allowed folder that this path lies in."""
         roots = [root for root in (self.read if use == "read" else self.write) if real.is_relative_to(root)]
         return min(roots, key=lambda root: len(root.parts), default=None)
 
-    def _outside(self, path: str, use: Use) -> ToolError:
+    def _outside(self, path: str, use: Access) -> ToolError:
         allowed = self.read if use == "read" else self.write
         verb = "read" if use == "read" else "written"
         return ToolError(
             "files.outside",
-            f"{quoted(path)} leads outside the folders that may be {verb}",
+            f"{quote_path(path)} leads outside the folders that may be {verb}",
             expected="a path in " + ", ".join(map(str, allowed)) if allowed else "nothing: no folder is allowed",
             fix=f'To allow a folder, add it to `[folders] {use} = ["..."]` in bicameral.toml.',
         )
@@ -356,21 +372,21 @@ class Folders:
     def _kept(self, path: str) -> ToolError:
         return ToolError(
             "files.trusted",
-            f"{quoted(path)} would change a folder that is trusted, and no tool may write there",
+            f"{quote_path(path)} would change a folder that is trusted, and no tool may write there",
             fix="Write elsewhere, or take the folder out of `[folders] trusted` in bicameral.toml.",
         )
 
     @contextmanager
-    def _telling(self, path: str, real: Path, use: Use) -> Generator[None]:
+    def _telling(self, path: str, real: Path, use: Access) -> Generator[None]:
         try:
             yield
         except OSError as error:
             raise self._told(error, path, real, use) from None
 
-    def _told(self, error: OSError, path: str, real: Path, use: Use) -> ToolError:
+    def _told(self, error: OSError, path: str, real: Path, use: Access) -> ToolError:
         if error.errno == errno.ELOOP:
             return self._outside(path, use)
-        told = failure(error, path)
+        told = path_error(error, path)
         if error.errno == errno.ENOENT:
             told.nearest = self._nearest(real)
         return told
@@ -381,16 +397,16 @@ class Folders:
             if self._root(folder, "read") is None:
                 return None
             try:
-                with listing(folder) as found:
+                with open_listing(folder) as found:
                     names = [each.name for each, _ in zip(found, range(_NAMES_LOOKED_AT), strict=False)]
             except OSError:
                 continue
-            close = nearest(real.relative_to(folder).parts[0], names)
+            close = nearest_name(real.relative_to(folder).parts[0], names)
             return self.shown(folder / close) if close else None
         return None
 
 
-def _is_inside(path: Path, folder: Path) -> bool:
+def _lies_inside(path: Path, folder: Path) -> bool:
     """Whether a path lies in a folder, also by another spelling that the disk takes for the same, or another mount."""
     if path.is_relative_to(folder):
         return True
@@ -405,7 +421,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
     return False
 
 
-def _still_there(name: os.DirEntry[str]) -> os.stat_result | None:
+def _stat_entry(name: os.DirEntry[str]) -> os.stat_result | None:
     try:
         return name.stat(follow_symlinks=False)
     except FileNotFoundError:

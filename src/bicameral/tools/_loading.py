@@ -1,4 +1,4 @@
-"""Find toolboxes by name among the installed packages, and tools in files."""
+"""Loading tools: toolboxes of installed packages by entry point; tools of Python files, manifests and programs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from bicameral.errors import BicameralError, ConfigError, Place, ToolError, nearest
+from bicameral.documents import first_key_fault
+from bicameral.errors import BicameralError, ConfigError, Place, ToolError, nearest_name
+from bicameral.tools._declaration import Registry, Surroundings, Toolbox
+from bicameral.tools._tool import Tool
 
-from ._faults import first_fault
-from ._registry import Registry
-from ._tool import Tool
-from ._toolbox import Surroundings, Toolbox
-
-GROUP = "bicameral.toolboxes"
+ENTRY_POINT_GROUP = "bicameral.toolboxes"
 
 SettingsByName = Mapping[str, Mapping[str, Any]]
 
@@ -35,18 +33,18 @@ def load_toolboxes(names: SettingsByName, surroundings: Surroundings) -> Registr
     Example:
         >>> load_toolboxes({"files": {}, "clock": {}}, Surroundings.here())
     """
-    return Registry(tool for name, settings in names.items() for tool in _load(name, settings, surroundings))
+    return Registry(tool for name, settings in names.items() for tool in _load_tools(name, settings, surroundings))
 
 
 def installed_toolboxes() -> dict[str, EntryPoint]:
     """Every toolbox that an installed package offers, by name; none is imported."""
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=GROUP):
+    for point in entry_points(group=ENTRY_POINT_GROUP):
         other = found.setdefault(point.name, point)
         if other.value != point.value:
             raise ToolError(
                 "tools.duplicate",
-                f"two packages offer a toolbox {point.name!r}: {_package(other)!r} and {_package(point)!r}",
+                f"two packages offer a toolbox {point.name!r}: {_package_name(other)!r} and {_package_name(point)!r}",
                 fix="Uninstall one of them.",
             )
     return found
@@ -61,16 +59,18 @@ def load_toolbox(name: str) -> Toolbox[Any]:
             "tools.unknown-toolbox",
             f"there is no toolbox {name!r}",
             expected=", ".join(sorted(points)),
-            nearest=nearest(name, points),
+            nearest=nearest_name(name, points),
         )
     try:
         offered: object = point.load()
     except ImportError as error:
-        raise _missing(name, _package(point), error) from None
+        raise _missing_extra_error(name, _package_name(point), error) from None
     except Exception as error:
-        raise _broken(name, _package(point), f"{type(error).__name__}: {error}") from error
+        raise _broken_toolbox_error(name, _package_name(point), f"{type(error).__name__}: {error}") from error
     if not isinstance(offered, Toolbox):
-        raise _broken(name, _package(point), f"{point.value!r} is {type(offered).__name__!r}, not a Toolbox")
+        raise _broken_toolbox_error(
+            name, _package_name(point), f"{point.value!r} is {type(offered).__name__!r}, not a Toolbox"
+        )
     return cast("Toolbox[Any]", offered)
 
 
@@ -80,14 +80,16 @@ def load_file(path: Path, surroundings: Surroundings, settings: Mapping[str, Any
     given = dict(settings or {})
     if not file.is_file():
         beside = (each.name for each in file.parent.iterdir()) if file.parent.is_dir() else ()
-        raise ToolError("tools.no-such-file", f"there is no file {str(path)!r}", nearest=nearest(file.name, beside))
+        raise ToolError(
+            "tools.no-such-file", f"there is no file {str(path)!r}", nearest=nearest_name(file.name, beside)
+        )
     match file.suffix:
         case ".py":
-            tools = _from_python(file, surroundings, given)
+            tools = _tools_from_python(file, surroundings, given)
         case ".toml" | ".json":
-            tools = _from_manifest(file, surroundings, given)
+            tools = _tools_from_manifest(file, surroundings, given)
         case _ if os.access(file, os.X_OK):
-            tools = _from_program(file, surroundings, given)
+            tools = _tools_from_program(file, surroundings, given)
         case _:
             raise ToolError(
                 "tools.unknown-file",
@@ -98,40 +100,40 @@ def load_file(path: Path, surroundings: Surroundings, settings: Mapping[str, Any
     return [tool if tool.toolbox else replace(tool, toolbox=file.stem) for tool in tools]
 
 
-def _load(name: str, settings: Mapping[str, Any], surroundings: Surroundings) -> Sequence[Tool]:
+def _load_tools(name: str, settings: Mapping[str, Any], surroundings: Surroundings) -> Sequence[Tool]:
     toolbox = load_toolbox(name)
-    return _open(toolbox, name, settings, surroundings, package=_package(installed_toolboxes()[name]))
+    return _open_toolbox(toolbox, name, settings, surroundings, package=_package_name(installed_toolboxes()[name]))
 
 
-def _open(
+def _open_toolbox(
     toolbox: Toolbox[Any], name: str, settings: Mapping[str, Any], surroundings: Surroundings, *, package: str
 ) -> list[Tool]:
-    _checked(toolbox.settings, settings, name)
+    _validate_settings(toolbox.settings, settings, name)
     try:
         return toolbox.open(surroundings, settings)
     except BicameralError:
         raise
     except ImportError as error:
-        raise _missing(name, package, error) from None
+        raise _missing_extra_error(name, package, error) from None
     except Exception as error:
-        raise _broken(name, package, f"{type(error).__name__}: {error}") from error
+        raise _broken_toolbox_error(name, package, f"{type(error).__name__}: {error}") from error
 
 
-def _checked(model: type[BaseModel], settings: Mapping[str, Any], name: str) -> Any:
+def _validate_settings(model: type[BaseModel], settings: Mapping[str, Any], name: str) -> Any:
     """The settings as the toolbox wants them; a wrong one is named."""
     try:
         return model.model_validate(dict(settings))
     except ValidationError as error:
-        fault = first_fault(error, model)
+        fault = first_key_fault(error, model)
         raise ConfigError(
             "config.bad-setting",
             f"the setting {fault.key!r} of the toolbox {name!r}: {fault.message}",
-            expected=fault.expected or _wanted(model, fault.path),
+            expected=fault.expected or _setting_description(model, fault.path),
             nearest=fault.nearest,
         ) from None
 
 
-def _wanted(model: type[BaseModel], path: tuple[str | int, ...]) -> str | None:
+def _setting_description(model: type[BaseModel], path: tuple[str | int, ...]) -> str | None:
     """What a setting is for, in the words of the toolbox."""
     field = model.model_fields.get(str(path[0])) if path else None
     return field.description if field else None
@@ -142,26 +144,26 @@ def _refuse_settings(name: str, settings: Mapping[str, Any]) -> None:
         raise ConfigError("config.bad-setting", f"{name!r} has no settings, and {key!r} is given", expected="none")
 
 
-def _from_manifest(file: Path, surroundings: Surroundings, settings: Mapping[str, Any]) -> list[Tool]:
-    from ._command import command_tools
-    from ._manifest import read_manifest
+def _tools_from_manifest(file: Path, surroundings: Surroundings, settings: Mapping[str, Any]) -> list[Tool]:
+    from bicameral.tools._command import command_tools
+    from bicameral.tools._manifest import read_manifest
 
     _refuse_settings(file.name, settings)
     return command_tools(read_manifest(file), surroundings.folders)
 
 
-def _from_program(file: Path, surroundings: Surroundings, settings: Mapping[str, Any]) -> list[Tool]:
-    from ._describe import CommandSettings, describe_tool
+def _tools_from_program(file: Path, surroundings: Surroundings, settings: Mapping[str, Any]) -> list[Tool]:
+    from bicameral.tools._command_interface import CommandSettings, describe_tool
 
-    checked = _checked(CommandSettings, settings, file.name)
+    checked = _validate_settings(CommandSettings, settings, file.name)
     return describe_tool([str(file.resolve())], surroundings.folders, settings=checked)
 
 
-def _from_python(file: Path, surroundings: Surroundings, settings: Mapping[str, Any]) -> list[Tool]:
+def _tools_from_python(file: Path, surroundings: Surroundings, settings: Mapping[str, Any]) -> list[Tool]:
     module = _run_file(file)
     toolbox: object = getattr(module, "toolbox", None)
     if isinstance(toolbox, Toolbox):
-        return _open(cast("Toolbox[Any]", toolbox), file.stem, settings, surroundings, package=str(file))
+        return _open_toolbox(cast("Toolbox[Any]", toolbox), file.stem, settings, surroundings, package=str(file))
     tools = [value for value in vars(module).values() if isinstance(value, Tool)]
     if not tools:
         raise ToolError(
@@ -171,10 +173,10 @@ def _from_python(file: Path, surroundings: Surroundings, settings: Mapping[str, 
             expected="functions with @tool, or a Toolbox named `toolbox`",
         )
     _refuse_settings(file.name, settings)
-    return _unique(tools)
+    return _unique_tools(tools)
 
 
-def _unique(tools: Iterable[Tool]) -> list[Tool]:
+def _unique_tools(tools: Iterable[Tool]) -> list[Tool]:
     """Each tool once, though the file may call it by several names."""
     return list({id(tool): tool for tool in tools}.values())
 
@@ -204,37 +206,37 @@ def _run_file(file: Path) -> ModuleType:
     except BaseException as error:
         del sys.modules[name]
         if isinstance(error, BicameralError):
-            error.place = error.place or Place(str(file), _line_in(file, error))
+            error.place = error.place or Place(str(file), _error_line(file, error))
             raise
         if isinstance(error, Exception | SystemExit):
-            raise _broken_file(file, error) from None
+            raise _broken_file_error(file, error) from None
         raise
     return module
 
 
-def _broken_file(file: Path, error: Exception | SystemExit) -> ToolError:
+def _broken_file_error(file: Path, error: Exception | SystemExit) -> ToolError:
     if isinstance(error, ModuleNotFoundError):
         return ToolError(
             "tools.missing-extra",
             f"the module {error.name!r} is not installed",
-            place=Place(str(file), _line_in(file, error)),
+            place=Place(str(file), _error_line(file, error)),
             fix=f"Install the package that has it, for example: pip install {error.name}",
         )
-    line = error.lineno if isinstance(error, SyntaxError) else _line_in(file, error)
+    line = error.lineno if isinstance(error, SyntaxError) else _error_line(file, error)
     message = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
     return ToolError("tools.broken-file", message, place=Place(str(file), line))
 
 
-def _line_in(file: Path, error: BaseException) -> int | None:
+def _error_line(file: Path, error: BaseException) -> int | None:
     frames = traceback.extract_tb(error.__traceback__)
     return next((frame.lineno for frame in reversed(frames) if frame.filename == str(file)), None)
 
 
-def _package(point: EntryPoint) -> str:
+def _package_name(point: EntryPoint) -> str:
     return point.dist.name if point.dist else point.module
 
 
-def _missing(name: str, package: str, error: ImportError) -> ToolError:
+def _missing_extra_error(name: str, package: str, error: ImportError) -> ToolError:
     what = f"the module {error.name!r}" if error.name else str(error)
     ours = package == "bicameral"
     return ToolError(
@@ -246,7 +248,7 @@ def _missing(name: str, package: str, error: ImportError) -> ToolError:
     )
 
 
-def _broken(name: str, package: str, reason: str) -> ToolError:
+def _broken_toolbox_error(name: str, package: str, reason: str) -> ToolError:
     return ToolError(
         "tools.broken-toolbox",
         f"the toolbox {name!r} of {package!r} does not load: {reason}",

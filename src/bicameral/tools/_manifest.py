@@ -1,7 +1,7 @@
-"""Manifests: a TOML or JSON file that says what a command is called, takes, gives and does to the world.
+"""Manifests: a TOML or JSON file that declares what a command is called, takes, returns and does to the world.
 
-What a manifest leaves out is taken for the worst: an undeclared effect is irreversible, and then every argument
-directs it; no network, no files but the arguments of type path; a result of which nothing is said is a stranger's.
+What a manifest leaves out is assumed to be the worst case: an undeclared effect is irreversible, and then every
+argument directs it; no network, no files but the arguments of type path; a result without origins is untrusted.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bicameral.documents import KeyFault, first_key_fault
 from bicameral.errors import Place, ToolError
 from bicameral.labels import Trust
-
-from ._faults import Fault, first_fault
-from ._manifest_rules import faults_of
-from ._tool import Effect, Purpose
+from bicameral.tools._manifest_rules import spec_faults
+from bicameral.tools._tool import Effect, Purpose
 
 ArgumentKind = Literal["str", "int", "float", "bool", "path", "list[str]", "list[path]", "literal"]
 ResultKind = Literal["text", "lines", "json", "table"]
@@ -27,11 +26,11 @@ ResultKind = Literal["text", "lines", "json", "table"]
 _MAX_BYTES = 1024 * 1024
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
-class ArgumentSpec(_Strict):
+class ArgumentSpec(_StrictModel):
     """One argument of a command-line tool."""
 
     type: ArgumentKind = Field(default="str", description="What it is; a path is held against the configured folders.")
@@ -51,21 +50,21 @@ class ArgumentSpec(_Strict):
     )
 
 
-class When(_Strict):
+class When(_StrictModel):
     """Elements of argv that are only there when an argument is given, and is not false."""
 
     when: str = Field(description="The argument.")
     add: list[str] = Field(min_length=1, description="The elements.")
 
 
-class OwnSpec(_Strict):
+class OwnSpec(_StrictModel):
     """When a part of a result was written by the user himself."""
 
     field: str = Field(description="A field of the same record, set by the service.")
     is_: str = Field(alias="is", description="Its value where the user wrote the part.")
 
 
-class OriginSpec(_Strict):
+class OriginSpec(_StrictModel):
     """Where a part of a result comes from."""
 
     trust: Trust = Field(
@@ -83,7 +82,7 @@ class OriginSpec(_Strict):
     )
 
 
-class LimitsSpec(_Strict):
+class LimitsSpec(_StrictModel):
     """What a command may use up before it is ended."""
 
     memory_mb: int = Field(
@@ -93,7 +92,7 @@ class LimitsSpec(_Strict):
     processes: int = Field(default=32, ge=1, le=4096, description="Programs at a time.")
 
 
-class ToolSpec(_Strict):
+class ToolSpec(_StrictModel):
     """One command-line tool."""
 
     name: str = Field(description="The name that plans use: a Python identifier.")
@@ -152,7 +151,7 @@ class ToolSpec(_Strict):
     scratch: bool = Field(default=False, description="Whether it gets an empty folder of its own, named by TMPDIR.")
 
 
-class Manifest(_Strict):
+class Manifest(_StrictModel):
     """A file of command-line tools."""
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not used.")
@@ -163,18 +162,18 @@ class Manifest(_Strict):
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in a `.toml` or `.json` file; `tools.bad-manifest` says what is wrong with it and where."""
-    text = _text_of(path)
+    text = _read_manifest_text(path)
     try:
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = (int(place[1]), int(place[2])) if place else (None, None)
         reason = str(error).split(" (at ")[0]
-        raise _bad(f"this is not TOML: {reason}", Place(str(path), line, column)) from None
+        raise _manifest_error(f"this is not TOML: {reason}", Place(str(path), line, column)) from None
     except json.JSONDecodeError as error:
-        raise _bad(f"this is not JSON: {error.msg}", Place(str(path), error.lineno, error.colno)) from None
+        raise _manifest_error(f"this is not JSON: {error.msg}", Place(str(path), error.lineno, error.colno)) from None
     except RecursionError:
-        raise _bad("it is nested too deeply", Place(str(path))) from None
+        raise _manifest_error("it is nested too deeply", Place(str(path))) from None
     return parse_manifest(content, file=str(path), text=text if path.suffix == ".toml" else "")
 
 
@@ -183,11 +182,11 @@ def parse_manifest(content: object, *, file: str | None = None, text: str = "") 
     try:
         manifest = Manifest.model_validate(content)
     except ValidationError as error:
-        raise _wrong(first_fault(error, Manifest), file, text) from None
+        raise _fault_error(first_key_fault(error, Manifest), file, text) from None
     for number, spec in enumerate(manifest.tools):
-        for fault in faults_of(spec):
-            raise _wrong(
-                Fault(("tools", number, *fault.path), fault.message, fault.expected, fault.nearest), file, text
+        for fault in spec_faults(spec):
+            raise _fault_error(
+                KeyFault(("tools", number, *fault.path), fault.message, fault.expected, fault.nearest), file, text
             )
     return manifest
 
@@ -203,23 +202,27 @@ def manifest_schema() -> dict[str, Any]:
     }
 
 
-def _text_of(path: Path) -> str:
+def _read_manifest_text(path: Path) -> str:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise _bad(f"the file is larger than {_MAX_BYTES:,} bytes", Place(str(path)))
+            raise _manifest_error(f"the file is larger than {_MAX_BYTES:,} bytes", Place(str(path)))
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise _bad(f"the file cannot be read: {error.strerror or error}", Place(str(path))) from None
+        raise _manifest_error(f"the file cannot be read: {error.strerror or error}", Place(str(path))) from None
     except UnicodeDecodeError as error:
-        raise _bad(f"the file is not UTF-8 text (byte {error.start})", Place(str(path))) from None
+        raise _manifest_error(f"the file is not UTF-8 text (byte {error.start})", Place(str(path))) from None
 
 
-def _wrong(fault: Fault, file: str | None, text: str) -> ToolError:
+def _fault_error(fault: KeyFault, file: str | None, text: str) -> ToolError:
     message = f"{fault.key}: {fault.message}" if fault.path else fault.message
-    return _bad(message, Place(file, _line_of(text, fault.path)), expected=fault.expected, nearest=fault.nearest)
+    return _manifest_error(
+        message, Place(file, _key_line(text, fault.path)), expected=fault.expected, nearest=fault.nearest
+    )
 
 
-def _bad(message: str, place: Place, *, expected: str | None = None, nearest: str | None = None) -> ToolError:
+def _manifest_error(
+    message: str, place: Place, *, expected: str | None = None, nearest: str | None = None
+) -> ToolError:
     return ToolError(
         "tools.bad-manifest",
         message,
@@ -230,7 +233,7 @@ def _bad(message: str, place: Place, *, expected: str | None = None, nearest: st
     )
 
 
-def _line_of(text: str, path: tuple[str | int, ...]) -> int | None:
+def _key_line(text: str, path: tuple[str | int, ...]) -> int | None:
     """The line of a key in TOML: going down the path, the last line on which one of its parts is written."""
     lines = text.splitlines()
     headers = [number for number, line in enumerate(lines) if re.match(r"\s*\[\[\s*tools\s*\]\]", line)]

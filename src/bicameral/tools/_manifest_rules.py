@@ -1,13 +1,24 @@
-"""The rules of a manifest that go beyond the shape of single keys."""
+"""Argv templates of manifests, and the rules of a manifest that go beyond the shape of single keys.
+
+`"--max-count={n}"` becomes `"--max-count=3"`, and no value ever becomes an option or a second word. A `{name}` stands
+for an argument, `{{` and `}}` for braces. An argument that is a list must be a whole element and becomes as many
+elements as it has items. There is no shell anywhere.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from keyword import iskeyword
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bicameral.errors import nearest
+from bicameral.documents import KeyFault
+from bicameral.errors import Place, ToolError, nearest_name
+from bicameral.tools._call_labels import AttachedOrigins, attach_faults, attached_origins
+from bicameral.tools._origins import Origin, Participants, origin_faults
+from bicameral.tools._tool import CHANGING
 from bicameral.types import (
     ANY,
     BOOL,
@@ -26,18 +37,138 @@ from bicameral.types import (
     TimeType,
     TupleType,
     Type,
-    from_json,
     mismatch,
+    type_from_json,
 )
 
-from ._argv import Element, Group, Template, holes, parse_element
-from ._attached import Attaches, attach_faults, origins_of_named
-from ._faults import Fault
-from ._origins import Origin, Participants, faults_in
-from ._tool import CHANGING
-
 if TYPE_CHECKING:
-    from ._manifest import ArgumentSpec, OriginSpec, ToolSpec
+    from bicameral.tools._manifest import ArgumentSpec, OriginSpec, ToolSpec
+
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
+# The kernel takes no longer element, and in all no more than a quarter of the stack.
+_LONGEST_ELEMENT = 128 * 1024 - 1
+_LONGEST_ARGV = 1024 * 1024
+
+ArgvValue = str | int | float | bool | Path | None | Sequence[str] | Sequence[Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A place in an element where an argument goes."""
+
+    name: str
+
+
+ArgvElement = tuple[str | Placeholder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalGroup:
+    """Elements that are only there when an argument is given (and is not false)."""
+
+    when: str
+    elements: tuple[ArgvElement, ...]
+
+
+ArgvTemplate = tuple[ArgvElement | OptionalGroup, ...]
+
+
+def parse_element(text: str) -> ArgvElement:
+    """The parts of one element; a ValueError says what is wrong with its braces."""
+    parts: list[str | Placeholder] = []
+    end = 0
+    for token in _TOKEN.finditer(text):
+        parts.append(text[end : token.start()])
+        end = token.end()
+        if name := token["name"]:
+            parts.append(Placeholder(name))
+        elif token[0] in ("{{", "}}"):
+            parts.append(token[0][0])
+        else:
+            raise ValueError(f"{text!r} has a single {token[0]!r}; write it twice to mean the character itself")
+    parts.append(text[end:])
+    return tuple(part for part in parts if part != "")
+
+
+def placeholder_names(element: ArgvElement) -> Iterator[str]:
+    """The names of the arguments in an element."""
+    return (part.name for part in element if isinstance(part, Placeholder))
+
+
+def fill_template(template: ArgvTemplate, values: Mapping[str, ArgvValue], *, fixed: Collection[str] = ()) -> list[str]:
+    """The argv for these values. `fixed` names arguments whose few values the manifest itself wrote.
+
+    A value that would begin an element with `-` is refused, unless a literal `--` stands before it in the template:
+    the author says by it that the program takes everything after it as an operand.
+    """
+    argv: list[str] = []
+    operands = False
+    for part in _present_elements(template, values):
+        for element in _fill_element(part, values):
+            hole = part[0] if part else ""
+            if isinstance(hole, Placeholder) and element.startswith("-") and not operands and hole.name not in fixed:
+                raise _option_like_error(hole.name, element)
+            argv.append(element)
+        operands = operands or part == ("--",)
+    _check_length(argv)
+    return argv
+
+
+def _present_elements(template: ArgvTemplate, values: Mapping[str, ArgvValue]) -> Iterator[ArgvElement]:
+    for part in template:
+        if not isinstance(part, OptionalGroup):
+            yield part
+        elif (value := values.get(part.when)) is not None and value is not False:
+            yield from part.elements
+
+
+def _fill_element(element: ArgvElement, values: Mapping[str, ArgvValue]) -> list[str]:
+    if len(element) == 1 and isinstance(hole := element[0], Placeholder):
+        value = values[hole.name]
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return [argv_word(item, hole.name) for item in value]
+    return ["".join(part if isinstance(part, str) else argv_word(values[part.name], part.name) for part in element)]
+
+
+def argv_word(value: ArgvValue, argument: str) -> str:
+    """One value as the program sees it."""
+    text = repr(value) if isinstance(value, float) else str(value)
+    try:
+        clean = b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        clean = False
+    if not clean:
+        raise ToolError(
+            "tools.bad-argument",
+            "the text holds a character that no command can be given",
+            place=Place(argument=argument),
+            expected="Unicode text without the character NUL",
+        )
+    return text
+
+
+def _option_like_error(argument: str, element: str) -> ToolError:
+    shown = element if len(element) <= 40 else element[:37] + "..."
+    return ToolError(
+        "tools.option-like",
+        f"{shown!r} begins with '-', and the program would take it for an option",
+        place=Place(argument=argument),
+        expected="a value that does not begin with '-'",
+        fix='If the program knows `--`, put "--" before the argument in the manifest\'s argv; else use "--option={x}".',
+    )
+
+
+def _check_length(argv: Sequence[str]) -> None:
+    sizes = [len(element.encode()) for element in argv]
+    if max(sizes, default=0) > _LONGEST_ELEMENT or sum(sizes) > _LONGEST_ARGV:
+        raise ToolError(
+            "tools.argument-too-large",
+            f"{argv[0]!r} cannot be given {sum(sizes):,} bytes of arguments",
+            expected=f"at most {_LONGEST_ELEMENT:,} bytes each and {_LONGEST_ARGV:,} together",
+            fix="Large content goes to a command through `stdin` in its manifest, or as a file.",
+        )
+
 
 _PATH = StrType("path")
 _SIMPLE: dict[str, Type] = {
@@ -52,12 +183,12 @@ _SIMPLE: dict[str, Type] = {
 _ENDPOINT = re.compile(r"[^\s/:]+:(\d{1,5}|\*)|\[[0-9a-fA-F:]+\]:(\d{1,5}|\*)")
 
 
-def argument_type(spec: ArgumentSpec) -> Type:
+def spec_argument_type(spec: ArgumentSpec) -> Type:
     """The type of an argument that is given."""
     return LiteralType(tuple(spec.values)) if spec.type == "literal" else _SIMPLE[spec.type]
 
 
-def result_type(spec: ToolSpec) -> Type:
+def spec_result_type(spec: ToolSpec) -> Type:
     """The type of what the tool gives."""
     match spec.result:
         case "text":
@@ -67,47 +198,51 @@ def result_type(spec: ToolSpec) -> Type:
         case "table":
             return ListType(DictType(STR))
         case "json":
-            return ANY if spec.result_type is None else from_json(spec.result_type)
+            return ANY if spec.result_type is None else type_from_json(spec.result_type)
 
 
-def origins_of(spec: ToolSpec) -> dict[str, Origin]:
+def spec_origins(spec: ToolSpec) -> dict[str, Origin]:
     """Where the parts of the result come from."""
-    return {part: _origin(given) for part, given in spec.origins.items()}
+    return {part: _origin_from_spec(given) for part, given in spec.origins.items()}
 
 
-def attached_by(spec: ToolSpec) -> Attaches | None:
+def spec_attached(spec: ToolSpec) -> AttachedOrigins | None:
     """What a call sends along by its name; None if nothing is said of that."""
     if spec.attaches is None:
         return None
     said = spec.attaches
-    return origins_of_named(said if isinstance(said, list) else {name: _origin(each) for name, each in said.items()})
+    return attached_origins(
+        said if isinstance(said, list) else {name: _origin_from_spec(each) for name, each in said.items()}
+    )
 
 
-def _origin(spec: OriginSpec) -> Origin:
+def _origin_from_spec(spec: OriginSpec) -> Origin:
     readers = Participants(tuple(spec.readers)) if isinstance(spec.readers, list) else spec.readers
     own = (spec.own_when.field, spec.own_when.is_) if spec.own_when else None
     return Origin(spec.trust, readers, own, spec.fresh, spec.names)
 
 
-def template(spec: ToolSpec) -> Template:
+def parse_template(spec: ToolSpec) -> ArgvTemplate:
     """The tool's argv, parsed; a ValueError says what is wrong with an element."""
     return tuple(
-        parse_element(part) if isinstance(part, str) else Group(part.when, tuple(map(parse_element, part.add)))
+        parse_element(part) if isinstance(part, str) else OptionalGroup(part.when, tuple(map(parse_element, part.add)))
         for part in spec.argv
     )
 
 
-def faults_of(spec: ToolSpec, *, program: bool = True) -> Iterator[Fault]:
+def spec_faults(spec: ToolSpec, *, program: bool = True) -> Iterator[KeyFault]:
     """Everything wrong with a tool, most telling first. `program`: whether argv begins with the program."""
     if not spec.name.isidentifier() or spec.name.startswith("_") or iskeyword(spec.name):
-        yield Fault(("name",), f"{spec.name!r} cannot be the name of a tool", "a Python identifier without '_' first")
+        yield KeyFault(
+            ("name",), f"{spec.name!r} cannot be the name of a tool", "a Python identifier without '_' first"
+        )
     for name, argument in spec.arguments.items():
         for fault in _argument_faults(name, argument):
-            yield Fault(("arguments", name, *fault.path), fault.message, fault.expected)
+            yield KeyFault(("arguments", name, *fault.path), fault.message, fault.expected)
     try:
-        parsed = template(spec)
+        parsed = parse_template(spec)
     except ValueError as error:
-        yield Fault(("argv",), str(error))
+        yield KeyFault(("argv",), str(error))
         return
     if program:
         yield from _program_faults(parsed)
@@ -117,129 +252,131 @@ def faults_of(spec: ToolSpec, *, program: bool = True) -> Iterator[Fault]:
     found = list(_result_faults(spec))
     yield from found
     if not found:
-        yield from _origin_faults(spec)
+        yield from _flow_faults(spec)
     yield from _grant_faults(spec)
 
 
-def _argument_faults(name: str, spec: ArgumentSpec) -> Iterator[Fault]:
+def _argument_faults(name: str, spec: ArgumentSpec) -> Iterator[KeyFault]:
     if not name.isidentifier() or name.startswith("_") or iskeyword(name):
-        yield Fault((), f"{name!r} cannot be the name of an argument", "a Python identifier without '_' first")
+        yield KeyFault((), f"{name!r} cannot be the name of an argument", "a Python identifier without '_' first")
     if spec.type == "literal" and not spec.values:
-        yield Fault(("values",), "a literal needs the texts it can be", 'for example ["asc", "desc"]')
+        yield KeyFault(("values",), "a literal needs the texts it can be", 'for example ["asc", "desc"]')
     if spec.type != "literal" and spec.values:
-        yield Fault(("values",), f"only a literal has values, and this is {spec.type!r}")
+        yield KeyFault(("values",), f"only a literal has values, and this is {spec.type!r}")
     if spec.access != "read" and spec.type not in ("path", "list[path]"):
-        yield Fault(("access",), f"only a path has an access, and this is {spec.type!r}")
+        yield KeyFault(("access",), f"only a path has an access, and this is {spec.type!r}")
     if spec.default is not None and spec.optional:
-        yield Fault(("default",), "an argument with a default is never left out", "either `default` or `optional`")
-    if spec.default is not None and (reason := mismatch(spec.default, argument_type(spec), "the default")):
-        yield Fault(("default",), reason)
+        yield KeyFault(("default",), "an argument with a default is never left out", "either `default` or `optional`")
+    if spec.default is not None and (reason := mismatch(spec.default, spec_argument_type(spec), "the default")):
+        yield KeyFault(("default",), reason)
 
 
-def _program_faults(parsed: Template) -> Iterator[Fault]:
+def _program_faults(parsed: ArgvTemplate) -> Iterator[KeyFault]:
     expected = "a bare name such as 'wc', or an absolute path"
     if not parsed:
-        yield Fault(("argv",), "it is empty", expected)
+        yield KeyFault(("argv",), "it is empty", expected)
         return
     program = parsed[0]
-    if isinstance(program, Group) or any(holes(program)):
-        yield Fault(("argv",), "no argument can choose the program", expected)
+    if isinstance(program, OptionalGroup) or any(placeholder_names(program)):
+        yield KeyFault(("argv",), "no argument can choose the program", expected)
         return
     text = "".join(part for part in program if isinstance(part, str))
     if not text or text.startswith("-"):
-        yield Fault(("argv",), f"{text!r} is not a program", expected)
+        yield KeyFault(("argv",), f"{text!r} is not a program", expected)
     elif "/" in text and not text.startswith("/"):
-        yield Fault(("argv",), f"{text!r} is relative, so it depends on the folder one happens to be in", expected)
+        yield KeyFault(("argv",), f"{text!r} is relative, so it depends on the folder one happens to be in", expected)
 
 
-def _template_faults(spec: ToolSpec, parsed: Template) -> Iterator[Fault]:
+def _template_faults(spec: ToolSpec, parsed: ArgvTemplate) -> Iterator[KeyFault]:
     known = spec.arguments
     used: set[str] = {spec.stdin} if spec.stdin else set()
     for part in parsed:
-        when = part.when if isinstance(part, Group) else None
+        when = part.when if isinstance(part, OptionalGroup) else None
         if when is not None:
             used.add(when)
             if when not in known:
-                yield _unknown(("argv",), when, known)
+                yield _unknown_argument_fault(("argv",), when, known)
             elif not known[when].optional and known[when].type != "bool":
-                yield Fault(("argv",), f"{when!r} is always given, so `when` says nothing", "an optional argument")
-        for element in part.elements if isinstance(part, Group) else (part,):
-            used.update(holes(element))
+                yield KeyFault(("argv",), f"{when!r} is always given, so `when` says nothing", "an optional argument")
+        for element in part.elements if isinstance(part, OptionalGroup) else (part,):
+            used.update(placeholder_names(element))
             yield from _element_faults(element, when, spec)
     for name in known:
         if name not in used:
-            yield Fault(("arguments", name), "nothing uses this argument", f"{{{name}}} in argv, or stdin = {name!r}")
+            yield KeyFault(
+                ("arguments", name), "nothing uses this argument", f"{{{name}}} in argv, or stdin = {name!r}"
+            )
 
 
-def _element_faults(element: Element, when: str | None, spec: ToolSpec) -> Iterator[Fault]:
-    for name in holes(element):
+def _element_faults(element: ArgvElement, when: str | None, spec: ToolSpec) -> Iterator[KeyFault]:
+    for name in placeholder_names(element):
         argument = spec.arguments.get(name)
         if argument is None:
-            yield _unknown(("argv",), name, spec.arguments)
+            yield _unknown_argument_fault(("argv",), name, spec.arguments)
         elif argument.type == "bool":
-            yield Fault(
+            yield KeyFault(
                 ("argv",), f"{name!r} is true or false and has no text", f'{{ when = "{name}", add = ["--option"] }}'
             )
         elif argument.type.startswith("list") and len(element) != 1:
-            yield Fault(("argv",), f"{name!r} is a list and must be an element of its own", f'"{{{name}}}"')
+            yield KeyFault(("argv",), f"{name!r} is a list and must be an element of its own", f'"{{{name}}}"')
         elif argument.optional and when != name:
-            yield Fault(
+            yield KeyFault(
                 ("argv",), f"{name!r} can be left out", f'{{ when = "{name}", add = ["{{{name}}}"] }} or a default'
             )
 
 
-def _stdin_faults(spec: ToolSpec) -> Iterator[Fault]:
+def _stdin_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     if spec.stdin is None:
         return
     argument = spec.arguments.get(spec.stdin)
     if argument is None:
-        yield _unknown(("stdin",), spec.stdin, spec.arguments)
+        yield _unknown_argument_fault(("stdin",), spec.stdin, spec.arguments)
     elif argument.type not in ("str", "list[str]"):
-        yield Fault(("stdin",), f"{spec.stdin!r} is {argument.type!r}", "an argument of type 'str' or 'list[str]'")
+        yield KeyFault(("stdin",), f"{spec.stdin!r} is {argument.type!r}", "an argument of type 'str' or 'list[str]'")
 
 
-def _effect_faults(spec: ToolSpec) -> Iterator[Fault]:
+def _effect_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     for name, argument in spec.arguments.items():
         if argument.access != "read" and spec.effect not in CHANGING:
-            yield Fault(
+            yield KeyFault(
                 ("effect",),
                 f"it is {spec.effect!r}, but {name!r} is written",
                 "'write', 'send' or 'irreversible'",
             )
         if argument.type in ("path", "list[path]") and spec.effect == "pure":
-            yield Fault(("effect",), f"it is 'pure', but it reads {name!r}", "'read'")
+            yield KeyFault(("effect",), f"it is 'pure', but it reads {name!r}", "'read'")
     if spec.network and spec.effect == "pure":
-        yield Fault(("effect",), "it is 'pure', but it uses the network", "'read', 'send' or 'irreversible'")
+        yield KeyFault(("effect",), "it is 'pure', but it uses the network", "'read', 'send' or 'irreversible'")
 
 
-def _result_faults(spec: ToolSpec) -> Iterator[Fault]:
+def _result_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     if spec.result_type is None:
         return
     if spec.result != "json":
-        yield Fault(("result_type",), f"only a json result has a type, and this is {spec.result!r}")
+        yield KeyFault(("result_type",), f"only a json result has a type, and this is {spec.result!r}")
         return
     try:
-        found = result_type(spec)
+        found = spec_result_type(spec)
     except ValueError as error:
-        yield Fault(("result_type",), str(error))
+        yield KeyFault(("result_type",), str(error))
         return
-    if foreign := _not_json(found):
-        yield Fault(("result_type",), f"JSON has no {foreign}", "'str'")
+    if foreign := _non_json_type(found):
+        yield KeyFault(("result_type",), f"JSON has no {foreign}", "'str'")
 
 
-def _origin_faults(spec: ToolSpec) -> Iterator[Fault]:
-    for fault in faults_in(origins_of(spec), result_type(spec)):
-        yield Fault(("origins", *fault.path), fault.message, fault.expected, fault.nearest)
+def _flow_faults(spec: ToolSpec) -> Iterator[KeyFault]:
+    for fault in origin_faults(spec_origins(spec), spec_result_type(spec)):
+        yield KeyFault(("origins", *fault.path), fault.message, fault.expected, fault.nearest)
     for name in spec.receivers or ():
         if name not in spec.arguments:
-            yield _unknown(("receivers",), name, spec.arguments)
-    for fault in attach_faults(attached_by(spec) or {}, spec.arguments):
-        yield Fault(("attaches", *fault.path), fault.message, fault.expected)
+            yield _unknown_argument_fault(("receivers",), name, spec.arguments)
+    for fault in attach_faults(spec_attached(spec) or {}, spec.arguments):
+        yield KeyFault(("attaches", *fault.path), fault.message, fault.expected)
     if spec.outbound is False and spec.network:
-        yield Fault(("outbound",), "it has the network, so it can tell somebody something", "true, or no network")
+        yield KeyFault(("outbound",), "it has the network, so it can tell somebody something", "true, or no network")
 
 
-def _not_json(type_: Type) -> Type | None:
+def _non_json_type(type_: Type) -> Type | None:
     """The first type inside that no JSON value has."""
     inner: Iterable[Type]
     match type_:
@@ -253,20 +390,24 @@ def _not_json(type_: Type) -> Type | None:
             inner = (field.type for field in fields)
         case _:
             inner = ()
-    return next(filter(None, map(_not_json, inner)), None)
+    return next(filter(None, map(_non_json_type, inner)), None)
 
 
-def _grant_faults(spec: ToolSpec) -> Iterator[Fault]:
+def _grant_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     for path in spec.needs:
         if not path.startswith("/"):
-            yield Fault(("needs",), f"{path!r} is relative", "an absolute path")
+            yield KeyFault(("needs",), f"{path!r} is relative", "an absolute path")
     for endpoint in spec.network if isinstance(spec.network, list) else ():
         if not _ENDPOINT.fullmatch(endpoint):
-            yield Fault(("network",), f"{endpoint!r} is not an endpoint", "'host:port', for example 'example.com:443'")
+            yield KeyFault(
+                ("network",), f"{endpoint!r} is not an endpoint", "'host:port', for example 'example.com:443'"
+            )
     for name, value in spec.env.items():
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
-            yield Fault(("env", name), "this cannot be an environment variable")
+            yield KeyFault(("env", name), "this cannot be an environment variable")
 
 
-def _unknown(path: tuple[str, ...], name: str, known: Iterable[str]) -> Fault:
-    return Fault(path, f"there is no argument {name!r}", ", ".join(known) or "no arguments", nearest(name, known))
+def _unknown_argument_fault(path: tuple[str, ...], name: str, known: Iterable[str]) -> KeyFault:
+    return KeyFault(
+        path, f"there is no argument {name!r}", ", ".join(known) or "no arguments", nearest_name(name, known)
+    )

@@ -1,12 +1,12 @@
-"""Where each part of a tool's result comes from, and who may read it.
+"""Origins: where each part of a tool's result comes from, and who may read it.
 
-    {"": Origin("third_party"),                                    how many there are, and what nothing else is said of
+    {"": Origin("third_party"),                                    how many there are, and every part not named below
      "[].id": Origin("system"),                                    a field of each item of a list
      "[].body": Origin("third_party", Participants(("sender", "to")))}
 
 A part is a path into the result: `""` is the value itself, `[]` the items of a list, `*` the values of a dict, a name
-the field of a record. For a part that is not named the nearest named part around it counts; if there is none, it is a
-stranger's and for the user alone.
+the field of a record. For a part that is not named the nearest enclosing named part counts; if there is none, the
+part is untrusted and for the user alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.errors import nearest
+from bicameral.documents import KeyFault
+from bicameral.errors import nearest_name
 from bicameral.labels import TRUSTS, Trust
 from bicameral.types import (
     ANY,
@@ -33,9 +34,7 @@ from bicameral.types import (
     Type,
 )
 
-from ._faults import Fault
-
-Path = tuple[str, ...]
+PartPath = tuple[str, ...]
 """A part, taken apart: `"[].sender"` is `("[]", "sender")`."""
 
 _STEP = re.compile(r"\[\]|\.?(\*|[^.\[\]*]+)")
@@ -78,13 +77,13 @@ class Origin:
         return {"trust": self.trust, "readers": readers, **own, **more}
 
 
-UNKNOWN = Origin("third_party")
+UNKNOWN_ORIGIN = Origin("third_party")
 """Nothing is known, so the worst is assumed: a stranger wrote it, and only the user may see it."""
 
 Origins = Mapping[str, Origin]
 
 
-def path_of(part: str) -> Path:
+def parse_part(part: str) -> PartPath:
     """The steps of a part; a ValueError if it is none."""
     steps: list[str] = []
     at = 0
@@ -98,7 +97,7 @@ def path_of(part: str) -> Path:
     return tuple(steps)
 
 
-def part_of(path: Path) -> str:
+def render_part(path: PartPath) -> str:
     """A part as people write it."""
     text = ""
     for step in path:
@@ -106,14 +105,14 @@ def part_of(path: Path) -> str:
     return text
 
 
-def bare(type_: Type) -> Type:
+def without_optional(type_: Type) -> Type:
     """The type without `| None`."""
     return type_.item if isinstance(type_, OptionalType) else type_
 
 
-def inner(type_: Type, step: str) -> Type | None:
+def inner_type(type_: Type, step: str) -> Type | None:
     """The type one step further in, or None if there is no such step."""
-    match bare(type_), step:
+    match without_optional(type_), step:
         case ListType(item=item), "[]":
             return item
         case TupleType(), "[]":
@@ -126,74 +125,74 @@ def inner(type_: Type, step: str) -> Type | None:
             return None
 
 
-def record_around(type_: Type, path: Path) -> Path | None:
+def enclosing_record(type_: Type, path: PartPath) -> PartPath | None:
     """The way to the record that a part is, or that holds it; of a list of records to its items."""
-    around: Path | None = None
+    around: PartPath | None = None
     here: Type | None = type_
     for length in range(len(path) + 1):
-        if isinstance(bare(here or ANY), RecordType):
+        if isinstance(without_optional(here or ANY), RecordType):
             around = path[:length]
-        here = inner(here, path[length]) if here is not None and length < len(path) else None
-    items = bare(type_at(type_, path) or ANY) if around is None else None
-    if isinstance(items, ListType) and isinstance(bare(items.item), RecordType):
+        here = inner_type(here, path[length]) if here is not None and length < len(path) else None
+    items = without_optional(type_at(type_, path) or ANY) if around is None else None
+    if isinstance(items, ListType) and isinstance(without_optional(items.item), RecordType):
         return (*path, "[]")
     return around
 
 
-def type_at(type_: Type, path: Path) -> Type | None:
+def type_at(type_: Type, path: PartPath) -> Type | None:
     here: Type | None = type_
     for step in path:
-        here = None if here is None else inner(here, step)
+        here = None if here is None else inner_type(here, step)
     return here
 
 
-def enclosing(origins: Origins, path: Path) -> tuple[str, Origin]:
+def nearest_origin(origins: Origins, path: PartPath) -> tuple[str, Origin]:
     """The nearest named part around a path, and what is said of it."""
     for length in range(len(path), -1, -1):
-        part = part_of(path[:length])
+        part = render_part(path[:length])
         if part in origins:
             return part, origins[part]
-    return "", UNKNOWN
+    return "", UNKNOWN_ORIGIN
 
 
 # What can be wrong with a declaration
 
 
-def faults_in(origins: object, result: Type) -> Iterator[Fault]:
+def origin_faults(origins: object, result: Type) -> Iterator[KeyFault]:
     """Everything wrong with the origins of a result, each under its part."""
     if not isinstance(origins, Mapping):
-        yield Fault((), f"{origins!r} is not a mapping from parts to origins", 'for example {"": Origin("system")}')
+        yield KeyFault((), f"{origins!r} is not a mapping from parts to origins", 'for example {"": Origin("system")}')
         return
     sound: dict[str, Origin] = {}
     for part, origin in origins.items():  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(part, str):
-            yield Fault((), f"the part {part!r} is not text", "such as '' or '[].sender'")
+            yield KeyFault((), f"the part {part!r} is not text", "such as '' or '[].sender'")
         elif not isinstance(origin, Origin):
-            yield Fault((part,), f"{origin!r} is not an Origin", 'for example Origin("third_party")')
+            yield KeyFault((part,), f"{origin!r} is not an Origin", 'for example Origin("third_party")')
         else:
             sound[part] = origin
     for part, origin in sound.items():
-        yield from _part_faults(part, result)
-        yield from _origin_faults(part, origin, result, sound)
+        yield from _path_faults(part, result)
+        yield from _declaration_faults(part, origin, result, sound)
 
 
-def _part_faults(part: str, result: Type) -> Iterator[Fault]:
+def _path_faults(part: str, result: Type) -> Iterator[KeyFault]:
     try:
-        path = path_of(part)
+        path = parse_part(part)
     except ValueError as error:
-        yield Fault((part,), str(error), "such as '', '[]', '[].sender' or 'rows.*'")
+        yield KeyFault((part,), str(error), "such as '', '[]', '[].sender' or 'rows.*'")
         return
     here = result
     for number, step in enumerate(path):
-        found = inner(here, step)
+        found = inner_type(here, step)
         if found is None:
-            yield _unknown(part, path[:number], step, bare(here))
+            yield _unknown_part_fault(part, path[:number], step, without_optional(here))
             return
         here = found
 
 
-def _unknown(part: str, around: Path, step: str, type_: Type) -> Fault:
-    where = repr(part_of(around)) if around else "the result"
+def _unknown_part_fault(part: str, around: PartPath, step: str, type_: Type) -> KeyFault:
+    where = repr(render_part(around)) if around else "the result"
     known: list[str] = []
     match type_:
         case RecordType():
@@ -203,89 +202,95 @@ def _unknown(part: str, around: Path, step: str, type_: Type) -> Fault:
         case DictType():
             known = ["*"]
         case AnyType():
-            return Fault((part,), f"nothing is known of what is inside {where}", "a result type that has this part")
+            return KeyFault((part,), f"nothing is known of what is inside {where}", "a result type that has this part")
         case NullType():
-            return Fault((part,), f"{where} is None and has no parts", "only the part ''")
+            return KeyFault((part,), f"{where} is None and has no parts", "only the part ''")
         case _:
-            return Fault((part,), f"{where} is {type_} and has no parts", "only what is around it")
-    return Fault((part,), f"{where} has no part {step!r}", ", ".join(known), nearest(step, known))
+            return KeyFault((part,), f"{where} is {type_} and has no parts", "only what is around it")
+    return KeyFault((part,), f"{where} has no part {step!r}", ", ".join(known), nearest_name(step, known))
 
 
-def _origin_faults(part: str, origin: Origin, result: Type, origins: Origins) -> Iterator[Fault]:
+def _declaration_faults(part: str, origin: Origin, result: Type, origins: Origins) -> Iterator[KeyFault]:
     if origin.trust not in TRUSTS:
         given = str(origin.trust)
-        yield Fault((part, "trust"), f"{origin.trust!r} is no trust", ", ".join(TRUSTS), nearest(given, TRUSTS))
+        yield KeyFault((part, "trust"), f"{origin.trust!r} is no trust", ", ".join(TRUSTS), nearest_name(given, TRUSTS))
     if isinstance(origin.readers, Participants):
         fields = origin.readers.fields
         if not fields or isinstance(fields, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            yield Fault((part, "readers"), f"{fields!r} names no participants", 'fields, such as ("sender", "to")')
+            yield KeyFault((part, "readers"), f"{fields!r} names no participants", 'fields, such as ("sender", "to")')
             return
         for field in fields:
             yield from _field_faults((part, "readers"), part, field, result)
     elif origin.readers not in ("public", "user"):
-        yield Fault(
+        yield KeyFault(
             (part, "readers"), f"{origin.readers!r} are no readers", "'public', 'user' or the fields that name them"
         )
     if origin.own_when is not None:
-        yield from _own_faults(part, origin.own_when, result, origins)
-    if origin.fresh and (origin.trust != "system" or not isinstance(_type_of(part, result), StrType | IntType)):
-        yield Fault((part, "fresh"), "only a name or number that the service itself gives is fresh", "trust 'system'")
+        yield from _own_when_faults(part, origin.own_when, result, origins)
+    if origin.fresh and (origin.trust != "system" or not isinstance(_part_type(part, result), StrType | IntType)):
+        yield KeyFault(
+            (part, "fresh"), "only a name or number that the service itself gives is fresh", "trust 'system'"
+        )
 
     if origin.names is not None:
-        yield from _names_faults(part, origin, result)
+        yield from _named_thing_faults(part, origin, result)
 
 
-def _names_faults(part: str, origin: Origin, result: Type) -> Iterator[Fault]:
-    if origin.trust == "third_party" or not isinstance(_type_of(part, result), StrType | IntType):
-        yield Fault((part, "names"), "a stranger could give a thing of the user's this name", "trust 'system'")
-    around = record_around(result, path_of(part))
-    record = bare(type_at(result, around) or ANY) if around is not None else ANY
+def _named_thing_faults(part: str, origin: Origin, result: Type) -> Iterator[KeyFault]:
+    if origin.trust == "third_party" or not isinstance(_part_type(part, result), StrType | IntType):
+        yield KeyFault((part, "names"), "a stranger could give a thing of the user's this name", "trust 'system'")
+    around = enclosing_record(result, parse_part(part))
+    record = without_optional(type_at(result, around) or ANY) if around is not None else ANY
     fields = record.names if isinstance(record, RecordType) else ()
     if origin.names not in fields:
-        yield Fault((part, "names"), f"there is no field {origin.names!r} beside it", ", ".join(fields))
+        yield KeyFault((part, "names"), f"there is no field {origin.names!r} beside it", ", ".join(fields))
 
 
-def _type_of(part: str, result: Type) -> Type:
+def _part_type(part: str, result: Type) -> Type:
     try:
-        return bare(type_at(result, path_of(part)) or ANY)
+        return without_optional(type_at(result, parse_part(part)) or ANY)
     except ValueError:
         return ANY
 
 
-def _own_faults(part: str, own_when: tuple[str, str], result: Type, origins: Origins) -> Iterator[Fault]:
+def _own_when_faults(part: str, own_when: tuple[str, str], result: Type, origins: Origins) -> Iterator[KeyFault]:
     field, _ = own_when
     found = list(_field_faults((part, "own_when"), part, field, result))
     yield from found
-    around = None if found else record_around(result, path_of(part))
-    if around is not None and enclosing(origins, (*around, field))[1].trust == "third_party":
-        yield Fault(
+    around = None if found else enclosing_record(result, parse_part(part))
+    if around is not None and nearest_origin(origins, (*around, field))[1].trust == "third_party":
+        yield KeyFault(
             (part, "own_when"),
             f"{field!r} is a stranger's word, and a stranger could say that the user wrote this",
             "a field whose trust is 'system' or 'user'",
         )
 
 
-def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> Iterator[Fault]:
+def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> Iterator[KeyFault]:
     try:
-        path = path_of(part)
+        path = parse_part(part)
     except ValueError:
         return
-    around = record_around(result, path) if type_at(result, path) is not None else None
+    around = enclosing_record(result, path) if type_at(result, path) is not None else None
     if around is None:
-        yield Fault(at, "this part is in no record, so there are no fields to name its readers", "'public' or 'user'")
+        yield KeyFault(
+            at, "this part is in no record, so there are no fields to name its readers", "'public' or 'user'"
+        )
         return
-    record = bare(type_at(result, around) or ANY)
+    record = without_optional(type_at(result, around) or ANY)
     names = record.names if isinstance(record, RecordType) else ()
     found = record.get(field) if isinstance(record, RecordType) else None
     if found is None:
-        yield Fault(at, f"there is no field {field!r} beside it", ", ".join(names), nearest(str(field), names))
-    elif not _names_people(found):
-        yield Fault(at, f"the field {field!r} is {found} and names nobody", "text, a list of texts, or a dict by text")
+        yield KeyFault(at, f"there is no field {field!r} beside it", ", ".join(names), nearest_name(str(field), names))
+    elif not _can_name_people(found):
+        yield KeyFault(
+            at, f"the field {field!r} is {found} and names nobody", "text, a list of texts, or a dict by text"
+        )
 
 
-def _names_people(type_: Type) -> bool:
-    plain = bare(type_)
+def _can_name_people(type_: Type) -> bool:
+    plain = without_optional(type_)
     if isinstance(plain, DictType):
         return True
-    single = bare(plain.item) if isinstance(plain, ListType) else plain
+    single = without_optional(plain.item) if isinstance(plain, ListType) else plain
     return isinstance(single, StrType | LiteralType | IntType | AnyType)

@@ -1,6 +1,11 @@
-"""Commands run confined: only the files, network, time, memory and output that they were given, or not at all.
+"""Sandbox for commands: only the files, network, time, memory and output that they were given, or no run at all.
 
-Landlock and seccomp (through `sandlock`) hold the command. What the kernel cannot confine does not run.
+Landlock and seccomp (through `sandlock`) confine the command. Where the kernel cannot confine, nothing runs.
+
+A command begins as a forked copy of this process with one thread, which confines itself and then executes the
+program. If another thread held a lock at the moment of the fork (the C library's lock around the environment, for
+one), the copy waits for it forever; and occasionally the copy of a large process is killed by its own supervisor. In
+both cases nothing has been done yet, so the start is repeated (`NeverBegan`).
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ import asyncio
 import os
 import platform
 import select
+import selectors
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,22 +22,162 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bicameral.errors import ToolError
 
-from ._conversation import Conversation, Ended
-from ._starting import NeverBegan
-
 if TYPE_CHECKING:
-    from sandlock import Process
+    from sandlock import Process, Result
+
+
+_PIPE_CHUNK = 64 * 1024
+_STDERR_TAIL = 16 * 1024
+_START_POLL_SECONDS = 0.5
+"""How often a command that says nothing is looked at, until it is known to have begun."""
+_REAP_SECONDS = 30.0
+"""What is over is known at once, but on a busy machine its supervisor may come late: no reason to call it killed."""
+
+EndReason = Literal["exited", "not-started", "killed", "timeout", "output", "stopped"]
+
+
+class CommandExchange:
+    """One exchange: all of stdin goes in, stdout up to a limit and the end of stderr come out."""
+
+    def __init__(self, process: Process, stdin: bytes, *, output: int, stop: int) -> None:
+        self._process = process
+        self._stdin = memoryview(stdin)
+        self._limit = output
+        self._stop = stop
+        self._out = bytearray()
+        self._err = bytearray()
+        self._result: Result | None = None
+        self._selector = selectors.DefaultSelector()
+        self._begun = False
+
+    @property
+    def stdout(self) -> bytes:
+        return bytes(self._out)
+
+    @property
+    def stderr(self) -> bytes:
+        return bytes(self._err)
+
+    def hold(self, deadline: float) -> tuple[EndReason, int]:
+        """See the command to its end, or end it; says how it ended and its exit code.
+
+        Raises `NeverBegan` for one that hangs or is killed before that, and leaves it to the caller to end it.
+        """
+        with self._selector:
+            alive = self._watch_exit()
+            try:
+                self._watch_streams()
+                cut = self._exchange(deadline)
+            finally:
+                if alive is not None:
+                    os.close(alive)
+        if cut is not None:
+            # Leaving its `with` block would kill it too, but the exit must be known before that.
+            self._process.kill()
+            self._process.wait(_REAP_SECONDS)
+            return cut, -9
+        return self._how_it_ended()
+
+    def _watch_exit(self) -> int | None:
+        pid = self._process.pid
+        try:
+            alive = os.pidfd_open(pid) if pid is not None else None
+        except ProcessLookupError:
+            alive = None
+        if alive is None:
+            self._exited()
+        else:
+            self._selector.register(alive, selectors.EVENT_READ, self._exited)
+        return alive
+
+    def _watch_streams(self) -> None:
+        if self._stop >= 0:
+            self._selector.register(self._stop, selectors.EVENT_READ, lambda: "stopped")
+        self._selector.register(self._process.stdout, selectors.EVENT_READ, self._hear)
+        self._selector.register(self._process.stderr, selectors.EVENT_READ, self._hear_complaint)
+        if self._result is None and self._stdin:
+            os.set_blocking(self._process.stdin.fileno(), False)
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, self._feed)
+        elif self._result is None:
+            self._process.stdin.close()
+
+    def _exchange(self, deadline: float) -> EndReason | None:
+        while self._result is None or self._listening():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return "timeout"
+            ready = self._selector.select(left if self._begun else min(left, _START_POLL_SECONDS))
+            if not ready and not self._begun:
+                self._begun = self._process.pid is None or has_executed(self._process.pid)
+            for key, _ in ready:
+                act: Callable[[], EndReason | None] = key.data
+                if cut := act():
+                    return cut
+        return None
+
+    def _listening(self) -> bool:
+        known = self._selector.get_map()
+        return self._process.stdout in known or self._process.stderr in known
+
+    def _feed(self) -> None:
+        try:
+            written = os.write(self._process.stdin.fileno(), self._stdin[:_PIPE_CHUNK])
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            written = len(self._stdin)  # it has read all that it wanted
+        self._stdin = self._stdin[written:]
+        if not self._stdin:
+            self._selector.unregister(self._process.stdin)
+            self._process.stdin.close()
+
+    def _hear(self) -> EndReason | None:
+        if chunk := os.read(self._process.stdout.fileno(), _PIPE_CHUNK):
+            self._out += chunk[: self._limit - len(self._out) + 1]
+            return "output" if len(self._out) > self._limit else None
+        self._selector.unregister(self._process.stdout)
+        return None
+
+    def _hear_complaint(self) -> None:
+        if chunk := os.read(self._process.stderr.fileno(), _PIPE_CHUNK):
+            self._err += chunk
+            del self._err[:-_STDERR_TAIL]
+        else:
+            self._selector.unregister(self._process.stderr)
+
+    def _exited(self) -> None:
+        """The command is over: what it left running is killed, and what it said is still heard to the end."""
+        known = self._selector.get_map()
+        for key in list(known.values()):
+            if key.data == self._exited or key.data == self._feed:
+                self._selector.unregister(key.fileobj)
+        # Known only until it is buried.
+        never_began = self._process.pid is not None and is_forked_copy(self._process.pid)
+        self._result = self._process.wait(_REAP_SECONDS)
+        if never_began and self._how_it_ended()[0] == "killed":
+            raise NeverBegan
+
+    def _how_it_ended(self) -> tuple[EndReason, int]:
+        result = self._result
+        if result is None or result.reason.name in ("KILLED", "TIMEOUT"):
+            return "killed", -9
+        if result.reason.name == "SIGNALED":
+            return "exited", -result.signal
+        if result.exit_code == 127 and self._err.startswith(b"sandlock child: exec"):
+            return "not-started", 127
+        return "exited", result.exit_code
+
 
 MIB = 1024 * 1024
 PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where the programs of command-line tools are looked for; the user's own PATH plays no part."""
 
 # What programs need to start: their libraries and a few devices, never a home folder or a whole /etc.
-_SYSTEM = (
+_SYSTEM_PATHS = (
     "/usr",
     "/bin",
     "/sbin",
@@ -45,7 +191,7 @@ _SYSTEM = (
     "/dev/urandom",
     "/dev/zero",
 )
-_NETWORK = (
+_NETWORK_PATHS = (
     "/etc/hosts",
     "/etc/resolv.conf",
     "/etc/nsswitch.conf",
@@ -53,24 +199,24 @@ _NETWORK = (
     "/etc/ssl/openssl.cnf",
     "/etc/pki/tls/certs",
 )
-_SINKS = ("/dev/null",)
+_WRITABLE_DEVICES = ("/dev/null",)
 
 # Landlock does not watch over modes, owners, times and attributes of files, so a confined command could still change
 # those of any file of the user. Nothing that a command is for needs it.
-_METADATA = (
+_METADATA_CALLS = (
     *("fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "utimensat", "file_setattr"),
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
-_METADATA_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
+_METADATA_CALLS_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
 
-_STARTS = 5
+_MAX_STARTS = 5
 """How often a command is started that does not begin: each time by an accident that is rare by itself."""
 
-_NO_CHILD = "sandlock_popen failed"
+_FORK_FAILED = "sandlock_popen failed"
 """What `sandlock` says of a copy that died before it was let go: as rare an accident, and nothing has been done."""
 
-Probe = Callable[[], str | None]
+ConfinementProbe = Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +241,10 @@ class Confinement:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CommandResult:
     """How a command ended. `exit_code` is negative for a signal; `stderr` is the end of what it complained."""
 
-    ended: Ended
+    ended: EndReason
     exit_code: int
     stdout: bytes
     stderr: bytes
@@ -119,7 +265,7 @@ def confinement_problem() -> str | None:
     return None
 
 
-def require_confinement(probe: Probe = confinement_problem) -> None:
+def require_confinement(probe: ConfinementProbe = confinement_problem) -> None:
     """Raise `tools.cannot-confine` where commands cannot be confined."""
     if reason := probe():
         raise ToolError(
@@ -131,12 +277,12 @@ def require_confinement(probe: Probe = confinement_problem) -> None:
 
 
 async def run_confined(
-    argv: Sequence[str], confinement: Confinement, *, stdin: bytes = b"", probe: Probe = confinement_problem
-) -> Completed:
+    argv: Sequence[str], confinement: Confinement, *, stdin: bytes = b"", probe: ConfinementProbe = confinement_problem
+) -> CommandResult:
     """Run a command confined; cancelling the task kills the command and everything that it started."""
     require_confinement(probe)
     stop = os.eventfd(0, os.EFD_CLOEXEC)
-    outcome: Future[Completed] = Future()
+    outcome: Future[CommandResult] = Future()
 
     def work() -> None:
         try:
@@ -163,18 +309,18 @@ def run_confined_sync(
     confinement: Confinement,
     *,
     stdin: bytes = b"",
-    probe: Probe = confinement_problem,
+    probe: ConfinementProbe = confinement_problem,
     stop: int = -1,
-) -> Completed:
+) -> CommandResult:
     """Run a command confined and wait for it; `stop` is an eventfd that ends it early."""
     require_confinement(probe)
     started = time.monotonic()
     deadline = started + confinement.timeout
-    for _ in range(_STARTS):
-        with suppress(NeverBegan), _start(argv, confinement) as process:
-            conversation = Conversation(process, stdin, output=confinement.output, stop=stop)
+    for _ in range(_MAX_STARTS):
+        with suppress(NeverBegan), _start_process(argv, confinement) as process:
+            conversation = CommandExchange(process, stdin, output=confinement.output, stop=stop)
             ended, exit_code = conversation.hold(deadline)
-            return Completed(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
+            return CommandResult(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
         if time.monotonic() > deadline or (stop >= 0 and select.select([stop], [], [], 0)[0]):
             break
     raise ToolError(
@@ -185,18 +331,18 @@ def run_confined_sync(
     )
 
 
-def _start(argv: Sequence[str], confinement: Confinement) -> Process:
+def _start_process(argv: Sequence[str], confinement: Confinement) -> Process:
     from sandlock import Sandbox, SandlockError, StdioMode
 
-    system = _SYSTEM + (_NETWORK if confinement.network else ())
+    system = _SYSTEM_PATHS + (_NETWORK_PATHS if confinement.network else ())
     if confinement.folder is not None and not confinement.folder.is_dir():
         raise ToolError("tools.cannot-start", f"the folder {str(confinement.folder)!r} to start in is not there")
     try:
         sandbox = Sandbox(
             fs_readable=[*filter(os.path.exists, system), *map(str, confinement.read)],
-            fs_writable=[*_SINKS, *map(str, confinement.write)],
+            fs_writable=[*_WRITABLE_DEVICES, *map(str, confinement.write)],
             fs_denied=list(map(str, confinement.denied)),
-            extra_deny_syscalls=_METADATA + (_METADATA_X86 if platform.machine() == "x86_64" else ()),
+            extra_deny_syscalls=_METADATA_CALLS + (_METADATA_CALLS_X86 if platform.machine() == "x86_64" else ()),
             net_allow=confinement.network,
             max_memory=confinement.memory,
             max_processes=confinement.processes,
@@ -207,10 +353,43 @@ def _start(argv: Sequence[str], confinement: Confinement) -> Process:
         )
         return sandbox.popen(list(argv), StdioMode.PIPED, StdioMode.PIPED, StdioMode.PIPED)
     except (SandlockError, RuntimeError, ValueError, OSError) as error:
-        if str(error) == _NO_CHILD:
+        if str(error) == _FORK_FAILED:
             raise NeverBegan from None
         raise ToolError(
             "tools.cannot-start",
             f"{argv[0]!r} could not be started in its sandbox: {error}",
             fix="Check that every file it was given is still there; `bicameral doctor` tests the sandbox itself.",
         ) from None
+
+
+_PF_FORKNOEXEC = 0x40
+"""The kernel's PF_FORKNOEXEC: a copy that has not become a program yet."""
+
+_FUTEX_CALLS = {"x86_64": "202", "aarch64": "98", "riscv64": "98"}
+
+
+class NeverBegan(Exception):
+    """The command hung or was killed while it was still a copy. It has done nothing, so it may be started again."""
+
+
+def has_executed(pid: int) -> bool:
+    """Whether the command runs already, or is over. Raises `NeverBegan` where it waits for a lock that nobody has."""
+    try:
+        # In this order: what waited for a lock and is still a copy afterwards, waited as a copy.
+        call = Path("/proc", str(pid), "syscall").read_text().partition(" ")[0]
+    except OSError:
+        return True
+    if not is_forked_copy(pid):
+        return True
+    if call == _FUTEX_CALLS.get(platform.machine()):
+        raise NeverBegan
+    return False
+
+
+def is_forked_copy(pid: int) -> bool:
+    """Whether it has not become the command yet; of one that is over and not yet buried, whether it never did."""
+    try:
+        status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return bool(int(status[6]) & _PF_FORKNOEXEC)

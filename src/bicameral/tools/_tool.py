@@ -1,4 +1,4 @@
-"""A tool: a name, typed arguments, a typed result, and what it does to the world."""
+"""`Tool`: a name, typed arguments, a typed result, an effect, and the security facts that policies rely on."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
-from bicameral.errors import BicameralError, Place, ToolError, nearest, words_of
-from bicameral.labels import NOTHING, Label, Readers, Shade
-from bicameral.types import ListType, OptionalType, StrType, Type, mismatch, plain, to_json, value_to_json
-
-from ._attached import Attaches, attach_faults, named_along, usually_attached
-from ._code import Code
-from ._executed import UNKNOWN_TARGET, FindTarget, Target, named_target
-from ._folders import Folders
-from ._origins import Origin, Origins, bare, faults_in
-from ._shades import Part, answered, compiled, fresh_names, has_fresh, readers_by_name, resolved, shade_of
+from bicameral.errors import BicameralError, Place, ToolError, describe_error, nearest_name
+from bicameral.labels import NOTHING, Label, LabelTree, Readers
+from bicameral.tools._call_identity import CodeHash
+from bicameral.tools._call_labels import (
+    AttachedOrigins,
+    ResultPart,
+    attach_faults,
+    attached_labels,
+    compile_parts,
+    default_attached,
+    fresh_names,
+    has_fresh,
+    join_arguments,
+    readers_by_name,
+    resolve_readers,
+    result_tree,
+)
+from bicameral.tools._folders import Folders
+from bicameral.tools._origins import Origin, Origins, origin_faults, without_optional
+from bicameral.tools._path_rules import UNKNOWN_TARGET, FindTarget, WriteTarget, target_by_name
+from bicameral.types import ListType, OptionalType, StrType, Type, mismatch, to_plain, type_to_json, value_to_json
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
@@ -30,7 +41,7 @@ Purpose = Literal["selects", "directs", "carries"]
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
-class _Named:
+class _Sentinel:
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -38,9 +49,9 @@ class _Named:
         return self._name
 
 
-REQUIRED: Any = _Named("REQUIRED")
+REQUIRED: Any = _Sentinel("REQUIRED")
 """The default of an argument that must be given."""
-UNSAID: Any = _Named("UNSAID")
+UNDECLARED: Any = _Sentinel("UNSAID")
 """The purpose of an argument of which nothing was said; its tool then puts the worst in its place."""
 
 
@@ -52,7 +63,7 @@ class Argument:
     type: Type
     doc: str = ""
     default: Any = REQUIRED
-    purpose: Purpose = UNSAID
+    purpose: Purpose = UNDECLARED
     field_of: str | None = None
 
     @property
@@ -60,9 +71,9 @@ class Argument:
         return self.default is REQUIRED
 
 
-Run = Callable[[Mapping[str, Any]], Awaitable[object]]
+ToolRunner = Callable[[Mapping[str, Any]], Awaitable[object]]
 
-Refine = Callable[[Mapping[str, Type], Mapping[str, Any]], Type | None]
+RefineResult = Callable[[Mapping[str, Type], Mapping[str, Any]], Type | None]
 """A closer type of a result, from the types of the arguments and the values of those that are literals.
 
 It is asked before a plan runs, so it may look at what a plan would read (the columns of a table) and must change
@@ -71,13 +82,13 @@ nothing. None means that nothing more is known.
 
 
 @runtime_checkable
-class KnowsCells(Protocol):
+class CellLookup(Protocol):
     """A refinement that also knows the short texts in each column of what a plan would read."""
 
     def cells(self, literals: Mapping[str, Any], /) -> Mapping[str, frozenset[str]]: ...
 
 
-Owned = Callable[[Mapping[str, Any]], bool]
+OwnershipTest = Callable[[Mapping[str, Any]], bool]
 """Whether a call with these arguments reads only what the user himself keeps (a folder that he named as trusted).
 
 Before a run only the arguments that are literals are there.
@@ -111,49 +122,49 @@ class Tool:
     arguments: tuple[Argument, ...]
     result: Type
     effect: Effect
-    run: Run = field(compare=False, repr=False)
+    run: ToolRunner = field(compare=False, repr=False)
     timeout: float = 30.0
     idempotent: bool = False
     keyed: bool = False
     toolbox: str = ""
     version: str = "1"
     words: tuple[str, ...] = ()
-    refine: Refine | None = field(default=None, compare=False, repr=False)
+    refine: RefineResult | None = field(default=None, compare=False, repr=False)
     origins: Origins = field(default_factory=dict[str, Origin], hash=False)
-    outbound: bool = UNSAID
-    receivers: tuple[str, ...] = UNSAID
-    attaches: Attaches = field(default=UNSAID, hash=False)
+    outbound: bool = UNDECLARED
+    receivers: tuple[str, ...] = UNDECLARED
+    attaches: AttachedOrigins = field(default=UNDECLARED, hash=False)
     hosts: tuple[str, ...] = ()
     keeps: str | None = None
-    owned: Owned | None = field(default=None, compare=False, repr=False)
+    owned: OwnershipTest | None = field(default=None, compare=False, repr=False)
     attached_in: Folders | None = field(default=None, compare=False, repr=False)
     target: FindTarget | None = field(default=None, compare=False, repr=False)
-    code: Code | None = field(default=None, compare=False, repr=False)
-    declared: bool = UNSAID
+    code: CodeHash | None = field(default=None, compare=False, repr=False)
+    declared: bool = UNDECLARED
     self_described: bool = False
-    _parts: Part = field(init=False, compare=False, repr=False)
+    _parts: ResultPart = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check(self)
+        _check_declaration(self)
         set_ = object.__setattr__
         set_(self, "origins", MappingProxyType(dict(self.origins)))
-        if self.declared is UNSAID:
-            said = any(each.purpose is not UNSAID for each in self.arguments) or self.outbound is not UNSAID
+        if self.declared is UNDECLARED:
+            said = any(each.purpose is not UNDECLARED for each in self.arguments) or self.outbound is not UNDECLARED
             set_(self, "declared", said or bool(self.origins) or self.effect == "pure")
-        if self.outbound is UNSAID:
+        if self.outbound is UNDECLARED:
             told_nothing = not self.declared and self.effect != "pure"
             set_(self, "outbound", self.effect in ("send", "irreversible") or told_nothing)
         usual: Purpose = "directs" if self.changes or self.outbound else "selects"
-        set_(self, "arguments", tuple(_with_purpose(each, usual) for each in self.arguments))
-        said_receivers = None if self.receivers is UNSAID else self.receivers
-        attaches = usually_attached(self, said_receivers) if self.attaches is UNSAID else dict(self.attaches)
+        set_(self, "arguments", tuple(_default_purpose(each, usual) for each in self.arguments))
+        said_receivers = None if self.receivers is UNDECLARED else self.receivers
+        attaches = default_attached(self, said_receivers) if self.attaches is UNDECLARED else dict(self.attaches)
         set_(self, "attaches", MappingProxyType(attaches))
-        if self.receivers is UNSAID:
+        if self.receivers is UNDECLARED:
             set_(self, "receivers", tuple(each.name for each in self.arguments if each.purpose == "directs"))
         if self.target is None and self.effect == "write":
             paths = tuple(each.name for each in self.arguments if each.purpose == "directs" and _is_path(each.type))
-            set_(self, "target", named_target(paths) if paths else None)
-        set_(self, "_parts", compiled(self.origins if self.declared else {}, self.result))
+            set_(self, "target", target_by_name(paths) if paths else None)
+        set_(self, "_parts", compile_parts(self.origins if self.declared else {}, self.result))
 
     @property
     def changes(self) -> bool:
@@ -202,12 +213,18 @@ class Tool:
             **({"keeps": self.keeps} if self.keeps else {}),
             **({"owned": "where the user trusts the folder"} if self.owned else {}),
             "arguments": [
-                {"name": a.name, "type": to_json(a.type), "doc": a.doc, "purpose": a.purpose, "required": a.required}
+                {
+                    "name": a.name,
+                    "type": type_to_json(a.type),
+                    "doc": a.doc,
+                    "purpose": a.purpose,
+                    "required": a.required,
+                }
                 | ({"field_of": a.field_of} if a.field_of else {})
-                | ({} if a.required else {"default": value_to_json(plain(a.default))})
+                | ({} if a.required else {"default": value_to_json(to_plain(a.default))})
                 for a in self.arguments
             ],
-            "result": to_json(self.result),
+            "result": type_to_json(self.result),
         }
 
     @property
@@ -224,9 +241,9 @@ class Tool:
         except BicameralError:
             raise
         except Exception as error:
-            raise ToolError("tools.failed", f"{self.name!r} failed: {words_of(error)}") from error
+            raise ToolError("tools.failed", f"{self.name!r} failed: {describe_error(error)}") from error
         try:
-            value = plain(answer)
+            value = to_plain(answer)
         except TypeError as error:
             raise ToolError("tools.bad-result", f"{self.name!r} gave a value no plan can use: {error}") from None
         if reason := mismatch(value, self.result, "its result"):
@@ -243,7 +260,7 @@ class Tool:
                 raise ToolError(
                     "tools.unknown-argument",
                     f"{self.name!r} has no argument {name!r}",
-                    nearest=nearest(name, known),
+                    nearest=nearest_name(name, known),
                     expected=self.signature,
                 )
         bound: dict[str, Any] = {}
@@ -256,7 +273,7 @@ class Tool:
                         expected=self.signature,
                     )
                 # A copy, so that no call can change what the next one gets.
-                bound[argument.name] = plain(argument.default)
+                bound[argument.name] = to_plain(argument.default)
                 continue
             value = arguments[argument.name]
             if reason := mismatch(value, argument.type):
@@ -284,14 +301,14 @@ class Tool:
 
         Somebody else may have written them: words of the user's own may be looked for in them, and no model reads them.
         """
-        if not isinstance(self.refine, KnowsCells):
+        if not isinstance(self.refine, CellLookup):
             return {}
         try:
             return self.refine.cells(literals)
         except (BicameralError, OSError, ValueError):
             return {}
 
-    def result_shade(self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None) -> Shade:
+    def result_shade(self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None) -> LabelTree:
         """The labels of a result by the tool's origins alone; `call_shade` adds those of the arguments.
 
         Before a run there is no value, and readers whom only the value could name are not counted. `arguments` are
@@ -299,26 +316,26 @@ class Tool:
         """
         if self.declared and not self.origins and self.effect == "pure":
             return NOTHING
-        known = () if value is None else resolved(self._parts, value)
-        return shade_of(self._parts, self.name, step, known, self.reads_own(arguments))
+        known = () if value is None else resolve_readers(self._parts, value)
+        return result_tree(self._parts, self.name, step, known, self.reads_own(arguments))
 
     def call_shade(
         self,
-        shades: Mapping[str, Shade],
+        shades: Mapping[str, LabelTree],
         value: object | None,
         step: str,
         *,
         arguments: Mapping[str, Any] | None = None,
-    ) -> Shade:
+    ) -> LabelTree:
         """The labels of what a call gave: those of its result, joined with those of all that it was given."""
-        return answered(self.result_shade(value, step, arguments=arguments), shades, self.keeps, self._parts)
+        return join_arguments(self.result_shade(value, step, arguments=arguments), shades, self.keeps, self._parts)
 
     def attached(self, given: Mapping[str, Any], names: Sequence[str], step: str) -> Iterator[tuple[str, Label]]:
         """The arguments of a call that name something which goes along, with the label of what they name.
 
         `names` are the arguments that are given, `given` the values that are known: before a run the literals.
         """
-        return named_along(self, given, names, step)
+        return attached_labels(self, given, names, step)
 
     @property
     def names_anew(self) -> bool:
@@ -345,7 +362,7 @@ class Tool:
             # Whatever goes wrong while one looks, nobody has said that this is the user's own.
             return False
 
-    def target_of(self, arguments: Mapping[str, Any]) -> Target | None:
+    def target_of(self, arguments: Mapping[str, Any]) -> WriteTarget | None:
         """What is known of the file that a call with these arguments writes; None if it writes none."""
         if self.target is None:
             return None
@@ -360,8 +377,8 @@ class Tool:
         return replace(self, name=name)
 
 
-def _with_purpose(argument: Argument, usual: Purpose) -> Argument:
-    return replace(argument, purpose=usual) if argument.purpose is UNSAID else argument
+def _default_purpose(argument: Argument, usual: Purpose) -> Argument:
+    return replace(argument, purpose=usual) if argument.purpose is UNDECLARED else argument
 
 
 def _is_path(type_: Type) -> bool:
@@ -384,12 +401,12 @@ def _check_words(tool: Tool) -> None:
     if len(set(names)) < len(names):
         raise ToolError("tools.bad-signature", f"{tool.name!r} has two arguments of one name")
     for argument in tool.arguments:
-        if argument.purpose is not UNSAID and argument.purpose not in PURPOSES:
+        if argument.purpose is not UNDECLARED and argument.purpose not in PURPOSES:
             raise ToolError(
                 "tools.unknown-purpose", f"{tool.name!r}: {argument.purpose!r}", expected=", ".join(PURPOSES)
             )
     for said, value in (("outbound", tool.outbound), ("declared", tool.declared), ("keyed", tool.keyed)):
-        if value is not UNSAID and type(value) is not bool:
+        if value is not UNDECLARED and type(value) is not bool:
             raise ToolError("tools.bad-origins", f"{tool.name!r}: {said!r} is neither true nor false")
     if tool.effect == "send" and tool.outbound is False:
         raise ToolError("tools.bad-origins", f"{tool.name!r} sends something, and is said to tell nobody anything")
@@ -397,10 +414,10 @@ def _check_words(tool: Tool) -> None:
         raise ToolError("tools.bad-signature", f"{tool.name!r} has a timeout of {tool.timeout!r} seconds")
 
 
-def _check(tool: Tool) -> None:
+def _check_declaration(tool: Tool) -> None:
     """Refuse facts that cannot be true of this tool: a wrong one would be worse than none."""
     _check_words(tool)
-    for fault in faults_in(tool.origins, tool.result):
+    for fault in origin_faults(tool.origins, tool.result):
         raise ToolError(
             "tools.bad-origins",
             f"{tool.name!r}, the origin of {str(fault.path[0] if fault.path else '')[:100]!r}: {fault.message[:500]}",
@@ -408,19 +425,21 @@ def _check(tool: Tool) -> None:
             nearest=fault.nearest,
         )
     known = {argument.name: argument for argument in tool.arguments}
-    named = (*(() if tool.receivers is UNSAID else tool.receivers), *((tool.keeps,) if tool.keeps else ()))
+    named = (*(() if tool.receivers is UNDECLARED else tool.receivers), *((tool.keeps,) if tool.keeps else ()))
     for name in named:
         if name not in known:
             raise ToolError(
                 "tools.unknown-argument",
                 f"{tool.name!r} declares something of {name!r}, which it does not have",
-                nearest=nearest(name, known),
+                nearest=nearest_name(name, known),
             )
-    for fault in () if tool.attaches is UNSAID else attach_faults(tool.attaches, known):
+    for fault in () if tool.attaches is UNDECLARED else attach_faults(tool.attaches, known):
         raise ToolError(
             "tools.bad-origins", f"{tool.name!r}, what it attaches: {fault.message[:500]}", expected=fault.expected
         )
-    if tool.keeps and (tool.effect != "pure" or tool.origins or not isinstance(bare(tool.result), ListType)):
+    if tool.keeps and (
+        tool.effect != "pure" or tool.origins or not isinstance(without_optional(tool.result), ListType)
+    ):
         raise ToolError(
             "tools.bad-origins",
             f"{tool.name!r} cannot keep the items of {tool.keeps!r}",

@@ -1,29 +1,31 @@
 """The types of values in plans: what tools take and give, what extraction fills, what the check reasons about.
 
-Python annotations come in (`from_annotation`); out come types that can be compared (`assignable`, `join`), written
+Python annotations come in (`type_from_annotation`); out come types that can be compared (`is_assignable`, `join_types`), written
 as JSON or JSON Schema, and held against a value (`mismatch`). Values are plain: text, numbers, booleans, dates,
 lists, and dicts (a record is a dict whose fields are known). Some texts have a narrower kind with a shape (`FORMATS`);
-`bounded` says of which types a value cannot hold free text.
+`is_bounded` says of which types a value cannot hold free text.
 """
 
-from ._annotations import (
+from bicameral.types._conversion import (
     Address,
     Code,
     Currency,
     FilePath,
     Iban,
     Id,
+    JsonType,
     Money,
     Phone,
     Url,
     annotation_doc,
-    from_annotation,
     signature_hints,
+    type_from_annotation,
+    type_from_json,
+    type_json_schema,
+    type_to_json,
 )
-from ._codec import JsonType, from_json, json_schema, to_json
-from ._formats import FORMATS, Format, format_problem
-from ._plain import plain
-from ._types import (
+from bicameral.types._formats import FORMATS, TextFormat, format_problem
+from bicameral.types._types import (
     ANY,
     BOOL,
     DATE,
@@ -54,12 +56,12 @@ from ._types import (
     TimeType,
     TupleType,
     Type,
-    assignable,
-    bounded,
-    join,
-    optional,
+    is_assignable,
+    is_bounded,
+    join_types,
+    optional_type,
 )
-from ._values import mismatch, value_from_json, value_to_json
+from bicameral.types._values import mismatch, to_plain, value_from_json, value_to_json
 
 __all__ = [
     "ANY",
@@ -87,7 +89,6 @@ __all__ = [
     "Field",
     "FilePath",
     "FloatType",
-    "Format",
     "Iban",
     "Id",
     "IntType",
@@ -100,23 +101,24 @@ __all__ = [
     "Phone",
     "RecordType",
     "StrType",
+    "TextFormat",
     "TimeType",
     "TupleType",
     "Type",
     "Url",
     "annotation_doc",
-    "assignable",
-    "bounded",
     "format_problem",
-    "from_annotation",
-    "from_json",
-    "join",
-    "json_schema",
+    "is_assignable",
+    "is_bounded",
+    "join_types",
     "mismatch",
-    "optional",
-    "plain",
+    "optional_type",
     "signature_hints",
-    "to_json",
+    "to_plain",
+    "type_from_annotation",
+    "type_from_json",
+    "type_json_schema",
+    "type_to_json",
     "value_from_json",
     "value_to_json",
 ]

@@ -1,8 +1,9 @@
-"""Narrower kinds of text that have a shape: what may stand where an address, an IBAN or a short code is wanted.
+"""Text formats: narrower kinds of text with a shape, such as an address, an IBAN or a short code.
 
-Each has a pattern that Python, JSON Schema and constrained decoding read alike, a longest length and, where a shape
-is not enough, a test of its own. A *bounded* kind cannot hold free text. It is held to wherever a value meets its
-type; the others are held to where a model writes them, since tools may give looser ones (`Ada <ada@example.com>`).
+Each has a pattern that Python, JSON Schema and constrained decoding read alike, a maximum length and, where a pattern
+is not enough, a test of its own (an IBAN: the country's own form and the check digits). A *bounded* format cannot
+hold free text. It is enforced wherever a value meets its type; the others are enforced where a model writes them,
+since tools may return looser ones (`Ada <ada@example.com>`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,46 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 
-from ._iban import iban_problem
+MAX_IBAN_LETTERS = 12
+"""Letters after the country: the registry's own examples have no more, and a sentence does."""
+
+# What follows the country and the check digits: so many digits (n), capitals (a), or either (c).
+_IBAN_FORMS = (
+    "AD8n12c AE19n AL8n16c AT16n AZ4a20c BA16n BE12n BG4a6n8c BH4a14c BI23n BR23n1a1c BY4c4n16c CH5n12c CR18n CY8n16c "
+    "CZ20n DE18n DJ23n DK14n DO4c20n EE16n EG25n ES20n FI14n FK2a12n FO14n FR10n11c2n GB4a14n GE2a16n GI4a15c GL14n "
+    "GR7n16c GT4c20c HN4a20n HR17n HU24n IE4a14n IL19n IQ4a15n IS22n IT1a10n12c JO4a4n18c KW4a22c KZ3n13c LB4n20c "
+    "LC4a24c LI5n12c LT16n LU3n13c LV4a13c LY21n MC10n11c2n MD2c18c ME18n MK3n10c2n MN16n MR23n MT4a5n18c MU4a19n3a "
+    "NI4a20n NL4a10n NO11n OM3n16c PK4a16c PL24n PS4a21c PT21n QA4a21c RO4a16c RS18n RU14n15c SA2n18c SC4a20n3a SD14n "
+    "SE20n SI15n SK20n SM1a10n12c SO19n ST21n SV4a20n TL19n TN20n TR6n16c UA6n19c VA18n VG4a16n XK16n YE4a4n18c"
+)
+_CHARACTER_CLASSES = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
+
+
+@cache
+def _country_patterns() -> dict[str, re.Pattern[str]]:
+    found: dict[str, re.Pattern[str]] = {}
+    for form in _IBAN_FORMS.split():
+        parts = re.findall(r"(\d+)([nac])", form[2:])
+        found[form[:2]] = re.compile("".join(f"{_CHARACTER_CLASSES[kind]}{{{count}}}" for count, kind in parts))
+    return found
+
+
+def iban_problem(text: str) -> str | None:
+    """What is wrong with an IBAN of the right characters, or None."""
+    compact = text.replace(" ", "")
+    account = _country_patterns().get(compact[:2])
+    if account is None:
+        return "there is no such country"
+    if not account.fullmatch(compact, 4):
+        return "it does not have the form of its country"
+    if sum(character.isalpha() for character in compact[4:]) > MAX_IBAN_LETTERS:
+        return "it has too many letters"
+    digits = "".join(str(int(character, 36)) for character in compact[4:] + compact[:4])
+    return None if int(digits) % 97 == 1 else "its check digits do not fit"
+
 
 MAX_CODE = 32
 
@@ -33,7 +71,7 @@ CURRENCIES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class TextFormat:
     """A kind of text by name: its shape, its longest length, and what is wanted in words."""
 
     name: str
@@ -72,15 +110,19 @@ def _url_problem(text: str) -> str | None:
     return "there is no such port" if port and not 0 < int(port[1]) < 65536 else None
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
+FORMATS: Mapping[str, TextFormat] = MappingProxyType(
     {
         each.name: each
         for each in (
-            Format("email", "an e-mail address", f"^[A-Za-z0-9._%+'-]{{1,64}}@{_HOST}$", 254),
-            Format("url", "a web address", f"^(https?://({_HOST}|{_LABEL})|{_HOST}){_REST}$", 1_500, test=_url_problem),
-            Format("id", "an id in one word", "^[A-Za-z0-9!#$%&()*+,./:;<=>?@^_|~-]{1,200}$", 200),
-            Format("code", "a short code", f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CODE - 1}}}$", MAX_CODE, bounded=True),
-            Format(
+            TextFormat("email", "an e-mail address", f"^[A-Za-z0-9._%+'-]{{1,64}}@{_HOST}$", 254),
+            TextFormat(
+                "url", "a web address", f"^(https?://({_HOST}|{_LABEL})|{_HOST}){_REST}$", 1_500, test=_url_problem
+            ),
+            TextFormat("id", "an id in one word", "^[A-Za-z0-9!#$%&()*+,./:;<=>?@^_|~-]{1,200}$", 200),
+            TextFormat(
+                "code", "a short code", f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CODE - 1}}}$", MAX_CODE, bounded=True
+            ),
+            TextFormat(
                 "iban",
                 "an IBAN",
                 "^[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){2,7}( ?[A-Z0-9]{1,3})?$",
@@ -88,10 +130,10 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 bounded=True,
                 test=iban_problem,
             ),
-            Format(
+            TextFormat(
                 "phone", "a phone number", "^[+]?[0-9(][0-9 ()./-]{3,22}[0-9]$", 25, bounded=True, test=_phone_problem
             ),
-            Format(
+            TextFormat(
                 "currency",
                 "a currency code such as EUR",
                 "^[A-Z]{3}$",

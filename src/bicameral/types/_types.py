@@ -1,13 +1,13 @@
-"""The types of values in plans, and the few questions one asks of them."""
+"""The types of values in plans, and the relations between them: assignable, joined, bounded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ._formats import format_problem, is_bounded_format
+from bicameral.types._formats import format_problem, is_bounded_format
 
-Scalar = str | int | float | bool | None
+ScalarValue = str | int | float | bool | None
 
 
 class Type:
@@ -171,16 +171,16 @@ MONEY = RecordType((Field("amount", FLOAT), Field("currency", StrType("currency"
 _BOUNDED = (BoolType, IntType, FloatType, DateType, TimeType, DateTimeType, DurationType, LiteralType, NullType)
 
 
-def bounded(type_: Type) -> bool:
+def is_bounded(type_: Type) -> bool:
     """Whether values of a type cannot hold free text: numbers, dates, choices, and texts of a tight shape.
 
     Example:
-        >>> bounded(StrType("iban")), bounded(StrType("email")), bounded(ListType(INT))
+        >>> is_bounded(StrType("iban")), is_bounded(StrType("email")), is_bounded(ListType(INT))
         (True, False, False)
     """
     match type_:
         case OptionalType(item=item):
-            return bounded(item)
+            return is_bounded(item)
         case StrType(format=name):
             return is_bounded_format(name)
         case RecordType():
@@ -189,12 +189,12 @@ def bounded(type_: Type) -> bool:
             return isinstance(type_, _BOUNDED)
 
 
-def optional(item: Type) -> Type:
+def optional_type(item: Type) -> Type:
     """`item | None`, without nesting."""
     return item if isinstance(item, OptionalType | NullType | AnyType) else OptionalType(item)
 
 
-def assignable(source: Type, target: Type) -> bool:
+def is_assignable(source: Type, target: Type) -> bool:
     """Whether a value of type `source` may stand where `target` is wanted."""
     match source, target:
         case (AnyType(), _) | (_, AnyType()):
@@ -202,9 +202,9 @@ def assignable(source: Type, target: Type) -> bool:
         case (NullType(), OptionalType() | NullType()):
             return True
         case (OptionalType(item=inner), OptionalType(item=wanted)):
-            return assignable(inner, wanted)
+            return is_assignable(inner, wanted)
         case (_, OptionalType(item=wanted)):
-            return assignable(source, wanted)
+            return is_assignable(source, wanted)
         case (StrType(format=given), StrType(format=wanted)):
             # What is held to a shape everywhere cannot be had from just any text.
             return given == wanted or not is_bounded_format(wanted)
@@ -215,15 +215,15 @@ def assignable(source: Type, target: Type) -> bool:
         case (IntType() | FloatType(), FloatType()):
             return True
         case (ListType(item=given), ListType(item=wanted)):
-            return assignable(given, wanted)
+            return is_assignable(given, wanted)
         case (TupleType(items=given), TupleType(items=wanted)):
-            return len(given) == len(wanted) and all(map(assignable, given, wanted))
+            return len(given) == len(wanted) and all(map(is_assignable, given, wanted))
         case (TupleType(items=given), ListType(item=wanted)):
-            return all(assignable(item, wanted) for item in given)
+            return all(is_assignable(item, wanted) for item in given)
         case (DictType(value=given), DictType(value=wanted)):
-            return assignable(given, wanted)
+            return is_assignable(given, wanted)
         case (RecordType(fields=given), DictType(value=wanted)):
-            return all(assignable(each.type, wanted) for each in given)
+            return all(is_assignable(each.type, wanted) for each in given)
         case (RecordType() as given, RecordType() as wanted):
             return set(given.names) <= set(wanted.names) and all(_has_field(given, each) for each in wanted.fields)
         case _:
@@ -232,10 +232,10 @@ def assignable(source: Type, target: Type) -> bool:
 
 def _has_field(record: RecordType, wanted: Field) -> bool:
     given = record.get(wanted.name)
-    return isinstance(wanted.type, OptionalType) if given is None else assignable(given, wanted.type)
+    return isinstance(wanted.type, OptionalType) if given is None else is_assignable(given, wanted.type)
 
 
-def join(left: Type, right: Type) -> Type | None:
+def join_types(left: Type, right: Type) -> Type | None:
     """The smallest type that both fit, or None if they have nothing in common."""
     if left == right:
         return left
@@ -243,10 +243,10 @@ def join(left: Type, right: Type) -> Type | None:
         case (AnyType(), _) | (_, AnyType()):
             return ANY
         case (NullType(), other) | (other, NullType()):
-            return optional(other)
+            return optional_type(other)
         case (OptionalType(item=inner), other) | (other, OptionalType(item=inner)):
-            joined = join(inner, other.item if isinstance(other, OptionalType) else other)
-            return optional(joined) if joined else None
+            joined = join_types(inner, other.item if isinstance(other, OptionalType) else other)
+            return optional_type(joined) if joined else None
         case (LiteralType(values=some), LiteralType(values=more)):
             return LiteralType(tuple(dict.fromkeys(some + more)))
         case (StrType() | LiteralType(), StrType() | LiteralType()):
@@ -254,15 +254,15 @@ def join(left: Type, right: Type) -> Type | None:
         case (IntType() | FloatType(), IntType() | FloatType()):
             return FLOAT
         case (TupleType(items=some), TupleType(items=more)) if len(some) == len(more):
-            joined_items = [join(*pair) for pair in zip(some, more, strict=True)]
+            joined_items = [join_types(*pair) for pair in zip(some, more, strict=True)]
             return TupleType(tuple(each for each in joined_items if each)) if all(joined_items) else None
         case (RecordType() as some, RecordType() as more) if set(some.names) == set(more.names):
             return _join_fields(some, more)
         case (ListType() | TupleType(), ListType() | TupleType()):
-            joined = _join_all(_inside(left) + _inside(right))
+            joined = _join_all_types(_inner_types(left) + _inner_types(right))
             return ListType(joined) if joined else None
         case (DictType() | RecordType(), DictType() | RecordType()):
-            joined = _join_all(_inside(left) + _inside(right))
+            joined = _join_all_types(_inner_types(left) + _inner_types(right))
             return DictType(joined) if joined else None
         case _:
             return None
@@ -271,14 +271,14 @@ def join(left: Type, right: Type) -> Type | None:
 def _join_fields(some: RecordType, more: RecordType) -> Type | None:
     fields: list[Field] = []
     for each in some.fields:
-        joined = join(each.type, more.get(each.name) or ANY)
+        joined = join_types(each.type, more.get(each.name) or ANY)
         if joined is None:
             return None
         fields.append(Field(each.name, joined, each.doc))
     return RecordType(tuple(fields), some.name if some.name == more.name else "")
 
 
-def _inside(type_: Type) -> tuple[Type, ...]:
+def _inner_types(type_: Type) -> tuple[Type, ...]:
     match type_:
         case ListType(item=inner) | DictType(value=inner):
             return (inner,)
@@ -290,7 +290,7 @@ def _inside(type_: Type) -> tuple[Type, ...]:
             return ()
 
 
-def _join_all(types: tuple[Type, ...]) -> Type | None:
+def _join_all_types(types: tuple[Type, ...]) -> Type | None:
     """The smallest type that all fit; of none at all, Any.
 
     In an order of its own: what two have in common can be lost on the way to a third.
@@ -300,5 +300,5 @@ def _join_all(types: tuple[Type, ...]) -> Type | None:
     first, *rest = sorted(set(types), key=repr) or [ANY]
     found: Type | None = first
     for each in rest:
-        found = join(found, each) if found else None
+        found = join_types(found, each) if found else None
     return found

@@ -1,14 +1,25 @@
-"""Values: is this one of that type, and plain JSON there and back."""
+"""Values: conversion of a tool's answer to plain values, the type check, and JSON with exact round trips.
+
+A tool may return objects of any class, and a class can say anything of itself: that it is a text, that it equals
+everything, that it has no end. So a value is converted by its real type, without calling one of its methods, and
+within bounds that no walk over it can exceed.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePath
+from types import NoneType
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
-from ._formats import format_problem, is_bounded_format
-from ._types import (
+from pydantic import BaseModel
+
+from bicameral.types._formats import format_problem, is_bounded_format
+from bicameral.types._types import (
     AnyType,
     BoolType,
     DateTimeType,
@@ -37,42 +48,44 @@ def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
         case OptionalType(item=item):
             return None if value is None else mismatch(value, item, path)
         case LiteralType(values=values):
-            return None if isinstance(value, str) and value in values else _not(value, type_, path)
+            return None if isinstance(value, str) and value in values else _mismatch_text(value, type_, path)
         case ListType(item=item):
             if not isinstance(value, list | tuple):
-                return _not(value, type_, path)
+                return _mismatch_text(value, type_, path)
             items = cast("list[object]", value)
             return next(filter(None, (mismatch(each, item, f"{path}[{i}]") for i, each in enumerate(items))), None)
         case TupleType(items=types):
             if not isinstance(value, list | tuple):
-                return _not(value, type_, path)
+                return _mismatch_text(value, type_, path)
             if len(cast("list[object]", value)) != len(types):
                 return f"{path} has {len(cast('list[object]', value))} items, not {len(types)}"
             pairs = enumerate(zip(cast("list[object]", value), types, strict=True))
             return next(filter(None, (mismatch(each, t, f"{path}[{i}]") for i, (each, t) in pairs)), None)
         case DictType(value=inner):
             if not isinstance(value, dict):
-                return _not(value, type_, path)
+                return _mismatch_text(value, type_, path)
             entries = cast("dict[object, object]", value)
             if not all(isinstance(key, str) for key in entries):
                 return f"{path} has a key that is not text"
-            return next(filter(None, (mismatch(v, inner, f"{path}[{_shown(k)}]") for k, v in entries.items())), None)
+            return next(
+                filter(None, (mismatch(v, inner, f"{path}[{_short_repr(k)}]") for k, v in entries.items())), None
+            )
         case RecordType():
             return _record_mismatch(value, type_, path)
         case StrType(format=name) if isinstance(value, str) and is_bounded_format(name):
             problem = format_problem(value, name)
-            return f"{_not(value, type_, path)}[{name!r}]: {problem}" if problem else None
+            return f"{_mismatch_text(value, type_, path)}[{name!r}]: {problem}" if problem else None
         case _:
-            return None if _is_simple(value, type_) else _not(value, type_, path)
+            return None if _is_simple(value, type_) else _mismatch_text(value, type_, path)
 
 
 def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
     if not isinstance(value, dict):
-        return _not(value, type_, path)
+        return _mismatch_text(value, type_, path)
     entries = cast("dict[str, object]", value)
     for name in entries:
         if type_.get(name) is None:
-            return f"{path} has the field {_shown(name)}, which {type_} does not have"
+            return f"{path} has the field {_short_repr(name)}, which {type_} does not have"
     for field in type_.fields:
         if field.name not in entries:
             if isinstance(field.type, OptionalType):
@@ -110,29 +123,29 @@ def _is_simple(value: object, type_: Type) -> bool:
             return False
 
 
-def _not(value: object, type_: Type, path: str) -> str:
-    return f"{path} is {_shown(value)}, not {type_}"
+def _mismatch_text(value: object, type_: Type, path: str) -> str:
+    return f"{path} is {_short_repr(value)}, not {type_}"
 
 
-def _shown(value: object) -> str:
+def _short_repr(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
-def _duration(microseconds: int) -> dt.timedelta:
+def _duration_from_microseconds(microseconds: int) -> dt.timedelta:
     return dt.timedelta(microseconds=microseconds)
 
 
-def _dict(entries: dict[str, object]) -> dict[str, Any]:
+def _dict_from_json(entries: dict[str, object]) -> dict[str, Any]:
     return {name: value_from_json(item) for name, item in entries.items()}
 
 
-_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
+_JSON_TAGS: dict[str, tuple[type, Callable[[Any], Any]]] = {
     "$date": (str, dt.date.fromisoformat),
     "$time": (str, dt.time.fromisoformat),
     "$datetime": (str, dt.datetime.fromisoformat),
-    "$timedelta": (int, _duration),
-    "$dict": (dict, _dict),
+    "$timedelta": (int, _duration_from_microseconds),
+    "$dict": (dict, _dict_from_json),
 }
 
 
@@ -165,12 +178,202 @@ def value_from_json(value: object) -> Any:
         return value
     entries = cast("dict[str, Any]", value)
     tag = next(iter(entries)) if len(entries) == 1 else ""
-    if tag not in _TAGS:
-        return _dict(entries)
-    (written, read), inner = _TAGS[tag], entries[tag]
+    if tag not in _JSON_TAGS:
+        return _dict_from_json(entries)
+    (written, read), inner = _JSON_TAGS[tag], entries[tag]
     if not isinstance(inner, written) or isinstance(inner, bool):
         raise ValueError(f"{tag!r} cannot hold {inner!r}")
     try:
         return read(inner)
     except OverflowError:
         raise ValueError(f"{tag!r} cannot hold {inner!r}") from None
+
+
+MAX_VALUE_DEPTH = 64
+MAX_ITEMS = 1_000_000
+MAX_TEXT = 10_000_000
+MAX_ALL_TEXT = 100_000_000
+MAX_BITS = 1_000
+
+_UNCHANGED_TYPES = frozenset({NoneType, bool, dt.date, dt.timedelta})
+_KNOWN_ZONES = (NoneType, dt.timezone, ZoneInfo)
+
+
+def to_plain(value: object) -> Any:
+    """Plain values of their exact types: records become dicts, tuples lists; a TypeError names the rest."""
+    if type(value) in _UNCHANGED_TYPES:
+        return value
+    return _PlainConverter().plain(value, 0)
+
+
+class _PlainConverter:
+    """One value on its way, and how much more of it there may be."""
+
+    __slots__ = ("items", "text")
+
+    def __init__(self) -> None:
+        self.items = MAX_ITEMS
+        self.text = MAX_ALL_TEXT
+
+    def plain(self, value: Any, depth: int) -> Any:
+        kind = cast("type[Any]", type(value))
+        if kind in _UNCHANGED_TYPES:
+            return value
+        if kind is str:
+            return self._text(value)
+        if (exact := _EXACT_CONVERSIONS.get(kind)) is not None:
+            return exact(value)
+        if depth > MAX_VALUE_DEPTH:
+            raise TypeError(f"the value is nested more than {MAX_VALUE_DEPTH} levels deep")
+        if kind is dict:
+            return self._entries(value.items(), depth)
+        if kind is list:
+            return self._list(value, depth)
+        return self._of_a_class(value, kind, depth)
+
+    def _of_a_class(self, value: Any, kind: type[Any], depth: int) -> Any:
+        """A value whose class is made from a plain one is that plain value."""
+        if issubclass(kind, str):
+            return self._text(str.__str__(value))
+        for base, exact in _EXACT_CONVERSIONS.items():
+            if issubclass(kind, base):
+                return exact(value)
+        if issubclass(kind, dict):
+            return self._entries(_DICT_ENTRIES(value), depth)
+        if issubclass(kind, list):
+            return self._list(_SEQUENCE_ITEMS[list](value), depth)
+        if issubclass(kind, tuple):
+            return self._list(_SEQUENCE_ITEMS[tuple](value), depth)
+        if issubclass(kind, set | frozenset):
+            items = _SEQUENCE_ITEMS[set if issubclass(kind, set) else frozenset](value)
+            # The order of a set differs from one process to the next; a recorded run must not.
+            return sorted(self._list(items, depth), key=repr)
+        try:
+            return self._of_another_class(value, kind, depth)
+        except TypeError:
+            raise
+        except Exception as error:
+            raise TypeError(f"{_class_name(kind)} cannot be read: {_class_name(type(error))}") from None
+
+    def _of_another_class(self, value: Any, kind: type[Any], depth: int) -> Any:
+        if issubclass(kind, BaseModel):
+            return self._entries(((name, getattr(value, name)) for name in kind.model_fields), depth)
+        if dataclasses.is_dataclass(kind):
+            return self._entries(((each.name, getattr(value, each.name)) for each in dataclasses.fields(kind)), depth)
+        if issubclass(kind, Mapping):
+            return self._entries(cast("Mapping[object, object]", value).items(), depth)
+        if issubclass(kind, PurePath):
+            return self._text(str(value))
+        raise TypeError(f"{_class_name(kind)} is not a value a plan can use")
+
+    def _entries(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in entries:
+            self._count()
+            if not issubclass(type(key), str):
+                raise TypeError(f"a key is of the type {_class_name(type(key))}, not text")
+            found[self._text(str.__str__(cast("str", key)))] = self.plain(item, depth + 1)
+        return found
+
+    def _list(self, items: Iterable[object], depth: int) -> list[Any]:
+        found: list[Any] = []
+        for item in items:
+            self._count()
+            found.append(self.plain(item, depth + 1))
+        return found
+
+    def _count(self) -> None:
+        self.items -= 1
+        if self.items < 0:
+            raise TypeError(f"the value, with everything in it, has more than {MAX_ITEMS:,} parts")
+
+    def _text(self, text: str) -> str:
+        if len(text) > MAX_TEXT:
+            raise TypeError(f"a text of {len(text):,} characters is longer than {MAX_TEXT:,}")
+        self.text -= len(text)
+        if self.text < 0:
+            raise TypeError(f"the text in the value is longer than {MAX_ALL_TEXT:,} characters")
+        return text
+
+
+def _plain_int(value: Any) -> int:
+    number = value if type(value) is int else int.__index__(value)
+    if number.bit_length() > MAX_BITS:
+        raise TypeError("a number has more than 300 digits")
+    return number
+
+
+def _plain_float(value: Any) -> float:
+    number = value if type(value) is float else float.__float__(value)
+    if not math.isfinite(number):
+        raise TypeError(f"{number!r} is not a number a plan can use")
+    return number
+
+
+def _plain_datetime(value: Any) -> dt.datetime:
+    if type(value) is dt.datetime and type(value.tzinfo) in _KNOWN_ZONES:
+        return value
+    year, month, day, hour, minute, second, microsecond, fold, zone = _own_parts(
+        dt.datetime, value, _DATE_FIELDS + _TIME_FIELDS
+    )
+    bare = dt.datetime(year, month, day, hour, minute, second, microsecond, fold=fold)
+    return bare.replace(tzinfo=_plain_zone(zone, bare))
+
+
+def _plain_date(value: Any) -> dt.date:
+    return value if type(value) is dt.date else dt.date(*_own_parts(dt.date, value, _DATE_FIELDS))
+
+
+def _plain_time(value: Any) -> dt.time:
+    if type(value) is dt.time and type(value.tzinfo) in _KNOWN_ZONES:
+        return value
+    hour, minute, second, microsecond, fold, zone = _own_parts(dt.time, value, _TIME_FIELDS)
+    return dt.time(hour, minute, second, microsecond, _plain_zone(zone, None), fold=fold)
+
+
+def _plain_duration(value: Any) -> dt.timedelta:
+    return dt.timedelta(*_own_parts(dt.timedelta, value, ("days", "seconds", "microseconds")))
+
+
+_DATE_FIELDS = ("year", "month", "day")
+_TIME_FIELDS = ("hour", "minute", "second", "microsecond", "fold", "tzinfo")
+
+
+def _own_parts(base: type[Any], value: object, names: Iterable[str]) -> tuple[Any, ...]:
+    """The parts of a date or time as its own class has them, whatever a class made from it says."""
+    return tuple(getattr(base, name).__get__(value) for name in names)
+
+
+def _plain_zone(zone: dt.tzinfo | None, at: dt.datetime | None) -> dt.tzinfo | None:
+    """A time zone of somebody's own is only how far it is from the world's time at that moment."""
+    if zone is None or type(zone) in _KNOWN_ZONES:
+        return zone
+    try:
+        offset = zone.utcoffset(at)
+        return dt.timezone(dt.timedelta(*_own_parts(dt.timedelta, offset, ("days", "seconds", "microseconds"))))
+    except Exception:
+        raise TypeError(f"the time zone {_class_name(type(zone))} does not say how far it is from UTC") from None
+
+
+_EXACT_CONVERSIONS: dict[type[Any], Callable[[Any], Any]] = {
+    int: _plain_int,
+    float: _plain_float,
+    dt.datetime: _plain_datetime,  # before date, of which it is made
+    dt.date: _plain_date,
+    dt.time: _plain_time,
+    dt.timedelta: _plain_duration,
+}
+
+
+# What a class says of its items is another thing: these are the plain one's own.
+_DICT_ENTRIES: Callable[[Any], Iterable[tuple[object, object]]] = dict[object, object].items
+_SEQUENCE_ITEMS: dict[type[Any], Callable[[Any], Iterable[object]]] = {
+    list: list[object].__iter__,
+    tuple: tuple[object, ...].__iter__,
+    set: set[object].__iter__,
+    frozenset: frozenset[object].__iter__,
+}
+
+
+def _class_name(kind: type[Any]) -> str:
+    return repr(kind.__name__[:60])

@@ -29,14 +29,14 @@ from benchmarks.agentdojo.judging import benign, is_reached, run, verdict_on
 from benchmarks.agentdojo.worlds import environment
 from bicameral.plans import parse
 from bicameral.tools import Registry
-from bicameral.types import INT, ListType, StrType, Type, json_schema
+from bicameral.types import INT, ListType, StrType, Type, type_json_schema
 
 GOAL = Goal((Wish("send_money", {"recipient": "US133000000121212121212", "amount": 5000}),))
 TEXT = "Pay 12.50 to GB29NWBK60161331926819, or write to ann@example.com."
 
 
 def asked(type_: Type, instruction: str = "what it says") -> Asked:
-    schema: dict[str, Any] = {"type": "object", "properties": {"value": json_schema(type_)}}
+    schema: dict[str, Any] = {"type": "object", "properties": {"value": type_json_schema(type_)}}
     return Asked(TEXT, instruction, schema)
 
 

@@ -40,7 +40,7 @@ from bicameral.types import (
     LiteralType,
     RecordType,
     Type,
-    optional,
+    optional_type,
 )
 
 GOAL = Goal(
@@ -105,10 +105,10 @@ def test_readers() -> None:
 
 # A moment must be copied from the text, which the attacker wrote as well.
 MOMENTS = "a text of 2024-05-15 10:00 and 2024-05-30 10:20"
-RECORD = RecordType((Field("recipient", STR), Field("amount", FLOAT), Field("note", optional(STR))))
+RECORD = RecordType((Field("recipient", STR), Field("amount", FLOAT), Field("note", optional_type(STR))))
 TYPES: list[Type] = [
     *(STR, INT, FLOAT, BOOL, DATE, TIME, DATETIME, LiteralType(("a", "b"))),
-    *(optional(STR), ListType(STR), ListType(INT), RECORD, ListType(RECORD)),
+    *(optional_type(STR), ListType(STR), ListType(INT), RECORD, ListType(RECORD)),
 ]
 
 

@@ -13,8 +13,8 @@ from benchmarks.agentdojo.dojo import SUITES, made, runtime_of, suite_of
 from benchmarks.agentdojo.judging import benign, verdict_on
 from benchmarks.agentdojo.users import OPEN, Careful, Careless, contacts, says
 from benchmarks.agentdojo.worlds import environment
-from bicameral.decisions import Mode
-from bicameral.runs import PendingCall, Question
+from bicameral.policy import Mode
+from bicameral.runs import ApprovalQuestion, PendingCall
 
 
 def pending(tool: str, **arguments: Any) -> PendingCall:
@@ -49,9 +49,9 @@ async def test_a_careful_user_wants_what_the_ground_truth_does(
 ) -> None:
     call = pending(tool, **arguments)
     user = Careful(suite, task, environment(suite, {}))
-    assert (call.hash in (await user.approve(Question((call,)))).approved) == wanted
+    assert (call.hash in (await user.approve(ApprovalQuestion((call,)))).approved) == wanted
     assert bool(user.refused) != wanted
-    assert call.hash in (await Careless().approve(Question((call,)))).approved
+    assert call.hash in (await Careless().approve(ApprovalQuestion((call,)))).approved
 
 
 def test_content_must_say_what_the_example_says() -> None:

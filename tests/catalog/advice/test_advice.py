@@ -11,8 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bicameral.catalog import IDS, catalog
-from bicameral.catalog.advice import Advice, Facts, Question, advise, broken_rules, facts_of, questions, rulebook
-from bicameral.catalog.advice._conditions import facts_in
+from bicameral.catalog.advice import (
+    Advice,
+    FactQuestion,
+    TaskFacts,
+    advise,
+    broken_rules,
+    facts_from_mapping,
+    questions,
+    rulebook,
+)
+from bicameral.catalog.advice._facts import condition_facts
 from bicameral.catalog.lint import lint
 from bicameral.catalog.lint import rules as lint_rules
 from bicameral.catalog.stacks import parse_stack
@@ -263,7 +272,7 @@ def test_actions_get_the_gate_that_their_reach_asks_for() -> None:
     }
 
 
-def _value(question: Question) -> st.SearchStrategy[Any]:
+def _value(question: FactQuestion) -> st.SearchStrategy[Any]:
     match question.kind:
         case "yes":
             return st.booleans()
@@ -317,8 +326,8 @@ def test_advice_is_whole(told: dict[str, Any]) -> None:
 
 
 def test_the_facts_are_those_that_can_be_asked_for() -> None:
-    assert [each.name for each in fields(Facts) if not each.name.startswith("_")] == list(questions())
-    used = {fact for rule in rulebook().rules.values() for fact in facts_in(rule.condition)}
+    assert [each.name for each in fields(TaskFacts) if not each.name.startswith("_")] == list(questions())
+    used = {fact for rule in rulebook().rules.values() for fact in condition_facts(rule.condition)}
     told = {"money_budget", "structured_output", "window_tokens", "schema_tokens"}
     assert set(questions()) - used <= told
     for question in questions().values():
@@ -354,7 +363,7 @@ def test_rules_rest_on_what_there_is() -> None:
 )
 def test_a_wrong_fact_is_told_with_what_was_meant(told: dict[str, Any], code: str, said: str) -> None:
     with pytest.raises(CatalogError) as raised:
-        facts_of(told)
+        facts_from_mapping(told)
     assert raised.value.code == code
     assert said in str(raised.value)
 

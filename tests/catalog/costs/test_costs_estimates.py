@@ -11,8 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bicameral.catalog import IDS, SIZES, catalog
-from bicameral.catalog.costs import LOCAL, Amounts, Estimate, Rates, estimate, tokens_of
-from bicameral.catalog.costs._nesting import nestings
+from bicameral.catalog.costs import LOCAL_RATES, Amounts, Estimate, Rates, estimate, estimate_tokens
+from bicameral.catalog.costs._composition import nestings
 from bicameral.catalog.stacks import stack_of
 from bicameral.errors import CatalogError
 
@@ -109,9 +109,9 @@ def test_tries_repeat_a_loop_and_carry_what_was_said_of_the_last() -> None:
 
 
 def test_a_vote_shares_its_task_so_that_it_can_be_cached() -> None:
-    rates = {tier: replace(rate, caching=None) for tier, rate in LOCAL.items()}
+    rates = {tier: replace(rate, caching=None) for tier, rate in LOCAL_RATES.items()}
     assert estimate([{"R17": {"samples": 5}}, "R4"], SIZE, rates).expected.calls == 15
-    cached = {tier: replace(rate, caching=LOCAL["small"].caching) for tier, rate in LOCAL.items()}
+    cached = {tier: replace(rate, caching=LOCAL_RATES["small"].caching) for tier, rate in LOCAL_RATES.items()}
     assert estimate([{"R17": {"samples": 5}}, "R4"], SIZE, cached).expected.cached > 0
 
 
@@ -138,7 +138,7 @@ def test_what_happens_before_a_release_is_told_apart() -> None:
 
 def test_a_warmed_pool_costs_one_write_and_reads() -> None:
     # 3000 tokens of setup, tools and context: the warm-up writes them, four workers read them at a tenth.
-    rates = {tier: Rates("m", 1, 1) for tier in LOCAL}
+    rates = {tier: Rates("m", 1, 1) for tier in LOCAL_RATES}
     found = _parts(estimate(["O18"], {**SIZE, "context": 2000}, rates))
     assert found["O18 Warm-up"].charged == 3000 * 1.25 + 50
     assert found["O18 Worker"].charged == 4 * (3000 * 0.1 + 250)
@@ -151,8 +151,10 @@ def test_the_class_of_a_session_names_its_model() -> None:
 
 def test_one_model_alone_does_one_call_at_a_time() -> None:
     fan = {"O4": {"width": 4}}
-    alone = estimate([fan], SIZE, {tier: replace(rate, caching=None) for tier, rate in LOCAL.items()}).expected
-    many = estimate([fan], SIZE, {tier: replace(rate, caching=None, lanes=8) for tier, rate in LOCAL.items()}).expected
+    alone = estimate([fan], SIZE, {tier: replace(rate, caching=None) for tier, rate in LOCAL_RATES.items()}).expected
+    many = estimate(
+        [fan], SIZE, {tier: replace(rate, caching=None, lanes=8) for tier, rate in LOCAL_RATES.items()}
+    ).expected
     assert alone.seconds == pytest.approx(4 * (many.seconds or 0))
 
 
@@ -191,7 +193,7 @@ def test_what_goes_round_the_whole_is_shared_by_its_agents() -> None:
 def test_fixed_text_behind_a_word_that_varies_is_not_cached() -> None:
     def charged(parts: list[Mapping[str, Any]]) -> float:
         stack = stack_of({"agents": {"a": {"patterns": ["R4"], "prompt": parts, "tools": {"schema_tokens": 0}}}})
-        return estimate(stack, {**SIZE, "steps": 4}, {tier: Rates("m", 1, 1) for tier in LOCAL}).expected.charged
+        return estimate(stack, {**SIZE, "steps": 4}, {tier: Rates("m", 1, 1) for tier in LOCAL_RATES}).expected.charged
 
     fixed = {"part": "S3", "stable": "global", "tokens": 2000}
     varying = {"part": "query", "stable": "per_call", "tokens": 300}
@@ -260,7 +262,7 @@ def test_a_pattern_alone_costs_what_its_expressions_say(id: str) -> None:
 STACKS = st.lists(st.sampled_from(sorted(IDS)), min_size=1, max_size=7, unique=True)
 COUNTS = st.fixed_dictionaries({"steps": st.integers(0, 12), "items": st.integers(0, 12), "tries": st.integers(0, 5)})
 FIELDS = ("calls", "prompt", "charged", "output", "tools", "money", "seconds", "longest", "memory")
-ALL = {tier: replace(rate, lanes=4) for tier, rate in LOCAL.items()} | {
+ALL = {tier: replace(rate, lanes=4) for tier, rate in LOCAL_RATES.items()} | {
     "large": Rates("r", 2, 8, 0.2, 3000, 60, wait=0.5)
 }
 
@@ -298,6 +300,6 @@ def test_parts_add_up(patterns: list[str]) -> None:
 
 
 def test_texts_are_counted_about_as_a_tokenizer_does() -> None:
-    assert tokens_of("The fee is 40 euros.") == 7
-    assert tokens_of("") == 0
-    assert tokens_of('{"value": 12}') == 6
+    assert estimate_tokens("The fee is 40 euros.") == 7
+    assert estimate_tokens("") == 0
+    assert estimate_tokens('{"value": 12}') == 6

@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from bicameral.catalog import IDS
-from bicameral.catalog.stacks import FACTS, STATEMENTS, Fact
+from bicameral.catalog.stacks import FACTS, STATEMENTS, StackFact
 
 _NAMES = st.sampled_from(["a", "b", "main", "draft", "agent", "log"])
 
 
-def _values(fact: Fact) -> st.SearchStrategy[Any]:
+def _values(fact: StackFact) -> st.SearchStrategy[Any]:
     match fact.kind:
         case "truth":
             return st.booleans()

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from bicameral.catalog import catalog
-from bicameral.catalog.lint import Finding, lint
+from bicameral.catalog.lint import LintFinding, lint
 from bicameral.catalog.stacks import Composition, compositions, read_stack, stack_of
 
 EXAMPLES = [pytest.param(each, id=id) for id, each in compositions().items() if id.startswith("EX")]
 CLEAN = Path(__file__).parents[3] / "examples" / "stacks" / "triage.stack.yaml"
 
 
-def wanting(finding: Finding) -> set[str]:
+def wanting(finding: LintFinding) -> set[str]:
     """The patterns that cannot do without what a finding misses, whatever the stack."""
     known = catalog().requirements
     asking = (known[rule] for rule in finding.rules if rule in known)

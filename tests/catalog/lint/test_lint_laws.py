@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from lint_strategies import FACT_VALUES, adding, any_stack
 
 from bicameral.catalog import IDS
-from bicameral.catalog.lint import Finding, Report, lint, rules
+from bicameral.catalog.lint import LintFinding, LintReport, lint, rules
 from bicameral.catalog.stacks import FACTS, STATEMENTS, stack_of
 
 CAREFUL = settings(max_examples=120)
 
 
-def same(finding: Finding, report: Report) -> list[Finding]:
+def same(finding: LintFinding, report: LintReport) -> list[LintFinding]:
     """The findings of a report that say the same as this one."""
     return [each for each in report.findings if (each.wants, each.undecided) == (finding.wants, finding.undecided)]
 
@@ -52,7 +52,7 @@ def test_adding_what_a_finding_asks_for_removes_it(described: dict[str, Any], da
     assert not same(finding, lint(stack_of(mended))), finding.message
 
 
-def _can_be_added(finding: Finding) -> bool:
+def _can_be_added(finding: LintFinding) -> bool:
     """A pattern, a statement, or a fact; sections have shapes of their own."""
     for want in finding.wants:
         head, _, name = want.partition(".")
@@ -67,7 +67,7 @@ def _can_be_added(finding: Finding) -> bool:
 def test_the_order_of_patterns_changes_nothing_but_places(described: dict[str, Any]) -> None:
     turned = described | {"patterns": described["patterns"][::-1]}
 
-    def told(report: Report) -> set[tuple[Any, ...]]:
+    def told(report: LintReport) -> set[tuple[Any, ...]]:
         return {(each.severity, frozenset(each.rules), each.wants, each.undecided) for each in report.findings}
 
     assert told(lint(stack_of(described))) == told(lint(stack_of(turned)))
@@ -82,7 +82,7 @@ def test_what_an_only_agent_says_is_as_if_it_was_said_for_the_whole(
     alone = {key: value for key, value in described.items() if key != "agents"}
     inside = {"agents": {"only": alone}}
 
-    def told(report: Report) -> list[tuple[Any, ...]]:
+    def told(report: LintReport) -> list[tuple[Any, ...]]:
         return sorted(
             (each.severity, each.rule, each.also, each.undecided, len(each.wants)) for each in report.findings
         )

@@ -10,17 +10,17 @@ from lint_cases import CASES, WAIVERS
 from lint_making import Case
 
 from bicameral.catalog import IDS, catalog
-from bicameral.catalog.lint import Finding, lint, rules
-from bicameral.catalog.lint._checks import applies, run_check
-from bicameral.catalog.lint._looks import LOOKS
-from bicameral.catalog.lint._rules import looping
-from bicameral.catalog.lint._scope import scopes
+from bicameral.catalog.lint import LintFinding, lint, rules
+from bicameral.catalog.lint._linter import check_applies, run_check
+from bicameral.catalog.lint._rules import looping_patterns
+from bicameral.catalog.lint._scope import agent_scopes
+from bicameral.catalog.lint._section_checks import SECTION_CHECKS
 from bicameral.catalog.stacks import FACTS, STATEMENTS, stack_of
 
 TODAY = date(2026, 11, 16)
 
 
-def told(described: dict[str, Any], rule: str) -> list[Finding]:
+def told(described: dict[str, Any], rule: str) -> list[LintFinding]:
     """The findings of a rule that are decided."""
     report = lint(stack_of(described), today=TODAY)
     return [each for each in report.findings if rule in each.rules and not each.undecided]
@@ -49,7 +49,7 @@ def test_every_check_of_every_rule_finds_something_and_leaves_something_alone(id
     for check in rules()[id].checks:
 
         def finds(stack: Any, check: Any = check) -> bool:
-            found = (run_check(check, scope) for scope in scopes(stack) if applies(check, scope.present))
+            found = (run_check(check, scope) for scope in agent_scopes(stack) if check_applies(check, scope.present))
             return any(not trouble.undecided for several in found for trouble in several)
 
         assert any(finds(broken) and not finds(kept) for broken, kept in cases), check
@@ -67,7 +67,7 @@ def test_every_name_that_a_rule_asks_for_can_be_said() -> None:
                 else:
                     assert name in FACTS or name in IDS, (rule.id, name)
             assert not check.name or check.name in STATEMENTS
-            assert not check.at or check.at in LOOKS
+            assert not check.at or check.at in SECTION_CHECKS
             named = {*check.triggers, *check.unless, *check.all_of, *check.any_of, *check.all}
             assert named <= {*IDS}, rule.id
 
@@ -77,11 +77,11 @@ def test_every_fact_and_every_look_is_used_by_a_rule() -> None:
     asked = {name for check in checks for name in check.names}
     assert {*FACTS} <= asked
     assert {*STATEMENTS} == {check.name for check in checks if check.name}
-    assert {*LOOKS} == {check.at for check in checks if check.at}
+    assert {*SECTION_CHECKS} == {check.at for check in checks if check.at}
 
 
 def test_the_law_of_loops_knows_every_pattern_that_loops() -> None:
-    assert {id for id, pattern in catalog().patterns.items() if pattern.loops} <= looping()
+    assert {id for id, pattern in catalog().patterns.items() if pattern.loops} <= looping_patterns()
 
 
 def test_there_are_as_many_rules_as_there_are() -> None:

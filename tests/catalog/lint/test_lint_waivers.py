@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bicameral.catalog.lint import Report, lint
+from bicameral.catalog.lint import LintReport, lint
 from bicameral.catalog.stacks import parse_stack, stack_of
 from bicameral.errors import CatalogError
 
@@ -15,11 +15,11 @@ TODAY = date(2026, 11, 16)
 WHY = {"reason": "it runs in a microVM of the host", "until": "2027-03-01"}
 
 
-def linted(described: dict[str, Any], *waivers: dict[str, Any], today: date = TODAY) -> Report:
+def linted(described: dict[str, Any], *waivers: dict[str, Any], today: date = TODAY) -> LintReport:
     return lint(stack_of({**described, "waivers": list(waivers)}), today=today)
 
 
-def rules_told(report: Report) -> set[str]:
+def rules_told(report: LintReport) -> set[str]:
     return {rule for finding in report.findings if not finding.undecided for rule in finding.rules}
 
 

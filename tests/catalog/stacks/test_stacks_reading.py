@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.catalog.stacks import FACTS, STATEMENTS, dotted, parse_stack, read_stack
+from bicameral.catalog.stacks import FACTS, STATEMENTS, dotted_path, parse_stack, read_stack
 from bicameral.errors import BicameralError, CatalogError
 
 TRIAGE = """\
@@ -101,8 +101,8 @@ def test_everything_knows_its_line_and_column() -> None:
         (stack.waivers[0].path, 25, 5),
     ):
         place = stack.place(path)
-        assert (place.file, place.line, place.column) == ("triage.yaml", line, column), dotted(path)
-    assert dotted(agent.uses[1].path) == "agents.triage.patterns[1]"
+        assert (place.file, place.line, place.column) == ("triage.yaml", line, column), dotted_path(path)
+    assert dotted_path(agent.uses[1].path) == "agents.triage.patterns[1]"
 
 
 @pytest.mark.parametrize(

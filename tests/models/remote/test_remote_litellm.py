@@ -135,7 +135,7 @@ _DIALS = """
 import socket, sys
 def refuse(*_, **__): raise SystemExit("it dials out")
 socket.getaddrinfo = refuse
-from bicameral.models._litellm import _library
+from bicameral.models.remote._litellm import _library
 _library()
 print("quiet")
 """

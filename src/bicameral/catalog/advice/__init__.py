@@ -5,24 +5,29 @@ them; what the chosen cannot do without comes with them. An `Advice` says of eac
 ruled out by which fact, what is not known and what would change if it were, and in which order to build.
 """
 
-from ._advice import Advice, advise, broken_rules
-from ._choosing import Choice, RuledOut
-from ._facts import Facts, Question, facts_of, parse_fact, questions
-from ._flows import Decision, rulebook
-from ._open import Change, Open
+from bicameral.catalog.advice._advice import Advice, advise, broken_rules
+from bicameral.catalog.advice._facts import FactQuestion, TaskFacts, facts_from_mapping, parse_fact, questions
+from bicameral.catalog.advice._selection import (
+    Choice,
+    OpenQuestion,
+    PatternChange,
+    PatternDecision,
+    RejectedPattern,
+    rulebook,
+)
 
 __all__ = [
     "Advice",
-    "Change",
     "Choice",
-    "Decision",
-    "Facts",
-    "Open",
-    "Question",
-    "RuledOut",
+    "FactQuestion",
+    "OpenQuestion",
+    "PatternChange",
+    "PatternDecision",
+    "RejectedPattern",
+    "TaskFacts",
     "advise",
     "broken_rules",
-    "facts_of",
+    "facts_from_mapping",
     "parse_fact",
     "questions",
     "rulebook",

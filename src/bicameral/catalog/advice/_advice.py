@@ -1,21 +1,196 @@
-"""Advice: the smallest stack that is enough for what is known, and how it came about."""
+"""Advice: the smallest stack that is enough for what is known, how it came about, and that stack as YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..costs import Estimate, Rates, estimate
-from ..facts import Requirement, catalog
-from ..stacks import Stack, stack_of
-from ._choosing import Choice, Draft, RuledOut, broken, choose
-from ._facts import Facts, facts_of
-from ._flows import Rulebook, met, rulebook
-from ._open import Open, open_questions
-from ._order import adoption_order
-from ._stack import description, stack_text
+from bicameral.catalog.advice._facts import TaskFacts, facts_from_mapping
+from bicameral.catalog.advice._selection import (
+    Choice,
+    OpenQuestion,
+    PatternSelection,
+    RejectedPattern,
+    Rulebook,
+    adoption_order,
+    broken_rule_ids,
+    choose_patterns,
+    is_met,
+    open_questions,
+    rulebook,
+)
+from bicameral.catalog.costs import Estimate, Rates, estimate
+from bicameral.catalog.facts import Requirement, catalog
+from bicameral.catalog.stacks import Stack, stack_of
+
+_FAN_OUTS = frozenset({"O4", "O6", "O7"})
+_WORKER_CATEGORIES = ("S", "K", "R", "I")
+"""Under a fan-out, what patterns of these categories do is done by the workers."""
+
+_SHARED_FACTS = (
+    "production",
+    "safety_critical",
+    "external_input",
+    "stakes",
+    "steps_known",
+    "checks_between_steps",
+    "calls_independent",
+    "action_known",
+    "external_success_signal",
+    "cli_exists",
+    "credential_isolation",
+    "typed_output",
+    "shared_prefix_tokens",
+)
+"""Facts that have the same name in a stack."""
+
+
+def describe_stack(name: str, choices: Mapping[str, Choice], facts: TaskFacts) -> dict[str, Any]:
+    """The stack as a mapping in the shape of its YAML."""
+    chosen = frozenset(choices)
+    found: dict[str, Any] = {"name": name}
+    inner = [id for id in choices if id[0] in _WORKER_CATEGORIES] if chosen & _FAN_OUTS else []
+    found["patterns"] = [id for id in choices if id not in inner]
+    found |= {key: value for key, value in _sections(chosen, facts).items() if value}
+    if inner:
+        tools = found.pop("tools", None)
+        # Each worker has bounds of its own, so that one without an end cannot starve the others.
+        found["agents"] = {"worker": {"patterns": [*inner, "V9"]} | ({"tools": tools} if tools else {})}
+    return found
+
+
+def _sections(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
+    return {
+        "facts": _stack_facts(chosen, facts),
+        "declares": _statements(chosen, facts),
+        "tools": _tools(chosen, facts),
+        "legs": _legs(facts),
+        "guards": _guards(chosen),
+        "loops": _loops(chosen, facts),
+        "actions": _actions(chosen, facts),
+    }
+
+
+def _stack_facts(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
+    found = {name: value for name in _SHARED_FACTS if (value := getattr(facts, name)) is not None}
+    derived: dict[str, Any] = {
+        "format_varies": _map_known(facts.format_consistency, lambda share: share < 0.9),
+        "multi_hop": _map_known(facts.multi_hop_share, lambda share: share >= 0.2),
+        "query_diversity": _map_known(facts.question_levels, lambda levels: "high" if levels >= 2 else "low"),
+        "tools_shared": _map_known(facts.shared_tools, lambda tools: tools > 0),
+        "tasks_recur": _map_known(facts.recurring_shapes, lambda share: share >= 0.5),
+        "same_system": _map_known(facts.other_vendors, lambda others: not others),
+        "workers": facts.subtasks if chosen & {"O6", "O7"} else None,
+        "structured_output": _structured_output(chosen, facts),
+    }
+    return found | {name: value for name, value in derived.items() if value is not None}
+
+
+def _map_known(value: Any, say: Callable[[Any], Any]) -> Any:
+    return None if value is None else say(value)
+
+
+def _structured_output(chosen: frozenset[str], facts: TaskFacts) -> str | None:
+    if facts.structured_output is None:
+        return None
+    return ("used" if "S6" in chosen else "available") if facts.structured_output else "unavailable"
+
+
+def _statements(chosen: frozenset[str], facts: TaskFacts) -> dict[str, str | bool]:
+    found: dict[str, str | bool] = {}
+    if {"H1", "H7"} <= chosen and facts.core_written:
+        found["identity_style_partition"] = facts.core_written
+    if facts.known:
+        found["measured_gaps"] = "the facts that this advice was given"
+    return found
+
+
+def _tools(chosen: frozenset[str], facts: TaskFacts) -> dict[str, int]:
+    """The tools that are before the model at a time: with V13 never more than it allows."""
+    found = {name: value for name, value in (("count", facts.tools), ("schema_tokens", facts.schema_tokens)) if value}
+    if "V13" in chosen and "count" in found:
+        shown = min(found["count"], int(catalog().pattern("V13").defaults["max_tools"]))
+        found = {name: value * shown // found["count"] for name, value in found.items()}
+    return found
+
+
+def _legs(facts: TaskFacts) -> list[str] | None:
+    """The legs, where all three are known: a leg that nobody spoke of is not known to be missing."""
+    legs = ("private_data", "untrusted_content", "external_comms")
+    if any(getattr(facts, leg) is None for leg in legs):
+        return None
+    return [leg for leg in legs if getattr(facts, leg)]
+
+
+def _guards(chosen: frozenset[str]) -> list[str]:
+    if "V5" not in chosen:
+        return []
+    return ["input", "call", "result", "output", *(["write", "read"] if "H10" in chosen else [])]
+
+
+def _loops(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
+    """Every loop with the bound that the catalogue has for it, where budgets of money and time were named too."""
+    found: dict[str, Any] = {}
+    if not facts.money_budget or not facts.latency_budget_s:
+        return found
+    for id in sorted(chosen):
+        pattern = catalog().pattern(id)
+        bounds = [pattern.knobs[name].default for name in pattern.bounded_by if pattern.knobs[name].numeric]
+        if pattern.loops and bounds:
+            caps = {"steps": bounds[0], "money": facts.money_budget, "seconds": facts.latency_budget_s}
+            found[id] = {**caps, "exit": "an answer"}
+    return found
+
+
+def _actions(chosen: frozenset[str], facts: TaskFacts) -> dict[str, Any]:
+    """Each action with its gate: a person before what cannot be undone, a watcher beside the rest."""
+    found: dict[str, Any] = {}
+    far = facts.blast_radius is not None and facts.blast_radius >= 4
+    for action in facts.irreversible_actions or ():
+        found[action] = {"reversible": False, "gate": "V1"}
+    for action in facts.reversible_actions or ():
+        gate = "V1" if far else "V2" if "V2" in chosen else "none"
+        found.setdefault(action, {"reversible": True, "gate": gate} | _blast_radius(facts))
+    return found
+
+
+def _blast_radius(facts: TaskFacts) -> dict[str, str]:
+    if facts.blast_radius is None:
+        return {}
+    return {"blast_radius": "low" if facts.blast_radius <= 3 else "high"}
+
+
+def render_stack(described: Mapping[str, Any], choices: Mapping[str, Choice]) -> str:
+    """The stack as YAML, with the rule that chose each pattern beside it."""
+    import yaml
+
+    rest = {key: value for key, value in described.items() if key not in ("name", "patterns", "agents")}
+    lines = [
+        f"name: {_yaml_string(str(described['name']))}",
+        "patterns:",
+        *_pattern_lines(described["patterns"], choices, 2),
+    ]
+    if rest:
+        lines.append(yaml.safe_dump(rest, sort_keys=False, allow_unicode=True, default_flow_style=None).rstrip())
+    for name, agent in described.get("agents", {}).items():
+        lines += ["agents:", f"  {name}:", "    patterns:", *_pattern_lines(agent["patterns"], choices, 6)]
+        more = {key: value for key, value in agent.items() if key != "patterns"}
+        if more:
+            dumped = yaml.safe_dump(more, sort_keys=False, default_flow_style=None).rstrip()
+            lines += [f"    {line}" for line in dumped.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _pattern_lines(patterns: Sequence[str], choices: Mapping[str, Choice], indent: int) -> list[str]:
+    return [f"{' ' * indent}- {id:<4} # {choices[id].rule}: {choices[id].why}" for id in patterns]
+
+
+def _yaml_string(text: str) -> str:
+    import json
+
+    return json.dumps(text, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -25,10 +200,10 @@ class Advice:
     `settled` is false while something is open that bears on safety: then the stack may lack a wall that it needs.
     """
 
-    facts: Facts
+    facts: TaskFacts
     choices: Mapping[str, Choice]
-    ruled_out: Mapping[str, RuledOut]
-    open: tuple[Open, ...]
+    ruled_out: Mapping[str, RejectedPattern]
+    open: tuple[OpenQuestion, ...]
     order: tuple[tuple[str, ...], ...]
     wanted: tuple[Requirement, ...]
     """What the chosen patterns should have and do not: strong needs, which the linter warns of."""
@@ -46,7 +221,7 @@ class Advice:
         return not any(each.safety for each in self.open)
 
     @property
-    def next_question(self) -> Open | None:
+    def next_question(self) -> OpenQuestion | None:
         """The question that is worth asking next."""
         return self.open[0] if self.open else None
 
@@ -82,7 +257,7 @@ class Advice:
 
     def yaml(self) -> str:
         """The stack as a file, with the rule beside each pattern."""
-        return stack_text(self.described, self.choices)
+        return render_stack(self.described, self.choices)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -115,7 +290,7 @@ def _choice_json(choice: Choice) -> dict[str, Any]:
 
 
 def advise(
-    facts: Facts | Mapping[str, Any],
+    facts: TaskFacts | Mapping[str, Any],
     *,
     name: str = "Advised stack",
     rates: Mapping[str, Rates] | None = None,
@@ -127,29 +302,29 @@ def advise(
         >>> advise({"tools": 4, "calls_independent": True}).patterns
         ('V9', 'V14', 'R5', 'I2')
     """
-    known = facts if isinstance(facts, Facts) else facts_of(facts)
+    known = facts if isinstance(facts, TaskFacts) else facts_from_mapping(facts)
     book = rulebook()
-    draft = choose(known, book)
+    draft = choose_patterns(known, book)
     return Advice(
         known,
         draft.choices,
         draft.ruled_out,
         open_questions(draft.undecided, known, draft.patterns),
         adoption_order(draft.choices, book),
-        _wanted(draft, book),
-        description(name, draft.choices, known),
+        _unmet_strong_needs(draft, book),
+        describe_stack(name, draft.choices, known),
         rates,
         sizes,
     )
 
 
-def broken_rules(patterns: Mapping[str, Any] | list[str] | frozenset[str], facts: Facts) -> list[str]:
+def broken_rules(patterns: Mapping[str, Any] | list[str] | frozenset[str], facts: TaskFacts) -> list[str]:
     """The ids of the rules that a set of patterns breaks for these facts; none for what `advise` chose."""
-    return broken(patterns, facts, rulebook())
+    return broken_rule_ids(patterns, facts, rulebook())
 
 
-def _wanted(draft: Draft, book: Rulebook) -> tuple[Requirement, ...]:
+def _unmet_strong_needs(draft: PatternSelection, book: Rulebook) -> tuple[Requirement, ...]:
     strong = (need for need in book.needs if need.strength == "strong" and need.when is None)
     return tuple(
-        need for need in strong if any(need.binds(id) for id in draft.choices) and not met(need, draft.patterns)
+        need for need in strong if any(need.binds(id) for id in draft.choices) and not is_met(need, draft.patterns)
     )

@@ -1,26 +1,30 @@
-"""What is known of a task: measured facts, each with a name, a unit and a question. Every one may be left open."""
+"""Facts about a task, each with a name, a unit and a question, and conditions over them.
+
+Every fact may be left open. A condition is true, false or unknown, and its verdict says which facts decided it or are
+missing. A mapping holds if all of it does; what is unknown is neither true nor false and is reported by name.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from bicameral.errors import CatalogError, Place, nearest
+from bicameral.catalog.facts import IDS
+from bicameral.catalog.facts._reader import DataPlace, load_records
+from bicameral.errors import CatalogError, Place, nearest_name
 
-from ..costs._data import records
-
-Kind = Literal["yes", "count", "number", "share", "choice", "names", "where"]
+FactQuestionKind = Literal["yes", "count", "number", "share", "choice", "names", "where"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FactQuestion:
     """A fact that can be told: of which kind it is, how it is asked for, and what it decides."""
 
     id: str
-    kind: Kind
+    kind: FactQuestionKind
     ask: str
     why: str
     unit: str = ""
@@ -51,17 +55,17 @@ class Question:
 
 
 @cache
-def questions() -> Mapping[str, Question]:
+def questions() -> Mapping[str, FactQuestion]:
     """Everything that the advisor can be told, by name."""
-    return records("questions.yaml", Question)
+    return load_records("questions.yaml", FactQuestion)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class TaskFacts:
     """What is known of a task. None is not known; the names, units and questions are those of `questions()`.
 
     Example:
-        >>> Facts(tools=4, calls_independent=True, external_input=True)
+        >>> TaskFacts(tools=4, calls_independent=True, external_input=True)
     """
 
     production: bool | None = None
@@ -169,7 +173,7 @@ class Facts:
         for question in questions().values():
             value: Any = getattr(self, question.id)
             if value is not None:
-                object.__setattr__(self, question.id, checked(question, value, self._places.get(question.id)))
+                object.__setattr__(self, question.id, check_fact(question, value, self._places.get(question.id)))
 
     @property
     def known(self) -> dict[str, Any]:
@@ -179,15 +183,15 @@ class Facts:
 
     def value(self, name: str) -> Any:
         """The value of a fact, or of one that follows from two others: what share the first is of the second."""
-        if name not in DERIVED:
+        if name not in DERIVED_FACTS:
             return getattr(self, name)
-        part, whole = (getattr(self, each) for each in DERIVED[name])
+        part, whole = (getattr(self, each) for each in DERIVED_FACTS[name])
         return None if part is None or not whole else part / whole
 
-    def saying(self, **more: Any) -> Facts:
+    def saying(self, **more: Any) -> TaskFacts:
         """These facts and more; `catalog.unknown-fact` for a name that is none."""
         for name in more:
-            _must_exist(name, self._places.get(name))
+            _known_question(name, self._places.get(name))
         return replace(self, **more)
 
     def to_json(self) -> dict[str, Any]:
@@ -195,24 +199,24 @@ class Facts:
         return {name: list(value) if name in names else value for name, value in self.known.items()}
 
 
-DERIVED: Mapping[str, tuple[str, str]] = {
+DERIVED_FACTS: Mapping[str, tuple[str, str]] = {
     "corpus_share": ("corpus_tokens", "window_tokens"),
     "schema_share": ("schema_tokens", "window_tokens"),
 }
 """Shares that follow from two facts: how much of the window documents and schemas take."""
 
 
-def facts_of(given: Mapping[str, Any], places: Mapping[str, Place] | None = None) -> Facts:
+def facts_from_mapping(given: Mapping[str, Any], places: Mapping[str, Place] | None = None) -> TaskFacts:
     """Facts from a mapping, such as a file: an unknown name or a wrong value is told with its place."""
     places = places or {}
     for name in given:
-        _must_exist(name, places.get(name))
-    return Facts(**given, _places=places)
+        _known_question(name, places.get(name))
+    return TaskFacts(**given, _places=places)
 
 
 def parse_fact(name: str, text: str) -> Any:
     """A value that somebody typed, for the fact of this name."""
-    question = _must_exist(name, None)
+    question = _known_question(name, None)
     given = text.strip()
     lowered = given.lower()
     if lowered in ("yes", "y", "true") and question.kind in ("yes", "where"):
@@ -222,12 +226,12 @@ def parse_fact(name: str, text: str) -> Any:
     if question.kind == "names":
         return () if lowered in ("", "none", "no") else tuple(part.strip() for part in given.split(",") if part.strip())
     if question.kind in ("choice", "where"):
-        return checked(question, lowered if question.kind == "choice" else given)
-    number = _number(given.replace("_", "").replace(",", ""))
-    return checked(question, given if number is None else number)
+        return check_fact(question, lowered if question.kind == "choice" else given)
+    number = _parse_number(given.replace("_", "").replace(",", ""))
+    return check_fact(question, given if number is None else number)
 
 
-def checked(question: Question, value: Any, place: Place | None = None) -> Any:
+def check_fact(question: FactQuestion, value: Any, place: Place | None = None) -> Any:
     """The value as the fact has it; `catalog.bad-fact` if it is of another kind or out of bounds."""
     match question.kind:
         case "yes" if isinstance(value, bool):
@@ -236,11 +240,11 @@ def checked(question: Question, value: Any, place: Place | None = None) -> Any:
             return value
         case "where" if isinstance(value, bool) or (isinstance(value, str) and value.strip()):
             return value
-        case "names" if (names := _names(value)) is not None:
+        case "names" if (names := _name_list(value)) is not None:
             return names
-        case "count" if _in_bounds(question, value) and value == int(value):
+        case "count" if _is_in_bounds(question, value) and value == int(value):
             return int(value)
-        case "number" | "share" if _in_bounds(question, value):
+        case "number" | "share" if _is_in_bounds(question, value):
             return value
         case _:
             raise CatalogError(
@@ -248,11 +252,11 @@ def checked(question: Question, value: Any, place: Place | None = None) -> Any:
                 f"{question.id} is {value!r}",
                 place=place,
                 expected=question.wanted,
-                nearest=nearest(str(value), question.choices) if question.choices else None,
+                nearest=nearest_name(str(value), question.choices) if question.choices else None,
             )
 
 
-def _names(value: Any) -> tuple[str, ...] | None:
+def _name_list(value: Any) -> tuple[str, ...] | None:
     if not isinstance(value, list | tuple):
         return None
     items = cast("list[object]", value)
@@ -260,14 +264,14 @@ def _names(value: Any) -> tuple[str, ...] | None:
     return found if len(found) == len(items) else None
 
 
-def _in_bounds(question: Question, value: Any) -> bool:
+def _is_in_bounds(question: FactQuestion, value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return False
     most = 1 if question.kind == "share" else question.most
     return value >= (question.least or 0) and (most is None or value <= most)
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     """A number as people write it; a share may be a percentage."""
     percent = text.endswith("%")
     try:
@@ -278,14 +282,226 @@ def _number(text: str) -> int | float | None:
     return int(found) if math.isfinite(found) and found == int(found) and not percent else found
 
 
-def _must_exist(name: str, place: Place | None) -> Question:
+def _known_question(name: str, place: Place | None) -> FactQuestion:
     found = questions().get(name)
     if found is None:
         raise CatalogError(
             "catalog.unknown-fact",
             f"there is no fact {name[:60]!r}",
             place=place,
-            nearest=nearest(name, questions()),
+            nearest=nearest_name(name, questions()),
             fix="`bicameral advise --list` has them all.",
         )
     return found
+
+
+FactOperator = Literal["is", "below", "at_most", "at_least", "above", "empty"]
+_COMPARISONS: tuple[FactOperator, ...] = ("below", "at_most", "at_least", "above", "empty")
+_OPERATOR_WORDS = {"is": "", "below": "below ", "at_most": "at most ", "at_least": "at least ", "above": "above "}
+
+
+@dataclass(frozen=True, slots=True)
+class FactTest:
+    """One fact against one value."""
+
+    fact: str
+    operator: FactOperator
+    value: Any
+
+    def __str__(self) -> str:
+        if self.operator == "empty":
+            return f"{self.fact} {'none' if self.value else 'some'}"
+        shown = {True: "yes", False: "no"}.get(self.value, self.value) if isinstance(self.value, bool) else self.value
+        return f"{self.fact} {_OPERATOR_WORDS[self.operator]}{shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    parts: tuple[FactCondition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple[FactCondition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotCondition:
+    part: FactCondition
+
+
+@dataclass(frozen=True, slots=True)
+class Unless:
+    """Not so as far as is known: what is open does not stand in the way."""
+
+    part: FactCondition
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPatterns:
+    """Whether patterns were chosen so far: all of these, or one of them."""
+
+    patterns: tuple[str, ...]
+    every: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class NothingChosen:
+    """Whether nothing was chosen of these categories, which are told by their letters."""
+
+    letters: tuple[str, ...]
+
+
+FactCondition: TypeAlias = FactTest | AllOf | AnyOf | NotCondition | Unless | ChosenPatterns | NothingChosen
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionVerdict:
+    """Whether a condition holds (None: not known), by which facts, and which that are missing could still change it."""
+
+    holds: bool | None
+    by: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def parse_fact_condition(given: Any, spot: DataPlace) -> FactCondition:
+    """A condition from a file; every fact, pattern and word in it exists."""
+    if not isinstance(given, Mapping):
+        raise spot.wrong(f"{given!r} is no condition", expected="a mapping of facts")
+    return AllOf(
+        tuple(_parse_part(key, value, spot.at(str(key))) for key, value in cast("Mapping[Any, Any]", given).items())
+    )
+
+
+def _parse_part(key: str, value: Any, spot: DataPlace) -> FactCondition:
+    match key:
+        case "any":
+            return AnyOf(tuple(parse_fact_condition(each, spot) for each in value))
+        case "not":
+            return NotCondition(parse_fact_condition(value, spot))
+        case "unless":
+            return Unless(parse_fact_condition(value, spot))
+        case "chosen" | "any_chosen":
+            return ChosenPatterns(_known_pattern_ids(value, spot), every=key == "chosen")
+        case "nothing_of":
+            return NothingChosen(tuple(value))
+        case _:
+            return _parse_test(key, value, spot)
+
+
+def _parse_test(fact: str, value: Any, spot: DataPlace) -> FactCondition:
+    if fact not in questions() and fact not in DERIVED_FACTS:
+        raise spot.wrong(f"there is no fact {fact!r}", nearest=nearest_name(fact, questions()))
+    if not isinstance(value, Mapping):
+        return FactTest(fact, "is", value)
+    pairs = cast("Mapping[str, Any]", value).items()
+    for operator, _ in pairs:
+        if operator not in _COMPARISONS:
+            raise spot.wrong(f"there is no {operator!r}", expected=", ".join(_COMPARISONS))
+    tests = tuple(FactTest(fact, cast("FactOperator", operator), bound) for operator, bound in pairs)
+    return tests[0] if len(tests) == 1 else AllOf(tests)
+
+
+def _known_pattern_ids(value: Any, spot: DataPlace) -> tuple[str, ...]:
+    for id in value:
+        if id not in IDS:
+            raise spot.wrong(f"there is no pattern {id!r}", nearest=nearest_name(str(id), IDS))
+    return tuple(value)
+
+
+def judge_condition(
+    condition: FactCondition, facts: TaskFacts, chosen: Iterable[str], assumed: str | None = None
+) -> ConditionVerdict:
+    """Whether a condition holds for these facts and what was chosen so far; tests of an `assumed` fact are so."""
+    have = frozenset(chosen)
+    match condition:
+        case FactTest(fact=fact) if assumed is not None and assumed in DERIVED_FACTS.get(fact, (fact,)):
+            return ConditionVerdict(True, by=(assumed,))
+        case FactTest():
+            return _judge_test(condition, facts)
+        case AllOf(parts=parts):
+            return _join_verdicts([judge_condition(part, facts, have, assumed) for part in parts])
+        case AnyOf(parts=parts):
+            return _negate_verdict(
+                _join_verdicts([_negate_verdict(judge_condition(part, facts, have, assumed)) for part in parts])
+            )
+        case NotCondition(part=part):
+            return _negate_verdict(judge_condition(part, facts, have, assumed))
+        case Unless(part=part):
+            found = judge_condition(part, facts, have)
+            return ConditionVerdict(True, missing=found.missing) if found.holds is None else _negate_verdict(found)
+        case ChosenPatterns(patterns=patterns, every=every):
+            return ConditionVerdict(have.issuperset(patterns) if every else bool(have.intersection(patterns)))
+        case NothingChosen(letters=letters):
+            return ConditionVerdict(not any(id[0] in letters for id in have))
+
+
+def condition_facts(condition: FactCondition) -> frozenset[str]:
+    """The facts that a condition speaks of."""
+    match condition:
+        case FactTest(fact=fact):
+            return frozenset(DERIVED_FACTS.get(fact, (fact,)))
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            return frozenset[str]().union(*(condition_facts(part) for part in parts))
+        case NotCondition(part=part) | Unless(part=part):
+            return condition_facts(part)
+        case ChosenPatterns() | NothingChosen():
+            return frozenset()
+
+
+def condition_tests(condition: FactCondition, fact: str) -> tuple[FactTest, ...]:
+    """The tests of one fact in a condition."""
+    match condition:
+        case FactTest():
+            return (condition,) if fact in DERIVED_FACTS.get(condition.fact, (condition.fact,)) else ()
+        case AllOf(parts=parts) | AnyOf(parts=parts):
+            return tuple(test for part in parts for test in condition_tests(part, fact))
+        case NotCondition(part=part) | Unless(part=part):
+            return condition_tests(part, fact)
+        case ChosenPatterns() | NothingChosen():
+            return ()
+
+
+def _judge_test(test: FactTest, facts: TaskFacts) -> ConditionVerdict:
+    value = facts.value(test.fact)
+    if isinstance(test.value, bool) and isinstance(value, str):
+        # Where something is written says that it is.
+        value = bool(value)
+    names = DERIVED_FACTS.get(test.fact, (test.fact,))
+    if value is None:
+        return ConditionVerdict(None, missing=tuple(name for name in names if facts.value(name) is None))
+    match test.operator:
+        case "is":
+            holds = value == test.value
+        case "below":
+            holds = value < test.value
+        case "at_most":
+            holds = value <= test.value
+        case "at_least":
+            holds = value >= test.value
+        case "above":
+            holds = value > test.value
+        case "empty":
+            holds = (not value) == test.value
+    return ConditionVerdict(bool(holds), by=names)
+
+
+def _join_verdicts(found: list[ConditionVerdict]) -> ConditionVerdict:
+    """One that is not so decides; else one that is open leaves it open; else all are so."""
+    false = [each for each in found if each.holds is False]
+    if false:
+        return ConditionVerdict(False, by=_unique_names(each.by for each in false))
+    open_ = [each for each in found if each.holds is None]
+    if open_:
+        return ConditionVerdict(None, missing=_unique_names(each.missing for each in open_))
+    return ConditionVerdict(
+        True, _unique_names(each.by for each in found), _unique_names(each.missing for each in found)
+    )
+
+
+def _negate_verdict(verdict: ConditionVerdict) -> ConditionVerdict:
+    return verdict if verdict.holds is None else ConditionVerdict(not verdict.holds, verdict.by, verdict.missing)
+
+
+def _unique_names(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in groups for name in group))

@@ -5,29 +5,37 @@ numbers; out goes an `Estimate` with calls, tokens, tools, money and seconds, ex
 It counts contexts that grow, heads that are cached, prompts whose cost grows with the square, and who goes round whom.
 """
 
-from ._amounts import NOTHING, Amounts
-from ._estimate import Estimate, estimate
-from ._lengths import tokens_of
-from ._part import Part
-from ._rates import LOCAL, LOCAL_CACHING, TIERS, Caching, Rates, Tier
-from ._sessions import Session, expected, worst
-from ._stacks import Patterns
+from bicameral.catalog.costs._estimate import Estimate, PatternList, estimate, estimate_tokens
+from bicameral.catalog.costs._sessions import (
+    LOCAL_CACHING,
+    LOCAL_RATES,
+    NO_AMOUNTS,
+    TIERS,
+    Amounts,
+    Caching,
+    CostPart,
+    ModelTier,
+    Rates,
+    SessionLoad,
+    expected_amounts,
+    worst_amounts,
+)
 
 __all__ = [
-    "LOCAL",
     "LOCAL_CACHING",
-    "NOTHING",
+    "LOCAL_RATES",
+    "NO_AMOUNTS",
     "TIERS",
     "Amounts",
     "Caching",
+    "CostPart",
     "Estimate",
-    "Part",
-    "Patterns",
+    "ModelTier",
+    "PatternList",
     "Rates",
-    "Session",
-    "Tier",
+    "SessionLoad",
     "estimate",
-    "expected",
-    "tokens_of",
-    "worst",
+    "estimate_tokens",
+    "expected_amounts",
+    "worst_amounts",
 ]

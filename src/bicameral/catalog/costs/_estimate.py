@@ -1,28 +1,210 @@
-"""What a stack costs before anything of it is built: calls, tokens, tools, money and seconds, expected and at worst."""
+"""The estimate of a stack before it is built: calls, tokens, tools, money and seconds, expected and at worst.
+
+| where | how it counts |
+|---|---|
+| a pattern of the whole that wraps | goes round all agents; each takes an equal share of the calls |
+| a pattern of the whole that shapes | makes the calls of every agent longer |
+| any other pattern of the whole | comes on top, once |
+| agents that nothing goes round | run once each, one after the other |
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias, cast
 
+from bicameral.catalog.costs._composition import (
+    EMPTY_SESSION,
+    AgentCosts,
+    CostContext,
+    CostedPattern,
+    Repetition,
+    SizeValues,
+    additional_parts,
+    agent_parts,
+    nestings,
+    resolve_sizes,
+    wrapping_chain,
+    wrapping_parts,
+)
+from bicameral.catalog.costs._sessions import LOCAL_RATES, NO_AMOUNTS, TIERS, Amounts, CostPart, Rates, SessionLoad
+from bicameral.catalog.facts import IDS, SessionCost, catalog
+from bicameral.catalog.stacks import Stack
+from bicameral.catalog.stacks import StackMember as Said
 from bicameral.errors import CatalogError
 
-from ..stacks import Stack
-from ._amounts import NOTHING, Amounts
-from ._compose import agent_parts
-from ._part import Part
-from ._rates import LOCAL, TIERS, Rates
-from ._stacks import Patterns, patterns_alone, stack_parts
-from ._values import sizes_of
+_PIECE = re.compile(r"[A-Za-z]+|\d|[^\W\d_]+|[^\w\s]+\n*|_+|\n\s*")
+_ONE_TOKEN = 8
+"""Words up to this length are one token as a rule; longer ones take one more for about every six letters."""
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text is; on English, code and JSON within a tenth of what the local weights count.
+
+    Example:
+        >>> estimate_tokens("The fee is 40 euros.")
+        7
+    """
+    return sum(_piece_tokens(piece) for piece in _PIECE.findall(text))
+
+
+def _piece_tokens(piece: str) -> int:
+    first = piece[0]
+    if first.isascii() and first.isalpha():
+        return 1 if len(piece) <= _ONE_TOKEN else 1 + (len(piece) - 4) // 6
+    if first.isdigit() or first == "\n":
+        return 1
+    # Letters of other scripts, and runs of marks, come in pairs.
+    return -(-len(piece.strip()) // 2)
+
+
+PatternList: TypeAlias = Sequence[str | Mapping[str, Mapping[str, Any]]]
+"""Ids, or ids with their knobs: `["O6", {"R4": {"max_steps": 8}}]`, as in a stack."""
+
+TOKENS_PER_TOOL = 200
+"""What the schema of a tool takes where nobody counted."""
+
+
+def agent_from_patterns(
+    what: PatternList, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+) -> AgentCosts:
+    """Patterns that nothing else is said of, as one agent."""
+    members: dict[str, CostedPattern] = {}
+    for each in what:
+        pairs = cast("Iterable[tuple[str, Any]]", [(each, {})] if isinstance(each, str) else each.items())
+        for id, knobs in pairs:
+            pattern = catalog().pattern(id)
+            members[pattern.id] = CostedPattern(pattern, knobs or {}, nestings()[pattern.id])
+    return AgentCosts("agent", list(members.values()), sizes, _rates_by_tier(rates), tool_seconds=tool_seconds)
+
+
+def stack_parts(
+    stack: Stack, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+) -> tuple[list[CostPart], list[str]]:
+    """What every session of a stack takes, and what could not be counted."""
+    notes = [
+        f"{id} is a pattern of your own, and nothing is known of its cost"
+        for id in dict.fromkeys(use.id for member in stack.members for use in member.uses if use.id not in IDS)
+    ]
+    whole = _agent_costs(stack.whole, None, sizes, rates, tool_seconds)
+    if not stack.agents:
+        return list(agent_parts(whole)), [*notes, *_cap_notes(stack)]
+    chain = wrapping_chain(whole)
+    parts, around = wrapping_parts(whole, chain, CostContext())
+    shapes = whole.of("shapes")
+    share = _share_levels(around, len(stack.agents)) if chain else around
+    for said in stack.agents:
+        agent = _agent_costs(said, stack.whole, sizes, rates, tool_seconds)
+        own = frozenset(member.id for member in agent.members)
+        more = [member for member in shapes if member.id not in own]
+        beside = frozenset(member.id for member in whole.members)
+        parts += agent_parts(replace(agent, members=[*agent.members, *more], beside=beside), share)
+    parts += additional_parts(whole, CostContext())
+    return parts, [*notes, *_cap_notes(stack)]
+
+
+def _share_levels(around: CostContext, agents: int) -> CostContext:
+    """The innermost of what repeats, in equal shares."""
+    if not around.levels:
+        return around
+    last = around.levels[-1]
+    part = Repetition(last.often / agents, last.most / agents, last.at_once)
+    return replace(around, levels=(*around.levels[:-1], part))
+
+
+def _agent_costs(
+    said: Said, whole: Said | None, sizes: SizeValues, rates: Mapping[str, Rates], tool_seconds: float
+) -> AgentCosts:
+    prompt = _PromptSizes.of(said)
+    members = [
+        CostedPattern(catalog().pattern(use.id), _cost_knobs(use.id, use.knobs), nestings()[use.id])
+        for use in said.uses
+        if use.id in IDS
+    ]
+    return AgentCosts(
+        said.name,
+        members,
+        {**sizes, **_tool_sizes(said), **prompt.sizes},
+        _rates_by_role(said, whole, rates),
+        described=prompt.owners,
+        late=prompt.late,
+        tool_seconds=tool_seconds,
+    )
+
+
+def _cost_knobs(id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The knobs of the pattern. A stack may also say where a pattern is used, which costs nothing."""
+    return {name: value for name, value in given.items() if name in catalog().pattern(id).knobs}
+
+
+def _tool_sizes(said: Said) -> dict[str, float]:
+    if said.tools is None:
+        return {}
+    if said.tools.schema_tokens is not None:
+        return {"tools": said.tools.schema_tokens}
+    return {} if said.tools.count is None else {"tools": said.tools.count * TOKENS_PER_TOOL}
+
+
+@dataclass(frozen=True, slots=True)
+class _PromptSizes:
+    """A prompt that was described part by part: its sizes, whose they are, and what comes too late to be cached."""
+
+    sizes: Mapping[str, float]
+    owners: frozenset[str] = frozenset()
+    late: SessionLoad = EMPTY_SESSION
+
+    @staticmethod
+    def of(said: Said) -> _PromptSizes:
+        parts = [part for part in said.prompt or () if part.tokens is not None]
+        if not parts:
+            return _PromptSizes({})
+        fixed = [(number, part.tokens or 0) for number, part in enumerate(parts) if part.stable != "per_call"]
+        varying = [(number, part.tokens or 0) for number, part in enumerate(parts) if part.stable == "per_call"]
+        sizes: dict[str, float] = {"setup": sum(tokens for _, tokens in fixed)}
+        if varying:
+            sizes["input"] = sum(tokens for _, tokens in varying)
+        # Behind the first word that varies nothing is found in the cache, however fixed it is.
+        first = min((number for number, _ in varying), default=len(parts))
+        late = sum(tokens for number, tokens in fixed if number > first)
+        owners = frozenset(part.part.partition(".")[0] for part in parts)
+        return _PromptSizes(sizes, owners, SessionLoad(0, stable=-late, prompt=late))
+
+
+def _rates_by_tier(rates: Mapping[str, Rates]) -> Callable[[SessionCost], Rates]:
+    return lambda cost: rates["mid" if cost.tier == "any" else cost.tier]
+
+
+def _rates_by_role(said: Said, whole: Said | None, rates: Mapping[str, Rates]) -> Callable[[SessionCost], Rates]:
+    """The model of a session: what is said of a session of this name, else the agent's, the whole's, its class."""
+    named = {session.name.lower(): session.model for session in said.sessions or () if session.model}
+    usual = said.model or (whole.model if whole is not None else None)
+    by_tier = _rates_by_tier(rates)
+
+    def chosen(cost: SessionCost) -> Rates:
+        name = named.get(cost.role.lower()) or usual
+        return by_tier(cost) if name is None else rates.get(name) or Rates(name)
+
+    return chosen
+
+
+def _cap_notes(stack: Stack) -> Iterator[str]:
+    """What the loops of a stack cap, since a run ends there whatever the worst case is."""
+    for member in stack.members:
+        for loop in member.loops or ():
+            caps = [f"{value:g} {name}" for name in ("tokens", "money", "seconds") if (value := getattr(loop, name))]
+            if caps:
+                where = f"agents.{member.name}.loops" if member.name else "loops"
+                yield f"{where}.{loop.name} ends at {', '.join(caps)}, which may be before the worst case"
 
 
 @dataclass(frozen=True)
 class Estimate:
     """What everything takes, part by part and in all; `notes` say what was assumed or could not be known."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CostPart, ...]
     notes: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
     """Models whose price is not known; what they cost is in no sum of money."""
@@ -30,23 +212,23 @@ class Estimate:
     @cached_property
     def expected(self) -> Amounts:
         """A run as a rule."""
-        return total(part.expected for part in self.parts if not part.apart)
+        return total_amounts(part.expected for part in self.parts if not part.apart)
 
     @cached_property
     def worst(self) -> Amounts:
         """A run at most: every bound reached, and nothing found in a cache."""
-        return total(part.worst for part in self.parts if not part.apart)
+        return total_amounts(part.worst for part in self.parts if not part.apart)
 
     @cached_property
     def apart(self) -> Amounts:
         """What happens beside runs, such as the tests before a release; as a rule, and once."""
-        return total(part.expected for part in self.parts if part.apart)
+        return total_amounts(part.expected for part in self.parts if part.apart)
 
     def by_pattern(self) -> dict[str, tuple[Amounts, Amounts]]:
         """Expected and worst of each pattern's own sessions."""
         found: dict[str, tuple[Amounts, Amounts]] = {}
         for part in self.parts:
-            usual, most = found.get(part.pattern, (NOTHING, NOTHING))
+            usual, most = found.get(part.pattern, (NO_AMOUNTS, NO_AMOUNTS))
             found[part.pattern] = (usual.plus(part.expected), most.plus(part.worst))
         return found
 
@@ -55,7 +237,7 @@ class Estimate:
         found: dict[str, tuple[Amounts, Amounts]] = {}
         for part in self.parts:
             if not part.apart:
-                usual, most = found.get(part.agent, (NOTHING, NOTHING))
+                usual, most = found.get(part.agent, (NO_AMOUNTS, NO_AMOUNTS))
                 found[part.agent] = (usual.plus(part.expected), most.plus(part.worst))
         return found
 
@@ -70,16 +252,16 @@ class Estimate:
         }
 
 
-def total(amounts: Iterable[Amounts]) -> Amounts:
+def total_amounts(amounts: Iterable[Amounts]) -> Amounts:
     """All of them, one after the other."""
-    found = NOTHING
+    found = NO_AMOUNTS
     for each in amounts:
         found = found.plus(each)
     return found
 
 
 def estimate(
-    what: Stack | Patterns,
+    what: Stack | PatternList,
     sizes: Mapping[str, float] | None = None,
     rates: Mapping[str, Rates] | None = None,
     *,
@@ -92,27 +274,27 @@ def estimate(
         >>> estimate(["R4"], {"steps": 3}).expected.calls
         3.0
     """
-    known = rates or LOCAL
+    known = rates or LOCAL_RATES
     for tier in TIERS:
         if tier not in known:
             raise CatalogError(
                 "catalog.unknown-model", f"no model is named for {tier!r}", fix=f"Name one for {', '.join(TIERS)}."
             )
     if isinstance(what, Stack):
-        parts, notes = stack_parts(what, sizes_of(sizes), known, tool_seconds)
+        parts, notes = stack_parts(what, resolve_sizes(sizes), known, tool_seconds)
     else:
-        parts, notes = list(agent_parts(patterns_alone(what, sizes_of(sizes), known, tool_seconds))), []
-    return _estimated(parts, known, notes)
+        parts, notes = list(agent_parts(agent_from_patterns(what, resolve_sizes(sizes), known, tool_seconds))), []
+    return _build_estimate(parts, known, notes)
 
 
-def _estimated(parts: Iterable[Part], rates: Mapping[str, Rates], notes: list[str]) -> Estimate:
+def _build_estimate(parts: Iterable[CostPart], rates: Mapping[str, Rates], notes: list[str]) -> Estimate:
     """The parts with notes on what is not known: prices, speeds, and windows that are too small."""
-    kept = tuple(part for part in parts if part.worst != NOTHING)
+    kept = tuple(part for part in parts if part.worst != NO_AMOUNTS)
     models = {rate.model: rate for rate in rates.values()}
     names = dict.fromkeys(part.model for part in kept if part.model)
     used = [models.get(name) or Rates(name) for name in names]
     unpriced = tuple(each.model for each in used if each.read is None or each.written is None)
-    notes += [f"the speed of {each.model} is not known" for each in used if _speed_unknown(each)]
+    notes += [f"the speed of {each.model} is not known" for each in used if _is_speed_unknown(each)]
     for part in kept:
         window = models[part.model].window if part.model in models else None
         if window is not None and part.worst.longest > window:
@@ -123,5 +305,5 @@ def _estimated(parts: Iterable[Part], rates: Mapping[str, Rates], notes: list[st
     return Estimate(kept, tuple(dict.fromkeys(notes)), unpriced)
 
 
-def _speed_unknown(rates: Rates) -> bool:
+def _is_speed_unknown(rates: Rates) -> bool:
     return rates.prompt_speed is None or rates.output_speed is None

@@ -4,58 +4,62 @@ In come the YAML files of `data`, each read when something in it is first asked 
 `Catalog` that finds them by id or by words. A file that is wrong is told with its place, and never half read.
 """
 
-from ._expressions import Expression, parse_expression
-from ._facts import (
-    Alternative,
+from bicameral.catalog.facts._catalog import Catalog, PatternHit, catalog
+from bicameral.catalog.facts._expressions import SIZES, Expression, Size, default_sizes, parse_expression
+from bicameral.catalog.facts._records import (
+    CATEGORIES,
+    IDS,
+    AntiPattern,
+    CacheRule,
     Category,
-    Cost,
-    Failure,
+    CheckSpec,
+    Conflict,
+    FailureMode,
     Figure,
     Invariant,
     Knob,
+    Law,
     Mechanism,
     Participant,
-    Pattern,
+    PatternAlternative,
+    PatternCost,
+    PatternFacts,
+    Requirement,
     SessionCost,
-    Tier,
+    SessionTier,
     Variant,
+    plain_record,
 )
-from ._ids import CATEGORIES, IDS
-from ._loading import Catalog, catalog
-from ._rules import AntiPattern, CacheRule, Check, Conflict, Law, Requirement
-from ._search import Hit
-from ._sizes import SIZES, Size, default_sizes
-from ._writing import plain
 
 __all__ = [
     "CATEGORIES",
     "IDS",
     "SIZES",
-    "Alternative",
     "AntiPattern",
     "CacheRule",
     "Catalog",
     "Category",
-    "Check",
+    "CheckSpec",
     "Conflict",
-    "Cost",
     "Expression",
-    "Failure",
+    "FailureMode",
     "Figure",
-    "Hit",
     "Invariant",
     "Knob",
     "Law",
     "Mechanism",
     "Participant",
-    "Pattern",
+    "PatternAlternative",
+    "PatternCost",
+    "PatternFacts",
+    "PatternHit",
     "Requirement",
     "SessionCost",
+    "SessionTier",
     "Size",
-    "Tier",
     "Variant",
     "catalog",
     "default_sizes",
     "parse_expression",
-    "plain",
+    "plain_record",
 ]

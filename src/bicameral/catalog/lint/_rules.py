@@ -1,37 +1,129 @@
-"""Every rule of the linter, ready to be held against a stack: those of the catalogue, and its own."""
+"""Rules and findings of the linter: the catalogue's rules, its own, those of a stack's own patterns, and reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from bicameral.errors import CatalogError, nearest
+from bicameral.catalog.facts import IDS, catalog
+from bicameral.catalog.lint._scope import StackCondition, parse_stack_condition
+from bicameral.catalog.stacks import OwnPattern
+from bicameral.errors import CatalogError, Place, nearest_name
 
-from ..facts import IDS, catalog
-from ._expressions import Condition, parse_condition
-from ._finding import Severity
+LintSeverity: TypeAlias = Literal["error", "warning", "note"]
+SEVERITIES: tuple[LintSeverity, ...] = ("error", "warning", "note")
 
-Strength: TypeAlias = Literal["hard", "strong", "advisory"]
-Family: TypeAlias = Literal["law", "requirement", "conflict", "anti-pattern", "cache", "linter"]
-FAMILIES: tuple[Family, ...] = ("law", "requirement", "conflict", "anti-pattern", "cache", "linter")
-"""In the order in which rules that say the same are named."""
-CheckKind: TypeAlias = Literal["require", "together", "declare", "hold", "prefer", "look"]
-_SEVERITY: Mapping[Strength, Severity] = {"hard": "error", "strong": "warning", "advisory": "note"}
+
+def most_severe(severities: Iterable[LintSeverity]) -> LintSeverity:
+    """The most severe of them."""
+    return min(severities, key=SEVERITIES.index)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class LintFinding:
+    """One thing that is wrong, or cannot be decided: what, where, why, and how to mend it."""
+
+    rule: str
+    """The id of the rule that says it first; it never changes its meaning."""
+    severity: LintSeverity
+    place: Place
+    path: str
+    """Where in the stack, as in `agents.triage.patterns[1]`."""
+    message: str
+    reason: str
+    fix: str
+    patterns: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """The other rules that say the same."""
+    wants: tuple[str, ...] = ()
+    """What would remove it, all of these: a pattern (`K10|K12`: either), or the path of something to declare."""
+    undecided: bool = False
+    """Whether a fact is missing, so that nobody knows if it is wrong."""
+    waived: str | None = None
+    """The reason for which it is waived."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Every rule that says it."""
+        return (self.rule, *self.also)
+
+    @property
+    def reference(self) -> str:
+        """Where to read more."""
+        shown = [f"bicameral patterns show {id}" for id in self.patterns[:1] if id.isalnum()]
+        return "; ".join([f"bicameral lint --explain {self.rule}", *shown])
+
+    def to_json(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "rule": self.rule,
+            "severity": self.severity,
+            "place": self.place.to_json(),
+            "path": self.path,
+            "message": self.message,
+            "reason": self.reason,
+            "fix": self.fix,
+            "patterns": list(self.patterns),
+            "also": list(self.also),
+            "wants": list(self.wants),
+            "undecided": self.undecided,
+            "reference": self.reference,
+        }
+        return facts if self.waived is None else {**facts, "waived": self.waived}
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """All that was found in one stack."""
+
+    name: str
+    file: str | None
+    findings: tuple[LintFinding, ...]
+    waived: tuple[LintFinding, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error that is not waived."""
+        return not self.of("error")
+
+    def of(self, severity: LintSeverity) -> tuple[LintFinding, ...]:
+        """The findings of one severity."""
+        return tuple(each for each in self.findings if each.severity == severity)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "file": self.file,
+            "ok": self.ok,
+            "findings": [each.to_json() for each in self.findings],
+            "waived": [each.to_json() for each in self.waived],
+        }
+
+
+RequirementStrength: TypeAlias = Literal["hard", "strong", "advisory"]
+RuleFamily: TypeAlias = Literal["law", "requirement", "conflict", "anti-pattern", "cache", "linter"]
+RULE_FAMILIES: tuple[RuleFamily, ...] = ("law", "requirement", "conflict", "anti-pattern", "cache", "linter")
+"""In the order in which rules that say the same are named."""
+CheckKind: TypeAlias = Literal["require", "together", "declare", "hold", "prefer", "look"]
+_SEVERITY_OF_STRENGTH: Mapping[RequirementStrength, LintSeverity] = {
+    "hard": "error",
+    "strong": "warning",
+    "advisory": "note",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCheck:
     """One way to hold a rule against a stack. It applies where `if`, `if_any`, `unless` and `when` say so."""
 
     kind: CheckKind
     if_all: frozenset[str] = frozenset()
     if_any: frozenset[str] = frozenset()
     unless: frozenset[str] = frozenset()
-    when: Condition | None = None
-    severity: Severity | None = None
+    when: StackCondition | None = None
+    severity: LintSeverity | None = None
     says: str = ""
     topic: str = ""
     """Checks of several rules with one topic find the same thing."""
@@ -42,7 +134,7 @@ class Check:
     apart_by: str = ""
     exempt: Mapping[str, str] = field(default_factory=dict[str, str])
     name: str = ""
-    must: Condition | None = None
+    must: StackCondition | None = None
     choose: str = ""
     at: str = ""
     of: tuple[str, ...] = ()
@@ -62,23 +154,23 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LintRule:
     """Something that a stack must keep to, why, and how to mend it."""
 
     id: str
     name: str
-    family: Family
-    severity: Severity
+    family: RuleFamily
+    severity: LintSeverity
     rule: str
     why: str
     fix: str
     patterns: tuple[str, ...]
-    checks: tuple[Check, ...]
+    checks: tuple[RuleCheck, ...]
     rank: int = field(init=False)
     """Of several rules that say the same, that with the lowest is named first."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rank", FAMILIES.index(self.family))
+        object.__setattr__(self, "rank", RULE_FAMILIES.index(self.family))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -94,82 +186,100 @@ class Rule:
         }
 
 
-_KEYS = {"if": "if_all"} | {each.name: each.name for each in fields(Check) if each.init and each.name != "if_all"}
+_CHECK_KEYS = {"if": "if_all"} | {
+    each.name: each.name for each in fields(RuleCheck) if each.init and each.name != "if_all"
+}
 
 
-def make_check(given: Mapping[str, Any]) -> Check:
+def make_check(given: Mapping[str, Any]) -> RuleCheck:
     """A check out of a data file."""
     found: dict[str, Any] = {}
     for key, value in given.items():
-        if key not in _KEYS:
+        if key not in _CHECK_KEYS:
             raise CatalogError(
-                "catalog.bad-data", f"a check has no {key!r}", expected="a key of a check", nearest=nearest(key, _KEYS)
+                "catalog.bad-data",
+                f"a check has no {key!r}",
+                expected="a key of a check",
+                nearest=nearest_name(key, _CHECK_KEYS),
             )
         if key in ("if", "if_any", "unless"):
             value = frozenset(value)
         elif key in ("when", "must"):
-            value = parse_condition(str(value))
+            value = parse_stack_condition(str(value))
         elif isinstance(value, list):
             value = tuple(cast("list[Any]", value))
-        found[_KEYS[key]] = value
-    return Check(**found)
+        found[_CHECK_KEYS[key]] = value
+    return RuleCheck(**found)
 
 
-def _checks(given: Iterable[Mapping[str, Any]]) -> tuple[Check, ...]:
+def _make_checks(given: Iterable[Mapping[str, Any]]) -> tuple[RuleCheck, ...]:
     return tuple(make_check(each) for each in given)
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
+def rules() -> Mapping[str, LintRule]:
     """Every rule by its id."""
-    from ._own import OWN
 
     known = catalog()
     found = [
         *(
-            Rule(law.id, law.name, "law", law.severity, law.rule, law.why, law.fix, law.patterns, _checks(law.checks))
+            LintRule(
+                law.id,
+                law.name,
+                "law",
+                law.severity,
+                law.rule,
+                law.why,
+                law.fix,
+                law.patterns,
+                _make_checks(law.checks),
+            )
             for law in known.laws.values()
         ),
         *(_requirement_rules()),
         *(
-            Rule(each.id, each.name, "conflict", each.severity, each.rule, each.why, each.fix, each.patterns, checks)
+            LintRule(
+                each.id, each.name, "conflict", each.severity, each.rule, each.why, each.fix, each.patterns, checks
+            )
             for each in known.conflicts.values()
-            for checks in (_checks(each.checks),)
+            for checks in (_make_checks(each.checks),)
         ),
         *(
-            Rule(each.id, each.name, "anti-pattern", each.severity, each.symptom, each.why, each.fix, each.mend, checks)
+            LintRule(
+                each.id, each.name, "anti-pattern", each.severity, each.symptom, each.why, each.fix, each.mend, checks
+            )
             for each in known.anti_patterns.values()
-            for checks in (_checks(each.checks),)
+            for checks in (_make_checks(each.checks),)
         ),
         *(
-            Rule(each.id, each.name, "cache", each.severity, each.rule, each.why, each.fix, each.patterns, checks)
+            LintRule(each.id, each.name, "cache", each.severity, each.rule, each.why, each.fix, each.patterns, checks)
             for each in known.cache_rules.values()
-            for checks in (_checks(each.checks),)
+            for checks in (_make_checks(each.checks),)
         ),
-        *OWN,
+        *OWN_RULES,
     ]
     return MappingProxyType({rule.id: rule for rule in found})
 
 
-def _requirement_rules() -> Iterable[Rule]:
+def _requirement_rules() -> Iterable[LintRule]:
     for each in catalog().requirements.values():
-        wanted = _listed(each.all_of, "and") or _listed(each.any_of, "or")
+        wanted = _join_names(each.all_of, "and") or _join_names(each.any_of, "or")
         group = each.pattern.endswith("*")
         bound = frozenset(id for id in IDS if each.binds(id))
-        check = Check(
+        check = RuleCheck(
             "require",
             if_all=frozenset() if group else bound,
             if_any=bound if group else frozenset(),
-            when=parse_condition(each.when) if each.when else None,
+            when=parse_stack_condition(each.when) if each.when else None,
             all_of=each.all_of,
             any_of=each.any_of,
         )
         who = f"every {each.pattern[:-1]} pattern" if group else each.pattern
-        yield Rule(
+        yield LintRule(
             each.id,
             f"{who} needs {wanted}",
             "requirement",
-            _SEVERITY[each.strength],
+            _SEVERITY_OF_STRENGTH[each.strength],
             f"{who} needs {wanted}" + (f" when {each.when}" if each.when else ""),
             each.why,
             f"Add {wanted}.",
@@ -178,11 +288,125 @@ def _requirement_rules() -> Iterable[Rule]:
         )
 
 
-def _listed(names: tuple[str, ...], word: str) -> str:
+def _join_names(names: tuple[str, ...], word: str) -> str:
     return f" {word} ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
 @cache
-def looping() -> frozenset[str]:
+def looping_patterns() -> frozenset[str]:
     """The patterns that loop, retry, debate, delegate or have levels."""
     return rules()["LAW7"].checks[0].if_any
+
+
+def _own_rule(
+    id: str, name: str, severity: LintSeverity, rule: str, why: str, fix: str, *looks: str, of: str = ""
+) -> LintRule:
+    checks = tuple(RuleCheck("look", at=each) for each in looks)
+    return LintRule(id, name, "linter", severity, rule, why, fix, tuple(of.split()), checks)
+
+
+OWN_RULES = (
+    _own_rule(
+        "L1",
+        "The author is the judge",
+        "error",
+        "nobody judges what it wrote itself",
+        "whoever judges its own work finds it good",
+        "Let another session judge, on another model.",
+        "authors_judge",
+        of="V15 O5",
+    ),
+    _own_rule(
+        "L2",
+        "A judge of the author's model",
+        "warning",
+        "author and judge have different models",
+        "a model prefers what it would have written",
+        "Give the judge another model.",
+        "judges_share_model",
+        of="V15 O5",
+    ),
+    _own_rule(
+        "L3",
+        "A store that nobody can erase",
+        "error",
+        "a store of personal data has an eraser",
+        "a user may ask to be forgotten",
+        "Register an eraser with the store.",
+        "personal_stores",
+        of="H7 H10",
+    ),
+    _own_rule(
+        "L4",
+        "A knob out of its bounds",
+        "warning",
+        "knobs lie within the bounds that the pattern gives",
+        "outside of them the pattern is known to fail",
+        "Set it within the bounds.",
+        "knobs_in_bounds",
+    ),
+    _own_rule(
+        "L5",
+        "A knob that does not exist",
+        "warning",
+        "every knob is one of the pattern's, or a fact",
+        "a misspelt knob does nothing",
+        "Use the name that the pattern gives.",
+        "known_knobs",
+    ),
+    _own_rule(
+        "W1",
+        "A waiver without a reason",
+        "error",
+        "who waives says why",
+        "nobody can tell later whether it still holds",
+        "Write the reason.",
+    ),
+    _own_rule(
+        "W2",
+        "A waiver without an end",
+        "error",
+        "a waiver has a last day",
+        "what is waived for ever is never looked at again",
+        "Give it a day under `until`.",
+    ),
+    _own_rule(
+        "W3",
+        "A waiver that is over",
+        "warning",
+        "after its last day a waiver waives nothing",
+        "it was meant to be looked at by then",
+        "Mend what it waived, or decide again.",
+    ),
+    _own_rule(
+        "W4",
+        "A waiver that waives nothing",
+        "warning",
+        "a waiver goes when what it waived is mended",
+        "it would hide the same fault when that comes back",
+        "Remove it.",
+    ),
+)
+
+
+def definition_rules(defined: OwnPattern) -> Iterator[LintRule]:
+    """What a pattern of one's own asks for, as rules."""
+    used = frozenset({defined.id})
+
+    def rule(id: str, said: str, fix: str, check: RuleCheck) -> LintRule:
+        return LintRule(id, said, "requirement", "error", said, defined.why, fix, (defined.id,), (check,))
+
+    if defined.needs:
+        wanted = ", ".join(defined.needs)
+        check = RuleCheck("require", if_all=used, all_of=defined.needs)
+        yield rule(f"REQ-{defined.id}", f"{defined.id} needs {wanted}", f"Add {wanted}.", check)
+    if defined.needs_one_of:
+        wanted = " or ".join(defined.needs_one_of)
+        check = RuleCheck("require", if_all=used, any_of=defined.needs_one_of)
+        yield rule(f"ONE-{defined.id}", f"{defined.id} needs {wanted}", f"Add {wanted}.", check)
+    for other in defined.not_with:
+        check = RuleCheck("together", all=(defined.id, other), apart_by="task")
+        yield rule(f"NOT-{defined.id}-{other}", f"{defined.id} does not go with {other}", "Choose one.", check)
+    if defined.loops:
+        check = RuleCheck("require", if_all=used, all_of=("V9",))
+        yield rule(f"LOOP-{defined.id}", f"{defined.id} loops and needs V9", "Add V9.", check)

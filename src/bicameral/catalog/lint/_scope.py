@@ -1,15 +1,285 @@
-"""One agent as rules see it: what it says itself, and what holds for the whole."""
+"""One agent as rules see it, and expressions evaluated on it, in which "nobody said" is a value of its own.
+
+Expressions are a small part of Python: names, `V9` (is it used), `V20.retries` (a knob), `tools.count`, numbers and
+texts, comparisons, `in`, `and`, `or`, `not` and arithmetic. What depends on something unknown is unknown and knows on
+what; what does not depend on it is decided: false and unknown is false. Facts that follow from other sections are
+derived; None means that they do not follow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from itertools import islice, product
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from ..facts import IDS, catalog
-from ..stacks import FACTS, Action, Guard, Keys, Leg, Loop, Member, PromptPart, Session, Stack, Store, Tools, Use
-from ._expressions import Lookup, Unknown
+from bicameral.catalog.facts import IDS, catalog
+from bicameral.catalog.stacks import (
+    FACTS,
+    Action,
+    GuardPoint,
+    Leg,
+    Loop,
+    PatternUse,
+    PromptPart,
+    Stack,
+    StackMember,
+    StackPath,
+    StackSession,
+    StackStore,
+    ToolCounts,
+)
+from bicameral.errors import CatalogError
+
+if TYPE_CHECKING:
+    from bicameral.catalog.stacks import Action
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownValue:
+    """What cannot be decided, and the names that nobody gave a value."""
+
+    names: frozenset[str]
+
+
+Lookup: TypeAlias = Callable[[str], Any]
+"""The value of a name, or Unknown."""
+ConditionFunction: TypeAlias = Callable[[Lookup], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StackCondition:
+    """An expression that can be asked of a stack.
+
+    Example:
+        >>> parse_stack_condition("production and not safety_critical").ask({"production": False}.get)
+        False
+    """
+
+    text: str
+    names: frozenset[str]
+    ask: ConditionFunction
+
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda one, several: one in several,
+    ast.NotIn: lambda one, several: one not in several,
+}
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda one, other: one / other,
+}
+
+
+@cache
+def parse_stack_condition(text: str) -> StackCondition:
+    """An expression, or `catalog.bad-data` if it is none."""
+    names: set[str] = set()
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        raise _bad_condition(text) from None
+    ask = _compile_node(tree, text, names)
+    return StackCondition(text, frozenset(names), ask)
+
+
+def _bad_condition(text: str) -> CatalogError:
+    return CatalogError("catalog.bad-data", f"{text!r} is no condition", expected="names, numbers, and, or, not, ==, <")
+
+
+def _compile_node(node: ast.expr, text: str, names: set[str]) -> ConditionFunction:
+    match node:
+        case ast.Name(id=name):
+            return _compile_name(name, names)
+        case ast.Attribute(value=ast.Name(id=head), attr=tail):
+            return _compile_name(f"{head}.{tail}", names)
+        case ast.Constant(value=str() | int() | float() as value):
+            return lambda _: value
+        case ast.Tuple(elts=elements):
+            values = tuple(each.value for each in elements if isinstance(each, ast.Constant))
+            return lambda _: values
+        case ast.BoolOp(op=op, values=parts):
+            return _compile_bool(isinstance(op, ast.And), [_compile_node(each, text, names) for each in parts])
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _compile_not(_compile_node(operand, text, names))
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _compile_binary(
+                _ARITHMETIC[type(op)], _compile_node(left, text, names), _compile_node(right, text, names)
+            )
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+            return _compile_binary(
+                _COMPARISONS[type(op)], _compile_node(left, text, names), _compile_node(right, text, names)
+            )
+        case _:
+            raise _bad_condition(text)
+
+
+def _compile_name(name: str, names: set[str]) -> ConditionFunction:
+    names.add(name)
+    return lambda lookup: lookup(name)
+
+
+def _compile_not(inner: ConditionFunction) -> ConditionFunction:
+    def ask(lookup: Lookup) -> Any:
+        value = inner(lookup)
+        return value if isinstance(value, UnknownValue) else not value
+
+    return ask
+
+
+def _compile_bool(every: bool, parts: Sequence[ConditionFunction]) -> ConditionFunction:
+    """All of them, or one of them: one part that settles it makes the unknown ones unimportant."""
+
+    def ask(lookup: Lookup) -> Any:
+        unknown: frozenset[str] = frozenset()
+        for part in parts:
+            value = part(lookup)
+            if isinstance(value, UnknownValue):
+                unknown |= value.names
+            elif bool(value) is not every:
+                return not every
+        return UnknownValue(unknown) if unknown else every
+
+    return ask
+
+
+def _compile_binary(
+    function: Callable[[Any, Any], Any], left: ConditionFunction, right: ConditionFunction
+) -> ConditionFunction:
+    def ask(lookup: Lookup) -> Any:
+        one, other = left(lookup), right(lookup)
+        unknown = frozenset(name for each in (one, other) if isinstance(each, UnknownValue) for name in each.names)
+        if unknown:
+            return UnknownValue(unknown)
+        try:
+            return function(one, other)
+        except (TypeError, ZeroDivisionError, OverflowError):
+            # A knob that cannot be reckoned with; that it is out of its bounds is said elsewhere.
+            return False
+
+    return ask
+
+
+def derive_fact(scope: AgentScope, name: str) -> Any:
+    """What follows about this fact, or None."""
+    find = _DERIVATIONS.get(name)
+    return find(scope) if find is not None else None
+
+
+def is_irreversible(action: Action) -> bool | None:
+    """Whether an action cannot be taken back or reaches far; None if too little is said of it."""
+    if action.reversible is False or action.blast_radius == "high":
+        return True
+    return None if action.reversible is None or action.blast_radius is None else False
+
+
+def _irreversible_actions(scope: AgentScope) -> bool | None:
+    actions = scope.actions
+    if actions is None:
+        return None
+    said = [is_irreversible(action) for action in actions]
+    return True if True in said else None if None in said else False
+
+
+def _external_input(scope: AgentScope) -> bool | None:
+    return True if "untrusted_content" in (scope.legs or ()) else None
+
+
+def _adversarial_input(scope: AgentScope) -> bool | None:
+    return None if scope.legs is None else "untrusted_content" in scope.legs
+
+
+def _prompt_tokens(scope: AgentScope) -> int | None:
+    return _sum_known([part.tokens for part in scope.prompt]) if scope.prompt is not None else None
+
+
+def _stable_tokens(scope: AgentScope) -> int | None:
+    """The tokens of the parts at the head that never change."""
+    if scope.prompt is None:
+        return None
+    head: list[int | None] = []
+    for part in scope.prompt:
+        if part.stable != "global":
+            break
+        head.append(part.tokens)
+    return _sum_known(head)
+
+
+def _sum_known(tokens: list[int | None]) -> int | None:
+    known = [each for each in tokens if each is not None]
+    return sum(known) if len(known) == len(tokens) else None
+
+
+def _prompt_caching(scope: AgentScope) -> bool | None:
+    """Whoever describes which parts of a prompt are stable means to have them cached."""
+    return True if scope.prompt is not None or "O18" in scope.present else None
+
+
+def _judge_reads_quarantined(scope: AgentScope) -> bool | None:
+    if scope.sessions is None:
+        return None
+    tainted = {text for session in scope.sessions if session.quarantined for text in session.writes}
+    return any(tainted & {*session.reads, *session.judges} for session in scope.sessions if session.judges)
+
+
+def _cap_derivation(loops: str, knob: str) -> Callable[[AgentScope], float | None]:
+    """The widest cap that is said: of a loop, or else of V9."""
+
+    def find(scope: AgentScope) -> float | None:
+        said = [cap for loop in scope.loops or () if (cap := getattr(loop, loops)) is not None]
+        if said:
+            return max(said)
+        value = scope.knob("V9", knob) if "V9" in scope.present else None
+        return value if isinstance(value, int | float) else None
+
+    return find
+
+
+def _replanning(scope: AgentScope) -> bool | None:
+    said = [use.knobs["max_replans"] for use in scope.uses.get("R3", ()) if "max_replans" in use.knobs]
+    return any(isinstance(each, int) and each > 0 for each in said) if said else None
+
+
+def _workers(scope: AgentScope) -> Any:
+    return scope.knob("O6", "max_workers") if "O6" in scope.present else None
+
+
+_DERIVATIONS: Mapping[str, Callable[[AgentScope], Any]] = {
+    "irreversible_actions": _irreversible_actions,
+    "external_input": _external_input,
+    "adversarial_input": _adversarial_input,
+    "prompt_tokens": _prompt_tokens,
+    "stable_tokens": _stable_tokens,
+    "shared_prefix_tokens": _stable_tokens,
+    "prompt_caching": _prompt_caching,
+    "judge_reads_quarantined": _judge_reads_quarantined,
+    "token_cap": _cap_derivation("tokens", "max_tokens"),
+    "money_cap": _cap_derivation("money", "max_money"),
+    "replanning": _replanning,
+    "workers": _workers,
+}
+SECTION_OF_FACT: Mapping[str, str] = {
+    "irreversible_actions": "actions",
+    "adversarial_input": "legs",
+    "prompt_tokens": "prompt",
+    "stable_tokens": "prompt",
+    "judge_reads_quarantined": "sessions",
+    "token_cap": "loops",
+    "money_cap": "loops",
+}
+"""The section that says a fact better than the fact itself would."""
+
 
 T = TypeVar("T")
 
@@ -17,21 +287,21 @@ MAX_VARIANTS = 32
 """Uses that say different things are looked at one by one, but not every mixture of many of them."""
 
 
-class Scope:
+class AgentScope:
     """An agent of a stack together with the whole; or the whole alone, where there are no agents."""
 
-    def __init__(self, stack: Stack, member: Member) -> None:
+    def __init__(self, stack: Stack, member: StackMember) -> None:
         whole = stack.whole
         self.stack = stack
         self.member = member
-        self.path: Keys = member.path
+        self.path: StackPath = member.path
         self._both = (whole,) if member is whole else (member, whole)
-        self.uses: dict[str, list[Use]] = {}
+        self.uses: dict[str, list[PatternUse]] = {}
         for part in self._both:
             for use in part.uses:
                 self.uses.setdefault(use.id, []).append(use)
         self.present = frozenset(self.uses)
-        self._said_of_uses = frozenset(id for id, uses in self.uses.items() if any(map(_facts_in, uses)))
+        self._said_of_uses = frozenset(id for id, uses in self.uses.items() if any(map(_facts_of_use, uses)))
         self._asked: dict[str, Any] = {}
         self.facts: Mapping[str, Any] = {**whole.facts, **member.facts}
         self.declares: Mapping[str, str | bool] = {**whole.declares, **member.declares}
@@ -42,7 +312,7 @@ class Scope:
         return frozenset(id for member in self.stack.members for id in member.patterns)
 
     @cached_property
-    def tools(self) -> Tools | None:
+    def tools(self) -> ToolCounts | None:
         return self._first(part.tools for part in self._both)
 
     @cached_property
@@ -62,7 +332,7 @@ class Scope:
         return self._all(part.loops for part in self._both)
 
     @cached_property
-    def sessions(self) -> tuple[Session, ...] | None:
+    def sessions(self) -> tuple[StackSession, ...] | None:
         return self._all(part.sessions for part in self._both)
 
     @cached_property
@@ -70,17 +340,17 @@ class Scope:
         return self._all(part.actions for part in self._both)
 
     @cached_property
-    def stores(self) -> tuple[Store, ...] | None:
+    def stores(self) -> tuple[StackStore, ...] | None:
         return self._all(part.stores for part in self._both)
 
     @cached_property
-    def guards(self) -> tuple[Guard, ...] | None:
+    def guards(self) -> tuple[GuardPoint, ...] | None:
         """Where guards stand: as it is said of the agent, or of V5."""
         said = [part.guards for part in self._both if part.guards is not None]
         said += [tuple(use.knobs["at"]) for use in self.uses.get("V5", ()) if isinstance(use.knobs.get("at"), list)]
         return tuple(dict.fromkeys(each for several in said for each in several)) if said else None
 
-    def where(self, id: str) -> Keys:
+    def where(self, id: str) -> StackPath:
         """The path of the first use of a pattern, or of the patterns of this agent."""
         return self.uses[id][0].path if id in self.uses else (*self.path, "patterns")
 
@@ -93,7 +363,7 @@ class Scope:
         if not said:
             yield self.lookup
             return
-        chosen = ([facts for use in self.uses[id] if (facts := _facts_in(use))] for id in sorted(said))
+        chosen = ([facts for use in self.uses[id] if (facts := _facts_of_use(use))] for id in sorted(said))
         for several in islice(product(*chosen), MAX_VARIANTS):
             yield self._over({name: value for facts in several for name, value in facts.items()})
 
@@ -125,19 +395,18 @@ class Scope:
             if name in use.knobs:
                 return use.knobs[name]
         knob = catalog().pattern(id).knobs.get(name) if id in IDS else None
-        return Unknown(frozenset({f"{id}.{name}"})) if knob is None or knob.default is None else knob.default
+        return UnknownValue(frozenset({f"{id}.{name}"})) if knob is None or knob.default is None else knob.default
 
     def _tools(self, what: str) -> Any:
         found = getattr(self.tools, what, None)
-        return Unknown(frozenset({f"tools.{what}"})) if found is None else found
+        return UnknownValue(frozenset({f"tools.{what}"})) if found is None else found
 
     def _found_out(self, name: str) -> Any:
-        from ._derived import derived
 
-        value = derived(self, name)
+        value = derive_fact(self, name)
         if value is None and name in FACTS:
             value = FACTS[name].default
-        return Unknown(frozenset({name})) if value is None else value
+        return UnknownValue(frozenset({name})) if value is None else value
 
     @staticmethod
     def _first(several: Iterator[T | None]) -> T | None:
@@ -149,10 +418,10 @@ class Scope:
         return tuple(each for part in said for each in part) if said else None
 
 
-def _facts_in(use: Use) -> dict[str, Any]:
+def _facts_of_use(use: PatternUse) -> dict[str, Any]:
     return {name: value for name, value in use.knobs.items() if name in FACTS}
 
 
-def scopes(stack: Stack) -> list[Scope]:
+def agent_scopes(stack: Stack) -> list[AgentScope]:
     """Every agent of a stack as rules see it."""
-    return [Scope(stack, member) for member in stack.agents or (stack.whole,)]
+    return [AgentScope(stack, member) for member in stack.agents or (stack.whole,)]

@@ -1,27 +1,119 @@
-"""`bicameral approvals`: what submitted runs ask, and the answers, from any process."""
+"""`bicameral approvals`: what submitted runs ask, shown as at a terminal, and the answers, from any process."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.cli._options import CommandFunction, CommonOptions, common_options, complete_approvals, local_time_text
+from bicameral.cli._output import OK
+from bicameral.cli._run_records import current_user, has_submitted_runs, open_submitted_runs
+from bicameral.cli._values import calls_text, question_text, render_table
+from bicameral.display import make_visible
 from bicameral.errors import BicameralError, DurableError
-
-from .._completing import complete_approvals
-from .._durable import is_there, submitted_runs, whoever
-from .._exits import OK
-from .._options import Common, Function, common
-from .._periods import clock
-from .._questions import approval_text, gist, question_of, reply_type
-from .._values import table
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.durable import Approval, Runs
+    from bicameral.runs import ApprovalQuestion
     from bicameral.tools import Registry
+    from bicameral.types import Type
+
+
+_MAX_REQUEST_LENGTH = 200
+
+
+def approval_question(approval: Approval) -> ApprovalQuestion:
+    """The question as it would be asked in a run: the very calls, with what strangers had a hand in."""
+    from bicameral.runs import ApprovalQuestion, PendingCall
+
+    return ApprovalQuestion(tuple(map(PendingCall.from_json, approval.calls)), approval.before)
+
+
+def reply_type(approval: Approval) -> Type:
+    """The type that a reply must have."""
+    from bicameral.types import type_from_json
+
+    return type_from_json(approval.type)
+
+
+def approval_text(approval: Approval, *, full: bool = False) -> str:
+    """All of a question: whose run it is, the calls to the letter, and how to answer; long values whole if `full`."""
+    lines = [
+        f"{approval.id}  {_approval_state_text(approval)}",
+        f"  run {approval.run} of {make_visible(approval.user)}",
+    ]
+    if approval.request:
+        request = " ".join(make_visible(approval.request).split())
+        lines.append(
+            f"  {request if len(request) <= _MAX_REQUEST_LENGTH else request[: _MAX_REQUEST_LENGTH - 1] + '…'}"
+        )
+    if approval.kind == "ask":
+        asked = question_text(approval.question, shutil.get_terminal_size().columns)
+        lines += ["", asked, f"  (the reply is {reply_type(approval)})"]
+    else:
+        lines.append(_approval_calls_text(approval, full=full))
+    return "\n".join([*lines, *_answer_hints(approval)])
+
+
+def _approval_calls_text(approval: Approval, *, full: bool) -> str:
+    from bicameral.tools import Registry
+
+    width = shutil.get_terminal_size().columns
+    # The tools of this machine may declare something else: each argument is shown as if it directed the call.
+    return calls_text(
+        approval_question(approval).calls,
+        Registry(()),
+        width=width,
+        whole=full,
+        before=approval.before,
+        how=f"`bicameral approvals show {approval.id} --full` shows all",
+    )
+
+
+def _approval_state_text(approval: Approval) -> str:
+    if approval.open:
+        return f"asked {local_time_text(approval.asked)}; without an answer by {local_time_text(approval.expires)} it is no"
+    when = f" {local_time_text(approval.answered)}" if approval.answered else ""
+    by = f" by {make_visible(approval.by)}" if approval.by else ""
+    return f"{approval.state}{when}{by}"
+
+
+def _answer_hints(approval: Approval) -> list[str]:
+    if not approval.open:
+        if approval.kind == "calls" and approval.state == "partly":
+            return ["", f"approved: {_call_numbers(approval, approval.approved)}", *_granted_text(approval)]
+        return _granted_text(approval)
+    if approval.kind == "ask":
+        return ["", f"reply:  bicameral approvals reply {approval.id} VALUE"]
+    which = "--all" if len(approval.calls) == 1 else "NUMBER… (or --all)"
+    yes = f"yes:  bicameral approvals approve {approval.id} {which}"
+    offers = any("offer" in call for call in approval.calls)
+    return [
+        "",
+        yes,
+        *([f"{yes} --for-run NUMBER  (and what is offered with it)"] if offers else []),
+        f"no:   bicameral approvals deny {approval.id}",
+    ]
+
+
+def _granted_text(approval: Approval) -> list[str]:
+    return [f"for the rest of the run: {_call_numbers(approval, approval.for_run)}"] if approval.for_run else []
+
+
+def _call_numbers(approval: Approval, hashes: tuple[str, ...]) -> str:
+    return ", ".join(str(number) for number, call in enumerate(approval.calls, 1) if call["hash"] in hashes)
+
+
+def approval_gist(approval: Approval) -> str:
+    """What is asked, in a few words."""
+    if approval.kind == "ask":
+        return make_visible(approval.question)
+    return ", ".join(dict.fromkeys(make_visible(str(call["tool"])) for call in approval.calls))
 
 
 @click.group(short_help="What submitted runs ask, and your answers.", invoke_without_command=True)
@@ -37,7 +129,7 @@ def command(context: click.Context) -> int | None:
     return context.invoke(list_approvals) if context.invoked_subcommand is None else None
 
 
-def _one(function: Function) -> Function:
+def _approval_argument(function: CommandFunction) -> CommandFunction:
     """The question by its id, and whose questions there are. Nobody answers one that he did not name."""
     id_ = click.argument("id", metavar="ID", shell_complete=complete_approvals)
     user = click.option("--user", help="Only what runs of this user ask.")
@@ -48,14 +140,14 @@ def _one(function: Function) -> Function:
 @click.option("--all", "answered", is_flag=True, help="Also what was answered, expired or withdrawn.")
 @click.option("--user", help="Only what runs of this user ask.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most so many.")
-@common
-def list_approvals(chosen: Common, answered: bool = False, user: str | None = None, limit: int = 100) -> int:
+@common_options
+def list_approvals(chosen: CommonOptions, answered: bool = False, user: str | None = None, limit: int = 100) -> int:
     """What waits for an answer, the oldest first."""
 
     async def listed(config: Config) -> list[Approval]:
-        if not is_there(config):
+        if not has_submitted_runs(config):
             return []
-        async with submitted_runs(config) as runs:
+        async with open_submitted_runs(config) as runs:
             return await runs.approvals(user, open_only=not answered, limit=limit)
 
     found = asyncio.run(listed(chosen.config()))
@@ -63,15 +155,15 @@ def list_approvals(chosen: Common, answered: bool = False, user: str | None = No
         {
             "id": each.id,
             "state": each.state,
-            "asked": clock(each.asked),
-            "expires": clock(each.expires),
+            "asked": local_time_text(each.asked),
+            "expires": local_time_text(each.expires),
             "user": each.user,
-            "what": gist(each),
+            "what": approval_gist(each),
             "request": each.request,
         }
         for each in found
     ]
-    chosen.out.show(table(rows, chosen.out.width) if rows else "nothing waits for an answer")
+    chosen.out.show(render_table(rows, chosen.out.width) if rows else "nothing waits for an answer")
     chosen.out.object({"ok": True, "approvals": [each.to_json() for each in found]})
     return OK
 
@@ -80,15 +172,15 @@ def list_approvals(chosen: Common, answered: bool = False, user: str | None = No
 @click.argument("id", metavar="[ID]", required=False, shell_complete=complete_approvals)
 @click.option("--user", help="Only what runs of this user ask.")
 @click.option("--full", is_flag=True, help="Show long values whole.")
-@common
-def show_approval(chosen: Common, id: str | None, user: str | None, full: bool) -> int:
+@common_options
+def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full: bool) -> int:
     """All that is asked: each call exactly as it would be made, and `!` at what a stranger may have written.
 
     ID is the id of a question or the beginning of it; without one, the only question that is open.
     """
 
     async def asked(runs: Runs) -> Approval:
-        return await _found(runs, id, user)
+        return await _find_approval(runs, id, user)
 
     found = asyncio.run(_with_runs(chosen, asked))
     chosen.out.show(approval_text(found, full=full))
@@ -97,7 +189,7 @@ def show_approval(chosen: Common, id: str | None, user: str | None, full: bool) 
 
 
 @command.command("approve")
-@_one
+@_approval_argument
 @click.argument("numbers", metavar="[NUMBER]...", nargs=-1, type=click.IntRange(min=1))
 @click.option("--all", "all_", is_flag=True, help="Say yes to all of its calls.")
 @click.option(
@@ -107,9 +199,9 @@ def show_approval(chosen: Common, id: str | None, user: str | None, full: bool) 
     metavar="NUMBER",
     help="Take what is offered with this call for the rest of the run, too.",
 )
-@common
+@common_options
 def approve(
-    chosen: Common, id: str, user: str | None, numbers: tuple[int, ...], all_: bool, for_run: tuple[int, ...]
+    chosen: CommonOptions, id: str, user: str | None, numbers: tuple[int, ...], all_: bool, for_run: tuple[int, ...]
 ) -> int:
     """Say yes to the calls with these NUMBERs, as `show` counts them, and no to all others.
 
@@ -126,33 +218,33 @@ def approve(
 
     async def answered(runs: Runs) -> Approval:
         found = await runs.approval(id, user)
-        taken = _hashes(found, for_run)
+        taken = _call_hashes(found, for_run)
         if all_ or numbers:
-            yes = _hashes(found, numbers) if numbers else "all"
+            yes = _call_hashes(found, numbers) if numbers else "all"
         else:
-            yes, taken = await _asked(chosen, found)
-        return await runs.answer(found.id, yes, user, whoever(), taken)
+            yes, taken = await _ask_person(chosen, found)
+        return await runs.answer(found.id, yes, user, current_user(), taken)
 
-    return _answered(chosen, answered)
+    return _submit_answer(chosen, answered)
 
 
 @command.command("deny")
-@_one
-@common
-def deny(chosen: Common, id: str, user: str | None) -> int:
+@_approval_argument
+@common_options
+def deny(chosen: CommonOptions, id: str, user: str | None) -> int:
     """Say no to all calls of a question. The run goes on without them, or ends."""
 
     async def answered(runs: Runs) -> Approval:
-        return await runs.answer((await runs.approval(id, user)).id, "none", user, whoever())
+        return await runs.answer((await runs.approval(id, user)).id, "none", user, current_user())
 
-    return _answered(chosen, answered)
+    return _submit_answer(chosen, answered)
 
 
 @command.command("reply")
-@_one
+@_approval_argument
 @click.argument("value", required=False)
-@common
-def reply(chosen: Common, id: str, user: str | None, value: str | None) -> int:
+@common_options
+def reply(chosen: CommonOptions, id: str, user: str | None, value: str | None) -> int:
     """Give VALUE as the reply to what a plan, or an unclear request, asks.
 
     It is read as the type that is asked for: a date as 2026-03-01, a list with commas, anything else as JSON. At a
@@ -164,17 +256,17 @@ def reply(chosen: Common, id: str, user: str | None, value: str | None) -> int:
 
     async def answered(runs: Runs) -> Approval:
         found = await runs.approval(id, user)
-        return await runs.reply(found.id, await _value(chosen, found, value), user, whoever())
+        return await runs.reply(found.id, await _reply_value(chosen, found, value), user, current_user())
 
-    return _answered(chosen, answered)
+    return _submit_answer(chosen, answered)
 
 
-async def _with_runs(chosen: Common, work: Callable[[Runs], Awaitable[Approval]]) -> Approval:
-    async with submitted_runs(chosen.config()) as runs:
+async def _with_runs(chosen: CommonOptions, work: Callable[[Runs], Awaitable[Approval]]) -> Approval:
+    async with open_submitted_runs(chosen.config()) as runs:
         return await work(runs)
 
 
-def _answered(chosen: Common, work: Callable[[Runs], Awaitable[Approval]]) -> int:
+def _submit_answer(chosen: CommonOptions, work: Callable[[Runs], Awaitable[Approval]]) -> int:
     found = asyncio.run(_with_runs(chosen, work))
     told = found.state
     if found.kind == "calls" and found.state == "partly":
@@ -185,7 +277,7 @@ def _answered(chosen: Common, work: Callable[[Runs], Awaitable[Approval]]) -> in
     return OK
 
 
-async def _found(runs: Runs, id: str | None, user: str | None) -> Approval:
+async def _find_approval(runs: Runs, id: str | None, user: str | None) -> Approval:
     """The question with this id; without one, the only one that is open."""
     if id is not None:
         return await runs.approval(id, user)
@@ -199,7 +291,7 @@ async def _found(runs: Runs, id: str | None, user: str | None) -> Approval:
     return await runs.approval(waiting[0].id, user)
 
 
-def _hashes(asked: Approval, numbers: tuple[int, ...]) -> list[str]:
+def _call_hashes(asked: Approval, numbers: tuple[int, ...]) -> list[str]:
     """The hashes of the calls with these numbers."""
     for number in numbers:
         if number > len(asked.calls):
@@ -207,22 +299,22 @@ def _hashes(asked: Approval, numbers: tuple[int, ...]) -> list[str]:
     return [str(asked.calls[number - 1]["hash"]) for number in dict.fromkeys(numbers)]
 
 
-async def _asked(chosen: Common, asked: Approval) -> tuple[list[str], list[str]]:
+async def _ask_person(chosen: CommonOptions, asked: Approval) -> tuple[list[str], list[str]]:
     """What the person at the terminal says: the calls with a yes, and those whose offer is taken, by their hashes."""
     if not chosen.out.interactive:
         raise click.UsageError("Say which calls: their numbers, or --all.")
     if asked.kind != "calls" or not asked.open:
         # Whoever answers says what is wrong with that.
         return [], []
-    from .._approving import TerminalApprover
+    from bicameral.cli._prompts import TerminalApprover
 
-    question = question_of(asked)
-    answers = await TerminalApprover(chosen.out, _registry(chosen)).approve(question)
+    question = approval_question(asked)
+    answers = await TerminalApprover(chosen.out, _open_registry_or_empty(chosen)).approve(question)
     yes = [call for call in question.calls if call.hash in answers.approved]
     return [call.hash for call in yes], [call.hash for call in yes if call.offer in answers.for_run]
 
 
-def _registry(chosen: Common) -> Registry:
+def _open_registry_or_empty(chosen: CommonOptions) -> Registry:
     """The tools that say which arguments must never be cut; without them, none is."""
     from bicameral.config import open_registry
     from bicameral.tools import Registry
@@ -233,8 +325,8 @@ def _registry(chosen: Common) -> Registry:
         return Registry(())
 
 
-async def _value(chosen: Common, asked: Approval, value: str | None) -> Any:
-    from .._asking import TerminalAsker, parse_reply
+async def _reply_value(chosen: CommonOptions, asked: Approval, value: str | None) -> Any:
+    from bicameral.cli._prompts import TerminalAsker, parse_reply
 
     if asked.kind != "ask":
         return None

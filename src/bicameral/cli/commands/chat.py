@@ -1,4 +1,4 @@
-"""`bicameral chat`: several requests in one sitting, with the models loaded once."""
+"""`bicameral chat`: several requests in one session, with the models loaded once."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bicameral.cli._options import (
+    CommonOptions,
+    common_options,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+    planning_options,
+    run_until_terminated,
+)
+from bicameral.cli._output import OK
+from bicameral.cli._progress import open_display
+from bicameral.cli._render import planned_json
+from bicameral.cli._values import answer_text, to_plain_json
+from bicameral.cli.commands.run import RunCommand, RunOptions
 from bicameral.errors import BicameralError, ToolError
-
-from .._exits import OK
-from .._live import display
-from .._opening import bring_weights, given_agent, opened
-from .._options import Common, common, planning
-from .._render import planned_json
-from .._stopping import until_terminated
-from .._values import answer_text, readable
-from .run import Sitting, Wishes
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Planned
@@ -38,19 +43,19 @@ Say what you want, one request a line. Each request stands for itself: nothing i
 @click.command(short_help="Several requests in one sitting.")
 @click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
-@planning
-@common
-def command(chosen: Common, deterministic: bool, fresh: bool, dry_run: bool, yes: bool) -> int:
+@planning_options
+@common_options
+def command(chosen: CommonOptions, deterministic: bool, fresh: bool, dry_run: bool, yes: bool) -> int:
     """Several requests in one sitting: the models are loaded once, and the last answer can be saved.
 
     Reads requests from standard input, one a line. With --json each request gives one JSON object on a line of its own.
     """
-    config, make = chosen.config(), given_agent()
+    config, make = chosen.config(), injected_agent()
     if make is None:
-        bring_weights(chosen.out, config, ["privileged"])
-    chat = Chat(chosen, config, Wishes(deterministic, fresh, dry_run, yes))
+        fetch_missing_weights(chosen.out, config, ["privileged"])
+    chat = ChatSession(chosen, config, RunOptions(deterministic, fresh, dry_run, yes))
     with asyncio.Runner() as runner:
-        opening = opened(config, make)
+        opening = open_agent(config, make)
         agent = runner.run(opening.__aenter__())
         try:
             chat.greet()
@@ -61,10 +66,10 @@ def command(chosen: Common, deterministic: bool, fresh: bool, dry_run: bool, yes
     return OK
 
 
-class Chat:
+class ChatSession:
     """One sitting: what was asked last, and what came of it."""
 
-    def __init__(self, chosen: Common, config: Config, wishes: Wishes) -> None:
+    def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions) -> None:
         self._chosen, self._config, self._wishes = chosen, config, wishes
         self._out = chosen.out
         self._planned: Planned | None = None
@@ -101,7 +106,7 @@ class Chat:
                 case [word, *rest] if word.startswith("/"):
                     self._command(word, rest[0] if rest else "", agent, runner)
                 case _:
-                    runner.run(until_terminated(self._request(line, agent)))
+                    runner.run(run_until_terminated(self._request(line, agent)))
         except BicameralError as error:
             self._out.error(error.to_json(), str(error))
         except KeyboardInterrupt:
@@ -109,12 +114,12 @@ class Chat:
 
     async def _request(self, request: str, agent: Agent) -> None:
         sitting = self._sitting()
-        with display(self._out) as shown:
+        with open_display(self._out) as shown:
             planned = await sitting.plan(agent, request, shown)
         self._planned = planned
         await self._run(sitting, agent, planned)
 
-    async def _run(self, sitting: Sitting, agent: Agent, planned: Planned) -> None:
+    async def _run(self, sitting: RunCommand, agent: Agent, planned: Planned) -> None:
         from bicameral.runs import Finished
 
         _, outcome = await sitting.carry_out(agent, planned, planned_json(planned))
@@ -133,7 +138,7 @@ class Chat:
             case "/plan" if self._planned is not None:
                 self._out.say(self._planned.source)
             case "/again" if self._planned is not None:
-                runner.run(until_terminated(self._run(self._sitting(), agent, self._planned)))
+                runner.run(run_until_terminated(self._run(self._sitting(), agent, self._planned)))
             case "/save" if rest and self._answered:
                 self._save(rest)
             case "/plan" | "/again" | "/save":
@@ -146,7 +151,7 @@ class Chat:
         from bicameral.config import surroundings_of
 
         as_json = Path(name).suffix == ".json"
-        value = readable(self._answer)
+        value = to_plain_json(self._answer)
         text = json.dumps(value, ensure_ascii=False, indent=2) if as_json else answer_text(self._answer)
         folders = surroundings_of(self._config).folders
         try:
@@ -156,8 +161,8 @@ class Chat:
         else:
             self._out.say(f"saved to {name}")
 
-    def _sitting(self) -> Sitting:
-        return Sitting(self._chosen, self._config, self._wishes, given_agent())
+    def _sitting(self) -> RunCommand:
+        return RunCommand(self._chosen, self._config, self._wishes, injected_agent())
 
     def _read_history(self) -> None:
         """Arrow keys recall what was asked before, also in earlier sittings."""

@@ -1,4 +1,4 @@
-"""`bicameral completion`: the script that teaches a shell our commands."""
+"""`bicameral completion`: the script that completes commands in a shell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def command(shell: str) -> int:
     """
     from click.shell_completion import get_completion_class
 
-    from .._main import main
+    from bicameral.cli._main import main
 
     found = get_completion_class(shell)
     if found is None:

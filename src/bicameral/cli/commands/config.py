@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import OK
 from bicameral.errors import ConfigError
 
-from .._exits import OK
-from .._options import Common, common
-
 if TYPE_CHECKING:
-    from bicameral.config import Unaccepted
+    from bicameral.config import UnacceptedConfig
 
 
 @click.group(
@@ -27,13 +26,13 @@ def command(context: click.Context) -> int | None:
 
 
 @command.command("show")
-@common
-def show(chosen: Common) -> int:
+@common_options
+def show(chosen: CommonOptions) -> int:
     """Which file counts here, and which of its settings are not used until you accept it."""
     from bicameral.config import find_file
 
     file = chosen.config_file or find_file(chosen.folder)
-    found = None if file is None or chosen.config_file is not None else _unaccepted(file, chosen)
+    found = None if file is None or chosen.config_file is not None else _find_unaccepted_here(file, chosen)
     if file is None:
         chosen.out.show("no file; the defaults serve")
     elif found is None:
@@ -48,17 +47,17 @@ def show(chosen: Common) -> int:
 
 
 @command.command("accept")
-@common
-def accept(chosen: Common) -> int:
+@common_options
+def accept(chosen: CommonOptions) -> int:
     """Use the working folder's bicameral.toml in full, as it is now, with the code and policies that it names.
 
     You are asked again when any of that changes.
     """
-    from bicameral.config import record_acceptance, what_widens
+    from bicameral.config import find_widening, record_acceptance
 
-    file = _file(chosen)
-    widening = what_widens(file, _folder(chosen))
-    found = _unaccepted(file, chosen)
+    file = _config_file(chosen)
+    widening = find_widening(file, _working_folder(chosen))
+    found = _find_unaccepted_here(file, chosen)
     for line in [] if found is None else found.describe():
         chosen.out.say(f"  {line}")
     record_acceptance(file, widening)
@@ -70,24 +69,24 @@ def accept(chosen: Common) -> int:
 
 
 @command.command("forget")
-@common
-def forget(chosen: Common) -> int:
+@common_options
+def forget(chosen: CommonOptions) -> int:
     """Accept the working folder's bicameral.toml no longer."""
     from bicameral.config import forget_acceptance
 
-    file = _file(chosen)
+    file = _config_file(chosen)
     known = forget_acceptance(file)
     chosen.out.show(f"no longer accepted: {file}" if known else f"it was not accepted: {file}")
     chosen.out.object({"ok": True, "file": str(file), "was_accepted": known})
     return OK
 
 
-def _folder(chosen: Common) -> Path:
+def _working_folder(chosen: CommonOptions) -> Path:
     return (chosen.folder or Path.cwd()).absolute()
 
 
-def _file(chosen: Common) -> Path:
-    file = (chosen.config_file or _folder(chosen) / "bicameral.toml").absolute()
+def _config_file(chosen: CommonOptions) -> Path:
+    file = (chosen.config_file or _working_folder(chosen) / "bicameral.toml").absolute()
     if not file.is_file():
         raise ConfigError(
             "config.unreadable", f"there is no file {str(file)!r}", fix="`bicameral init` writes one, accepted at once."
@@ -95,10 +94,10 @@ def _file(chosen: Common) -> Path:
     return file
 
 
-def _unaccepted(file: Path, chosen: Common) -> Unaccepted | None:
-    from bicameral.config import unaccepted, what_widens
+def _find_unaccepted_here(file: Path, chosen: CommonOptions) -> UnacceptedConfig | None:
+    from bicameral.config import find_unaccepted, find_widening
 
-    if file.parent != _folder(chosen):
+    if file.parent != _working_folder(chosen):
         # The user's own file, or one that he named.
         return None
-    return unaccepted(file, what_widens(file, _folder(chosen)), os.environ)
+    return find_unaccepted(file, find_widening(file, _working_folder(chosen)), os.environ)

@@ -1,20 +1,103 @@
-"""`bicameral doctor`: what is well, what is not, and how to mend it."""
+"""`bicameral doctor`: what is well, what is not, and how to mend it, submitted runs and their record included."""
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING
+
 import click
 
-from bicameral.errors import ConfigError
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import FAILED, OK
+from bicameral.cli._run_records import has_submitted_runs, masked_address, open_submitted_runs
+from bicameral.config import HealthCheck
+from bicameral.errors import BicameralError, ConfigError, DurableError
 
-from .._exits import FAILED, OK
-from .._options import Common, common
+if TYPE_CHECKING:
+    from bicameral.config import Config
+    from bicameral.durable import Runs
+    from bicameral.runs import Journal
+
+
+_VERIFIED_RUNS = 50
+"""Runs whose record is held against its seals; `bicameral runs verify` looks at all."""
+
+
+def durable_checks(config: Config) -> list[HealthCheck]:
+    """How submitted runs stand. Where none were submitted, nothing has to be there."""
+    try:
+        there = has_submitted_runs(config)
+    except BicameralError as error:
+        return [_failed_check("submitted runs", error)]
+    if not there:
+        return [HealthCheck("submitted runs", "ok", f"none yet{_missing_packages_text()}"), *_check_journal(config)]
+    try:
+        return [*asyncio.run(_check_database(config)), *_check_journal(config)]
+    except DurableError as error:
+        return [_failed_check("submitted runs", error), *_check_journal(config)]
+
+
+async def _check_database(config: Config) -> list[HealthCheck]:
+    async with open_submitted_runs(config) as runs:
+        counts = {state: number for state, number in (await runs.counts()).items() if number}
+        told = ", ".join(f"{number} {state}" for state, number in counts.items()) or "none yet"
+        checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config)}: {told}")]
+        checks.append(await _check_workers(runs, open_=counts.get("queued", 0) + counts.get("running", 0)))
+        if not runs.database.sqlite:
+            checks += await asyncio.to_thread(_verify_record, runs.record)
+        return checks
+
+
+async def _check_workers(runs: Runs, open_: int) -> HealthCheck:
+    found = await runs.workers()
+    alive = [each for each in found if each.alive]
+    if alive:
+        return HealthCheck("workers", "ok", f"{len(alive)} alive: {', '.join(each.worker for each in alive)}")
+    if open_:
+        todo = f"none is there, and {open_} submitted run{'' if open_ == 1 else 's'} to do"
+        return HealthCheck("workers", "warn", todo, "`bicameral worker` starts one.")
+    return HealthCheck("workers", "ok", "none is there, and there is nothing to do")
+
+
+def _check_journal(config: Config) -> list[HealthCheck]:
+    """The record on this machine, if there is one."""
+    from bicameral.config import open_journal
+
+    if not config.journal_file.exists():
+        return []
+    try:
+        with open_journal(config) as journal:
+            return _verify_record(journal)
+    except BicameralError as error:
+        return [_failed_check("record", error)]
+
+
+def _verify_record(journal: Journal) -> list[HealthCheck]:
+    runs = [each.run for each in journal.runs(_VERIFIED_RUNS)]
+    breaks = [line for run in runs for line in journal.verify(run)]
+    if breaks:
+        fix = "`bicameral runs verify` shows all of it. What was changed can not be trusted any more."
+        return [HealthCheck("record", "bad", f"{journal.path}: {breaks[0]}", fix)]
+    return [HealthCheck("record", "ok", f"{journal.path}: the newest {len(runs)} runs are as they were written")]
+
+
+def _missing_packages_text() -> str:
+    from importlib.util import find_spec
+
+    missing = any(find_spec(name) is None for name in ("sqlalchemy", "dbos", "psycopg"))
+    return '; submitting needs `pip install "bicameral[durable]"`' if missing else ""
+
+
+def _failed_check(name: str, error: BicameralError) -> HealthCheck:
+    return HealthCheck(name, "bad", f"{error.message} [{error.code}]", error.fix or "")
+
 
 _MARKS = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "bad": ("bad ", "red")}
 
 
 @click.command(short_help="Check the configuration and the machine, and say what to mend.")
-@common
-def command(chosen: Common) -> int:
+@common_options
+def command(chosen: CommonOptions) -> int:
     """Check the configuration and the machine, and say what to mend.
 
     The exit code is 1 if something is bad; a warning is about something that only some requests need.
@@ -26,7 +109,6 @@ def command(chosen: Common) -> int:
         found = chosen.config()
     except ConfigError as error:
         found = error
-    from .._durable_checks import durable_checks
 
     checks, out = doctor(found), chosen.out
     checks += durable_checks(found if isinstance(found, Config) else Config.defaults())

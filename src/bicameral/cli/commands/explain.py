@@ -1,19 +1,42 @@
-"""`bicameral explain`: a plan in plain words."""
+"""`bicameral explain`: a plan in plain words, what each step does, and what it does to the world."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._exits import NO_PLAN, OK
-from .._live import display
-from .._opening import bring_weights, given_agent, opened
-from .._options import Common, common, planning
-from .._proof import proof_json
-from .._render import show_finding
+from bicameral.cli._options import (
+    CommonOptions,
+    common_options,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+    planning_options,
+)
+from bicameral.cli._output import NO_PLAN, OK
+from bicameral.cli._progress import open_display
+from bicameral.cli._render import proof_json, show_finding, verdict_name, verdict_why
+from bicameral.plans import (
+    Answer,
+    Ask,
+    Call,
+    Compute,
+    Each,
+    Extract,
+    Plan,
+    Proof,
+    Report,
+    Step,
+    Update,
+    When,
+    print_plan,
+)
+from bicameral.tools import Registry
 
 if TYPE_CHECKING:
     from bicameral.agent import Checked
@@ -22,29 +45,144 @@ if TYPE_CHECKING:
     from bicameral.tools import Registry
 
 
+_EFFECT_WORDS = {
+    "pure": "",
+    "read": "reads",
+    "write": "writes",
+    "send": "sends out of here",
+    "irreversible": "cannot be undone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStep:
+    """One step: where it is, what it does in words and to the world, and what policy will say of it."""
+
+    path: str
+    depth: int
+    words: str
+    effect: str = ""
+    verdict: str = ""
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        more = {"effect": self.effect, "verdict": self.verdict, "why": self.why}
+        return {"path": self.path, "words": self.words} | {name: text for name, text in more.items() if text}
+
+
+def explain_plan(plan: Plan, registry: Registry, proof: Proof | None = None) -> list[ExplainedStep]:
+    """Every step of a plan in plain words, in order, with the verdict on each call."""
+    found = {call.step: call for call in proof.calls} if proof is not None else {}
+    steps = _explain_steps(plan.steps, registry, "", 0)
+    return [
+        replace(step, verdict=verdict_name(call.verdict), why=verdict_why(call))
+        if (call := found.get(step.path))
+        else step
+        for step in steps
+    ]
+
+
+def plan_summary(report: Report) -> list[str]:
+    """What a run of the plan can do and cost at worst, in sentences."""
+    calls, models = report.cost.tool_calls, report.cost.model_calls
+    changing = [use for use in report.effects if use.effect in ("write", "send", "irreversible")]
+    told = ", ".join(f"{use.tool} ({_EFFECT_WORDS[use.effect]})" for use in changing)
+    return [
+        f"It changes the world through {told}." if changing else "It changes nothing.",
+        f"It calls tools {calls} times and asks the quarantined model {models} times."
+        if models.most
+        else f"It calls tools {calls} times and asks no model.",
+    ]
+
+
+def _explain_steps(steps: tuple[Step, ...], registry: Registry, at: str, depth: int) -> Iterator[ExplainedStep]:
+    for number, step in enumerate(steps):
+        path = f"{at}{number}"
+        yield ExplainedStep(path, depth, _step_words(step, registry), _step_effect(step, registry))
+        match step:
+            case Each():
+                yield from _explain_steps(step.steps, registry, f"{path}/", depth + 1)
+            case When():
+                yield from _explain_steps(step.steps, registry, f"{path}/then/", depth + 1)
+                if step.otherwise:
+                    yield ExplainedStep(f"{path}/else", depth, "Otherwise:")
+                    yield from _explain_steps(step.otherwise, registry, f"{path}/else/", depth + 1)
+            case _:
+                pass
+
+
+def _step_words(step: Step, registry: Registry) -> str:
+    match step:
+        case Call():
+            return _call_words(step, registry)
+        case Extract():
+            asked, source = _expression_text(step.instruction), _expression_text(step.source)
+            return f"Let the quarantined model read {source} and fill in {asked} as {step.wanted}; call it {step.name}."
+        case Compute():
+            return f"Work out {step.name} = {_expression_text(step.value)}."
+        case Update():
+            return _update_words(step)
+        case Each():
+            return f"For each {', '.join(step.names)} in {_expression_text(step.over)}, one after the other:"
+        case When():
+            return f"If {_expression_text(step.condition)}:"
+        case Ask():
+            return f"Ask you: {_expression_text(step.question)} (as {step.wanted}); call the reply {step.name}."
+        case Answer():
+            return f"Answer with {_expression_text(step.value)}, and end."
+
+
+def _call_words(step: Call, registry: Registry) -> str:
+    tool = registry.get(step.tool)
+    does = tool.doc.splitlines()[0].rstrip(".") if tool is not None and tool.doc else f"Call {step.tool}"
+    given = ", ".join(f"{name} {_expression_text(value)}" for name, value in step.args.items())
+    text = f"{does} [{step.tool}" + (f": {given}]" if given else "]")
+    return text + (f"; call it {step.name}." if step.name else ".")
+
+
+def _update_words(step: Update) -> str:
+    match step.op:
+        case "append":
+            return f"Put {_expression_text(step.value)} at the end of {step.name}."
+        case "add":
+            return f"Add {_expression_text(step.value)} to {step.name}."
+        case "put":
+            return f"Set {step.name} at {_expression_text(step.key)} to {_expression_text(step.value)}."
+
+
+def _step_effect(step: Step, registry: Registry) -> str:
+    tool = registry.get(step.tool) if isinstance(step, Call) else None
+    return _EFFECT_WORDS[tool.effect] if tool is not None else ""
+
+
+def _expression_text(expr: Any) -> str:
+    """An expression as the plan's surface syntax writes it."""
+    line = print_plan(Plan(steps=(Compute(name="_", value=expr),)))
+    return line.removeprefix("_ = ").rstrip("\n")
+
+
 @click.command(short_help="Say in plain words what a plan does, step by step.")
 @click.argument("what", metavar="FILE|REQUEST")
-@planning
-@common
-def command(chosen: Common, what: str, deterministic: bool, fresh: bool) -> int:
+@planning_options
+@common_options
+def command(chosen: CommonOptions, what: str, deterministic: bool, fresh: bool) -> int:
     """Say in plain words what the plan in a file does, or the plan that would serve a request."""
     config = chosen.config()
-    if what == "-" or Path(what).is_file() or _looks_like_a_file(what):
-        plan, checked, registry = _from_file(what, config)
+    if what == "-" or Path(what).is_file() or _is_file_name(what):
+        plan, checked, registry = _load_plan_file(what, config)
     else:
-        plan, checked, registry = asyncio.run(_from_request(chosen, config, what, deterministic, fresh))
-    return _tell(chosen, plan, checked, registry)
+        plan, checked, registry = asyncio.run(_plan_request(chosen, config, what, deterministic, fresh))
+    return _show_explanation(chosen, plan, checked, registry)
 
 
-def _looks_like_a_file(what: str) -> bool:
+def _is_file_name(what: str) -> bool:
     return " " not in what.strip() and Path(what).suffix in (".json", ".py")
 
 
-def _from_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]:
+def _load_plan_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]:
     from bicameral.agent import check_plan
+    from bicameral.cli.commands.check import read_plan
     from bicameral.config import open_policy, open_registry
-
-    from .._plan_files import read_plan
 
     registry = open_registry(config)
     read = read_plan(name, registry)
@@ -52,25 +190,24 @@ def _from_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]:
     return read.plan, check_plan(read.plan, registry, policy, limits=config.plan_limits, places=read.places), registry
 
 
-async def _from_request(
-    chosen: Common, config: Config, request: str, deterministic: bool, fresh: bool
+async def _plan_request(
+    chosen: CommonOptions, config: Config, request: str, deterministic: bool, fresh: bool
 ) -> tuple[Plan, Checked, Registry]:
     from bicameral.agent import Checked
 
-    make = given_agent()
+    make = injected_agent()
     if make is None:
-        bring_weights(chosen.out, config, ["privileged"])
-    async with opened(config, make) as agent:
-        with display(chosen.out) as shown:
+        fetch_missing_weights(chosen.out, config, ["privileged"])
+    async with open_agent(config, make) as agent:
+        with open_display(chosen.out) as shown:
             shown.phase("planning")
             planned = await agent.plan(request, deterministic=deterministic, fresh=fresh, watch=shown.statement)
         return planned.plan, Checked(planned.report, planned.proof), agent.registry
 
 
-def _tell(chosen: Common, plan: Plan, checked: Checked, registry: Registry) -> int:
-    from .._explain import explain, summary
+def _show_explanation(chosen: CommonOptions, plan: Plan, checked: Checked, registry: Registry) -> int:
 
-    out, report, steps = chosen.out, checked.report, explain(plan, registry, checked.proof)
+    out, report, steps = chosen.out, checked.report, explain_plan(plan, registry, checked.proof)
     if plan.goal:
         out.show(f"Goal: {plan.goal}\n")
     for step in steps:
@@ -79,7 +216,7 @@ def _tell(chosen: Common, plan: Plan, checked: Checked, registry: Registry) -> i
         out.show(f"{indent}{step.path:<6} {step.words}" + (f"  ({noted})" if noted else ""))
         if step.why:
             out.show(f"{indent}       {step.why}")
-    out.show("\n" + " ".join(summary(report)))
+    out.show("\n" + " ".join(plan_summary(report)))
     for finding in report.findings:
         show_finding(out, finding)
     out.object(
@@ -87,7 +224,7 @@ def _tell(chosen: Common, plan: Plan, checked: Checked, registry: Registry) -> i
             "ok": report.ok,
             "goal": plan.goal,
             "steps": [step.to_json() for step in steps],
-            "summary": summary(report),
+            "summary": plan_summary(report),
             "report": report.to_json(),
             "proof": proof_json(checked.proof),
         }

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._asking import confirmed
-from .._opening import given_agent
-from .._options import Common, common, planning
-from .._output import Output
-from .._rendering import broken_line
-from .._stopping import until_terminated
-from .run import Sitting, Wishes
+from bicameral.cli._options import CommonOptions, common_options, injected_agent, planning_options, run_until_terminated
+from bicameral.cli._output import Output
+from bicameral.cli._prompts import confirm_yes
+from bicameral.cli._values import break_line
+from bicameral.cli.commands.run import RunCommand, RunOptions
 
 if TYPE_CHECKING:
     from bicameral.agent import Endorsement
@@ -24,58 +22,57 @@ if TYPE_CHECKING:
 @click.command(short_help="Do what the answer of a run says, after you have seen it and said yes.")
 @click.argument("run", default="last")
 @click.option("--dry-run", is_flag=True, help="Plan and check, and change nothing.")
-@planning
-@common
-def command(chosen: Common, run: str, deterministic: bool, fresh: bool, dry_run: bool) -> int:
+@planning_options
+@common_options
+def command(chosen: CommonOptions, run: str, deterministic: bool, fresh: bool, dry_run: bool) -> int:
     """Follow the answer of RUN (an id, or `last`) as if you had written it.
 
     For a to-do list, a page or a mail that says what to do: let a run read it, then follow its answer. It is shown
     whole, with where it came from, and planned from only if you say yes. Its plan is checked, and its calls are
     judged, like those of any other request.
     """
-    from bicameral.agent import endorsed
-
-    from .._records import journals, recorded_in
+    from bicameral.agent import endorse_text
+    from bicameral.cli._run_records import find_recorded_run, open_journals
 
     config = chosen.config()
-    with journals(config) as known:
-        journal, found = recorded_in(known, run)
-        shown = _answer(journal, found)
-    chosen.out.say(_shown(shown, found))
-    endorser = Person(chosen.out) if chosen.out.interactive else None
-    request = asyncio.run(endorsed(shown, endorser))
-    sitting = Sitting(chosen, config, Wishes(deterministic, fresh, dry_run), given_agent())
+    with open_journals(config) as known:
+        journal, found = find_recorded_run(known, run)
+        shown = _load_endorsement(journal, found)
+    chosen.out.say(_endorsement_text(shown, found))
+    endorser = TerminalEndorser(chosen.out) if chosen.out.interactive else None
+    request = asyncio.run(endorse_text(shown, endorser))
+    sitting = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run), injected_agent())
     sitting.prepare()
-    return asyncio.run(until_terminated(sitting.run_request(request)))
+    return asyncio.run(run_until_terminated(sitting.run_request(request)))
 
 
-def _answer(journal: Journal, run: str) -> Endorsement:
-    from bicameral.agent import endorsement
+def _load_endorsement(journal: Journal, run: str) -> Endorsement:
+    from bicameral.agent import endorsement_of_value
     from bicameral.errors import JournalError
-    from bicameral.labels import shade_from_json
+    from bicameral.labels import label_tree_from_json
     from bicameral.types import value_from_json
 
     last = journal.events(run)[-1]
     if last.kind != "run-finished":
         raise JournalError("journal.no-answer", f"run {run} has no answer", fix="`bicameral runs list` shows which do.")
-    shade = shade_from_json(last.body["shade"]) if "shade" in last.body else None
-    return endorsement(value_from_json(last.body["answer"]), shade)
+    shade = label_tree_from_json(last.body["shade"]) if "shade" in last.body else None
+    return endorsement_of_value(value_from_json(last.body["answer"]), shade)
 
 
-class Person:
+class TerminalEndorser:
     """The person at the terminal."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
 
     async def endorse(self, shown: Endorsement) -> bool:
-        return await confirmed(self._out, "Follow this as your own request?")
+        return await confirm_yes(self._out, "Follow this as your own request?")
 
 
-def _shown(shown: Endorsement, run: str) -> str:
+def _endorsement_text(shown: Endorsement, run: str) -> str:
     # Broken here and not by the terminal, so that every line of it stands behind the bar.
     width = max(shutil.get_terminal_size().columns - 4, 20)
-    broken = (piece for line in shown.text.split("\n") for piece in broken_line(line.replace("\t", "    "), width))
+    broken = (piece for line in shown.text.split("\n") for piece in break_line(line.replace("\t", "    "), width))
     lines = [f"The answer of run {run}:", *(f"  │ {piece}" for piece in broken)]
     if shown.sources:
         lines.append(f"  strangers had a hand in it: {', '.join(map(str, shown.sources))}")

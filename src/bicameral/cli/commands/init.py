@@ -6,25 +6,24 @@ from pathlib import Path
 
 import click
 
+from bicameral.cli._options import CommonOptions, common_options
 from bicameral.errors import ConfigError, Place
-
-from .._options import Common, common
 
 
 @click.command(short_help="Write a commented bicameral.toml.")
 @click.option("--user", is_flag=True, help="Write the user's own file instead of one in the working folder.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@common
-def command(chosen: Common, user: bool, force: bool) -> int:
+@common_options
+def command(chosen: CommonOptions, user: bool, force: bool) -> int:
     """Write a bicameral.toml that explains every setting and says what the defaults are."""
-    from bicameral.config import init_text, record_acceptance, user_folder, what_widens
+    from bicameral.config import config_template, find_widening, record_acceptance, user_folder
 
     folder = user_folder("config") if user else chosen.folder or Path.cwd()
     target = chosen.config_file or folder / "bicameral.toml"
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(init_text())
+            file.write(config_template())
     except FileExistsError:
         raise ConfigError(
             "config.exists", "there is a file already", place=Place(file=str(target)), fix="--force replaces it."
@@ -34,7 +33,7 @@ def command(chosen: Common, user: bool, force: bool) -> int:
             "config.unwritable", f"it cannot be written: {error.strerror}", place=Place(file=str(target))
         ) from None
     # The user had this file written, and it says what holds anyway.
-    record_acceptance(target, what_widens(target, target.parent))
+    record_acceptance(target, find_widening(target, target.parent))
     chosen.out.show(f"written: {target}")
     chosen.out.object({"ok": True, "file": str(target)})
     return 0

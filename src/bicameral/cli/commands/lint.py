@@ -1,23 +1,181 @@
-"""`bicameral lint`: an architecture of agents, held against the rules of the catalogue."""
+"""`bicameral lint`: an architecture of agents, checked against the rules of the catalogue."""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.errors import BicameralError, CatalogError, nearest
-from bicameral.secrets import masked_json
-
-from .._exits import FAILED, OK, exit_code
-from .._options import Common, common
-from .._output import Output
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import FAILED, OK, Output, exit_code
+from bicameral.display import make_visible
+from bicameral.errors import BicameralError, CatalogError, describe_error, nearest_name
+from bicameral.secrets import mask, mask_json
 
 if TYPE_CHECKING:
-    from .._lint import Linted
+    from bicameral.catalog.lint import LintFinding, LintReport, LintRule
+    from bicameral.catalog.stacks import Stack, StackFact
+
+
+_COMPOSITION_ID = re.compile(r"(?:EX|ST)\d+")
+_OBJECT_NAME = re.compile(r"[\w.]+:[\w.]+")
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+_MAX_CHARACTERS = 500_000
+StyledLine = tuple[str, str]
+"""A line and its style."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintResult:
+    """One of the things that were asked about: what was found, or why it could not be read."""
+
+    what: str
+    report: LintReport | None = None
+    error: BicameralError | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        if self.report is None:
+            return {"source": self.what, "ok": False, "error": self.error.to_json() if self.error else None}
+        return {"source": self.what, **self.report.to_json()}
+
+
+def open_stack(what: str, folder: Path) -> Stack:
+    """The stack in a file, on standard input (`-`), of a Python object (`module:object`), or a known one (`EX1`)."""
+    from bicameral.catalog.stacks import compositions, parse_stack, read_stack, stack_of
+
+    if what == "-":
+        return parse_stack(_read_standard_input(), file="stdin")
+    path = folder / what
+    if _OBJECT_NAME.fullmatch(what) and not path.exists():
+        return stack_of(_import_object(what, folder))
+    if _COMPOSITION_ID.fullmatch(what) and not path.exists() and what in compositions():
+        return compositions()[what].stack
+    return read_stack(path if folder != Path() else Path(what))
+
+
+def _read_standard_input() -> str:
+    try:
+        text = sys.stdin.read(_MAX_CHARACTERS + 1)
+    except UnicodeDecodeError:
+        raise CatalogError("stack.cannot-read", "standard input is not text in UTF-8") from None
+    if len(text) > _MAX_CHARACTERS:
+        raise CatalogError("stack.cannot-read", f"there are more than {_MAX_CHARACTERS:,} characters")
+    return text
+
+
+def _import_object(what: str, folder: Path) -> object:
+    """What a module calls by a name; modules are looked for in the working folder too."""
+    module, _, name = what.partition(":")
+    start = str(folder.absolute())
+    if start not in sys.path:
+        sys.path.insert(0, start)
+    try:
+        found: object = import_module(module)
+    except Exception as error:
+        raise CatalogError("stack.cannot-read", f"{module!r} cannot be imported: {describe_error(error)}") from None
+    for part in name.split("."):
+        known = [each for each in dir(found) if not each.startswith("_")]
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise CatalogError(
+                "stack.cannot-read", f"{module!r} has no {name!r}", nearest=nearest_name(part, known)
+            ) from None
+    return found
+
+
+def show_report(out: Output, source: str, report: LintReport, *, quiet: bool = False) -> None:
+    """All that was found in one stack."""
+    _print_lines(out, _report_lines(source, report, quiet=quiet))
+
+
+def show_rules(out: Output, rules: Iterable[LintRule]) -> None:
+    """Every rule in a line."""
+    _print_lines(out, ((f"{rule.id:<26}{rule.severity:<9}{rule.family:<14}{rule.name}", "") for rule in rules))
+
+
+def show_facts(out: Output, facts: Iterable[StackFact]) -> None:
+    """Everything that a stack can say of itself, in a line each."""
+    for fact in facts:
+        where = "declares" if fact.kind == "statement" else "facts"
+        derived = f" [{fact.derived}]" if fact.derived else ""
+        default = f" [usually {fact.default:g}]" if fact.default is not None else ""
+        _print_lines(out, [(f"{where}.{fact.name:<30} {fact.what} ({fact.expected}){derived}{default}", "")])
+
+
+def show_rule(out: Output, rule: LintRule) -> None:
+    """Everything about one rule."""
+    needs = sorted({name for check in rule.checks for name in check.names})
+    lines = [
+        (f"{rule.id}: {rule.name}", "bold"),
+        (f"  {rule.severity} ({rule.family})", _STYLES[rule.severity]),
+        (f"  rule: {rule.rule}", ""),
+        (f"  why:  {rule.why}", ""),
+        (f"  fix:  {rule.fix}", ""),
+    ]
+    if needs:
+        lines.append((f"  asks: {', '.join(needs)}", ""))
+    lines += [(f"  see:  bicameral patterns show {id}", "dim") for id in rule.patterns]
+    _print_lines(out, lines)
+
+
+def _report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
+    for finding in report.findings:
+        if not finding.undecided and not (quiet and finding.severity == "note"):
+            yield from _finding_lines(source, finding)
+    undecided = [finding for finding in report.findings if finding.undecided]
+    if undecided and not quiet:
+        yield "not decided, because nobody says it:", _STYLES["note"]
+        wide = max(len(finding.wants[0]) for finding in undecided)
+        for finding in undecided:
+            what = finding.message.partition("`: ")[2]
+            yield f"    {finding.wants[0]:<{wide}}  {what}  [{', '.join(finding.rules)}]", ""
+    for finding in report.waived:
+        yield f"waived: {finding.message}  [{', '.join(finding.rules)}]: {finding.waived}", "dim"
+    yield f"{source}: {findings_summary([report])}", "bold" if report.ok else "bold red"
+
+
+def _finding_lines(source: str, finding: LintFinding) -> Iterator[StyledLine]:
+    place = finding.place
+    where = f"{source}:{place.line}:{place.column or 1}" if place.line is not None else source
+    rules = ", ".join(finding.rules)
+    yield f"{where}: {finding.severity}: {finding.message}  [{rules}]", _STYLES[finding.severity]
+    if finding.path:
+        yield f"    at:  {finding.path}", "dim"
+    yield f"    why: {finding.reason}", ""
+    yield f"    fix: {finding.fix}", ""
+
+
+def findings_summary(reports: Sequence[LintReport]) -> str:
+    """How many findings there are, in words."""
+    found = [finding for report in reports for finding in report.findings]
+    if not found:
+        return "nothing to say"
+    counts = {kind: sum(finding.severity == kind for finding in found) for kind in ("error", "warning", "note")}
+    return ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count)
+
+
+def _print_lines(out: Output, lines: Iterable[StyledLine]) -> None:
+    """Lines on standard output, with colours where a person looks at them."""
+    if out.as_json:
+        return
+    if not sys.stdout.isatty():
+        for text, _ in lines:
+            out.show(text)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for text, style in lines:
+        console.print(Text(make_visible(mask(text)), style=style))
 
 
 @click.command(short_help="Hold an architecture of agents against the rules of the catalogue.")
@@ -28,9 +186,9 @@ if TYPE_CHECKING:
 @click.option("--rules", "list_rules", is_flag=True, help="List every rule.")
 @click.option("--facts", "list_facts", is_flag=True, help="List everything that a stack can say of itself.")
 @click.option("--explain", metavar="RULE", help="Say what a rule is about.")
-@common
+@common_options
 def command(
-    chosen: Common,
+    chosen: CommonOptions,
     what: tuple[str, ...],
     form: str,
     strict: bool,
@@ -48,13 +206,13 @@ def command(
     """
     out = Output(as_json=chosen.out.as_json or form == "json")
     if list_rules or list_facts or explain is not None:
-        return _tell(out, list_rules=list_rules, list_facts=list_facts, explain=explain)
+        return _show_reference(out, list_rules=list_rules, list_facts=list_facts, explain=explain)
     if not what:
         raise click.UsageError("Nothing to lint: name a YAML file, a module:object, or '-'.")
-    linted = [_linted(each, chosen.folder or Path()) for each in what]
+    linted = [_lint_one(each, chosen.folder or Path()) for each in what]
     if len(linted) == 1 and linted[0].error is not None and form != "sarif":
         raise linted[0].error
-    _show(out, linted, sarif=form == "sarif", quiet=quiet)
+    _show_results(out, linted, sarif=form == "sarif", quiet=quiet)
     unreadable = [each.error for each in linted if each.error is not None]
     if unreadable:
         return max(map(exit_code, unreadable))
@@ -63,22 +221,19 @@ def command(
     return FAILED if failed else OK
 
 
-def _linted(what: str, folder: Path) -> Linted:
+def _lint_one(what: str, folder: Path) -> LintResult:
     from bicameral.catalog.lint import lint
 
-    from .._lint import Linted, open_stack
-
     try:
-        return Linted(what, lint(open_stack(what, folder)))
+        return LintResult(what, lint(open_stack(what, folder)))
     except BicameralError as error:
-        return Linted(what, error=error)
+        return LintResult(what, error=error)
 
 
-def _show(out: Output, linted: list[Linted], *, sarif: bool, quiet: bool) -> None:
-    from .._lint import show_report
+def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: bool) -> None:
 
     if sarif:
-        sys.stdout.write(masked_json(json.dumps(_sarif(linted), ensure_ascii=False, indent=2)) + "\n")
+        sys.stdout.write(mask_json(json.dumps(_sarif(linted), ensure_ascii=False, indent=2)) + "\n")
         return
     for each in linted:
         if each.report is not None:
@@ -90,7 +245,7 @@ def _show(out: Output, linted: list[Linted], *, sarif: bool, quiet: bool) -> Non
     out.object({"ok": ok, "stacks": [each.to_json() for each in linted]})
 
 
-def _sarif(linted: list[Linted]) -> dict[str, Any]:
+def _sarif(linted: list[LintResult]) -> dict[str, Any]:
     from bicameral import __version__
     from bicameral.catalog.lint import to_sarif
 
@@ -98,11 +253,9 @@ def _sarif(linted: list[Linted]) -> dict[str, Any]:
     return to_sarif(reports, version=__version__, errors=[each.error for each in linted if each.error is not None])
 
 
-def _tell(out: Output, *, list_rules: bool, list_facts: bool, explain: str | None) -> int:
+def _show_reference(out: Output, *, list_rules: bool, list_facts: bool, explain: str | None) -> int:
     from bicameral.catalog.lint import rules
     from bicameral.catalog.stacks import FACTS, STATEMENTS
-
-    from .._lint import show_facts, show_rule, show_rules
 
     known = rules()
     if explain is not None:
@@ -111,7 +264,7 @@ def _tell(out: Output, *, list_rules: bool, list_facts: bool, explain: str | Non
             raise CatalogError(
                 "stack.unknown-rule",
                 f"there is no rule {explain[:60]!r}",
-                nearest=nearest(explain.upper(), known),
+                nearest=nearest_name(explain.upper(), known),
                 fix="`bicameral lint --rules` lists them.",
             )
         show_rule(out, known[wanted])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._exits import FAILED, OK
-from .._options import Common, common
-from .._values import table
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import FAILED, OK
+from bicameral.cli._values import render_table
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from bicameral.models import Progress, Weights
+    from bicameral.models import ProgressReporter, Weights
 
 
 @click.group(short_help="The models on this machine, and the names they go by.", invoke_without_command=True)
@@ -24,7 +24,7 @@ def command(context: click.Context) -> int | None:
     return context.invoke(list_models) if context.invoked_subcommand is None else None
 
 
-def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def _complete_weights(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
     from bicameral.models import known_weights
@@ -41,7 +41,7 @@ def _complete_role(context: click.Context, parameter: click.Parameter, begun: st
     return [CompletionItem(role) for role in ROLES if role.startswith(begun)]
 
 
-def _wanted(chosen: Common, names: tuple[str, ...]) -> list[Weights]:
+def _wanted_weights(chosen: CommonOptions, names: tuple[str, ...]) -> list[Weights]:
     """The weights with these names, or those that the configuration uses."""
     from bicameral.config import needed_weights
     from bicameral.models import find_weights
@@ -49,15 +49,15 @@ def _wanted(chosen: Common, names: tuple[str, ...]) -> list[Weights]:
     return [find_weights(name, kind=None) for name in names] if names else needed_weights(chosen.config())
 
 
-def _progress(chosen: Common) -> Progress:
+def _pull_progress(chosen: CommonOptions) -> ProgressReporter:
     from bicameral.models import SilentProgress, terminal_progress
 
     return SilentProgress() if chosen.out.as_json else terminal_progress()
 
 
 @command.command("list")
-@common
-def list_models(chosen: Common) -> int:
+@common_options
+def list_models(chosen: CommonOptions) -> int:
     """Every model that is known, and whether it is here."""
     from bicameral.config import model_store, needed_weights, size_text
 
@@ -94,17 +94,17 @@ def list_models(chosen: Common) -> int:
                 "used": in_use,
             }
         )
-    chosen.out.show(table(rows, chosen.out.width))
+    chosen.out.show(render_table(rows, chosen.out.width))
     chosen.out.object({"ok": True, "folder": str(store.folder), "models": facts})
     return OK
 
 
 @command.command("pull")
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete_weights)
 @click.option("--file", type=click.Path(path_type=Path), help="Take the weights from this file.")
 @click.option("--offline", is_flag=True, help="Do not use the network.")
-@common
-def pull(chosen: Common, names: tuple[str, ...], file: Path | None, offline: bool) -> int:
+@common_options
+def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offline: bool) -> int:
     """Bring weights onto this machine; without a NAME, those that the configuration uses."""
     from bicameral.config import model_store
 
@@ -112,8 +112,8 @@ def pull(chosen: Common, names: tuple[str, ...], file: Path | None, offline: boo
         raise click.UsageError("--file goes with exactly one NAME.")
     store = model_store(chosen.config())
     pulled: list[dict[str, str]] = []
-    for weights in _wanted(chosen, names):
-        path = store.pull(weights, file=file, progress=_progress(chosen), offline=offline)
+    for weights in _wanted_weights(chosen, names):
+        path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
         chosen.out.show(f"{weights.alias}: {path}")
         pulled.append({"id": weights.id, "path": str(path)})
     chosen.out.object({"ok": True, "pulled": pulled})
@@ -121,14 +121,14 @@ def pull(chosen: Common, names: tuple[str, ...], file: Path | None, offline: boo
 
 
 @command.command("verify")
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete)
-@common
-def verify(chosen: Common, names: tuple[str, ...]) -> int:
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=_complete_weights)
+@common_options
+def verify(chosen: CommonOptions, names: tuple[str, ...]) -> int:
     """Hash the weights in full and compare; without a NAME, those that the configuration uses."""
     from bicameral.config import model_store
 
     store = model_store(chosen.config())
-    results = [store.verify(weights, progress=_progress(chosen)) for weights in _wanted(chosen, names)]
+    results = [store.verify(weights, progress=_pull_progress(chosen)) for weights in _wanted_weights(chosen, names)]
     for result in results:
         chosen.out.show(f"{result.weights.alias}: {result.state} ({result.path})")
     whole = all(result.state == "present" for result in results)
@@ -141,14 +141,14 @@ def verify(chosen: Common, names: tuple[str, ...]) -> int:
 
 
 @command.command("rm")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
-@common
-def remove(chosen: Common, names: tuple[str, ...]) -> int:
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete_weights)
+@common_options
+def remove(chosen: CommonOptions, names: tuple[str, ...]) -> int:
     """Delete weights and what unfinished pulls have left of them."""
     from bicameral.config import model_store
 
     store = model_store(chosen.config())
-    removed = {weights.alias: store.remove(weights) for weights in _wanted(chosen, names)}
+    removed = {weights.alias: store.remove(weights) for weights in _wanted_weights(chosen, names)}
     for alias, existed in removed.items():
         chosen.out.show(f"{alias}: {'removed' if existed else 'was not here'}")
     chosen.out.object({"ok": True, "removed": removed})
@@ -156,9 +156,9 @@ def remove(chosen: Common, names: tuple[str, ...]) -> int:
 
 
 @command.command("path")
-@click.argument("name", shell_complete=_complete)
-@common
-def path(chosen: Common, name: str) -> int:
+@click.argument("name", shell_complete=_complete_weights)
+@common_options
+def path(chosen: CommonOptions, name: str) -> int:
     """Print where the weights are; the exit code is 1 if they are not here."""
     from bicameral.config import model_store
     from bicameral.models import find_weights
@@ -174,15 +174,15 @@ def path(chosen: Common, name: str) -> int:
 
 
 @command.command("aliases")
-@common
-def aliases(chosen: Common) -> int:
+@common_options
+def aliases(chosen: CommonOptions) -> int:
     """The names that models have in the configuration, and which chambers may use each."""
-    from .._routes import alias_rows, notes
+    from bicameral.cli.commands.route import alias_notes, alias_rows
 
     config = chosen.config()
     rows = alias_rows(config)
-    chosen.out.show(table([row.shown() for row in rows], chosen.out.width))
-    said = notes(config)
+    chosen.out.show(render_table([row.shown() for row in rows], chosen.out.width))
+    said = alias_notes(config)
     for note in said:
         chosen.out.say(f"note: {note}")
     facts = {"aliases": [row.to_json() for row in rows], "notes": [each.to_json() for each in said]}
@@ -204,12 +204,12 @@ def aliases(chosen: Common) -> int:
 @click.option("--money-left", type=float, help="Money that is left in the budget.")
 @click.option("--seconds-left", type=float, help="Seconds that are left.")
 @click.option("--cost-cap", type=float, help="The most that the call may cost.")
-@common
-def explain(chosen: Common, role: str, **facts: Any) -> int:
+@common_options
+def explain(chosen: CommonOptions, role: str, **facts: Any) -> int:
     """Which model a call of this ROLE would get, by what, and why those before it did not apply."""
-    from .._routes import explained
+    from bicameral.cli.commands.route import explain_route
 
-    found = explained(chosen.config(), role, **facts)
+    found = explain_route(chosen.config(), role, **facts)
     chosen.out.show(found.text)
     chosen.out.object({"ok": True, **found.facts})
     return OK

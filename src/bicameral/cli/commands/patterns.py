@@ -1,17 +1,203 @@
-"""`bicameral patterns`: the catalogue of patterns, to look through."""
+"""`bicameral patterns`: the catalogue of patterns, as a list, as pages, by search, and run."""
 
 from __future__ import annotations
 
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._exits import OK
-from .._options import Common, common
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import OK, Output
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from bicameral.catalog import Catalog, Conflict, Knob, PatternFacts, Requirement, SessionCost
+
+
+_PAGE_WIDTH = 100
+"""A page is no wider than this, however wide the terminal is."""
+_PATTERN_ID = re.compile(r"\b(?:[SKROVIH]\d{1,2}|M\d{1,2}|CRIT\d+|LAW\d+)\b")
+
+
+def implemented_classes() -> Mapping[str, str]:
+    """The class of every pattern that can be run, by its id."""
+    from bicameral.patterns import IMPLEMENTED
+
+    return {id: where.partition(":")[2] for id, where in IMPLEMENTED.items()}
+
+
+def category_lines(patterns: Sequence[PatternFacts], width: int) -> Iterator[str]:
+    """Patterns by category, in a line each."""
+    before = ""
+    for pattern, line in zip(patterns, pattern_lines(patterns, width, margin="  "), strict=True):
+        if pattern.category != before:
+            before = pattern.category
+            yield before
+        yield line
+
+
+def pattern_lines(patterns: Sequence[PatternFacts], width: int, margin: str = "") -> list[str]:
+    """A line for each pattern: id, whether it can be run, name, what it is; cut where a terminal ends."""
+    able = implemented_classes()
+    wide = max((len(pattern.name) for pattern in patterns), default=0)
+    lines = [
+        f"{margin}{pattern.id:<4}{'•' if pattern.id in able else ' '} {pattern.name:<{wide}}  {pattern.what}"
+        for pattern in patterns
+    ]
+    return [line if len(line) <= width else f"{line[: width - 1]}…" for line in lines]
+
+
+def pattern_row_json(pattern: PatternFacts) -> dict[str, Any]:
+    """A pattern in a list, for a program."""
+    facts = {"id": pattern.id, "name": pattern.name, "category": pattern.category, "what": pattern.what}
+    return {**facts, "implemented": implemented_classes().get(pattern.id)}
+
+
+def pattern_json(pattern: PatternFacts) -> dict[str, Any]:
+    """All that is known of a pattern, for a program: its facts as in the files, and the rules that it is part of."""
+    from bicameral.catalog import catalog, plain_record
+
+    known = catalog()
+    return {
+        **plain_record(pattern),
+        "implemented": implemented_classes().get(pattern.id),
+        "requirements": plain_record(known.requirements_of(pattern.id)),
+        "needed_by": sorted({each.pattern for each in known.needed_by(pattern.id)}),
+        "conflicts": plain_record(known.conflicts_of(pattern.id)),
+    }
+
+
+def show_page(out: Output, pattern: PatternFacts) -> None:
+    """A pattern on a page: headings and ids stand out where there is a terminal."""
+    if out.as_json:
+        return
+    lines = list(pattern_page(pattern, min(out.width, _PAGE_WIDTH)))
+    if not sys.stdout.isatty():
+        out.show("\n".join(lines))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    what = lines.index("")
+    for number, line in enumerate(lines):
+        heading = number == 0 or (number > what and not line.startswith(" "))
+        text = Text(line, style="bold" if heading else "")
+        text.highlight_regex(_PATTERN_ID, "cyan")
+        console.print(text)
+
+
+def pattern_page(pattern: PatternFacts, width: int) -> Iterator[str]:
+    """The page of a pattern, line by line."""
+    from bicameral.catalog import catalog
+
+    runs = implemented_classes().get(pattern.id)
+    yield f"{pattern.id}  {pattern.name}  ({pattern.category}{', can be run' if runs else ''})"
+    yield from textwrap.wrap(pattern.what, width)
+    for heading, entries in _page_sections(pattern, catalog(), runs):
+        if told := list(entries):
+            yield ""
+            yield heading
+            hanging = "    " if len(told) > 1 else "  "
+            for entry in told:
+                yield from textwrap.wrap(
+                    entry, width, initial_indent="  ", subsequent_indent=hanging, break_on_hyphens=False
+                )
+
+
+def _page_sections(pattern: PatternFacts, known: Catalog, runs: str | None) -> Iterator[tuple[str, Iterable[str]]]:
+    yield "How", [pattern.how]
+    yield "When", pattern.when
+    yield "Not when", [_instead_text(each.condition, each.use, known) for each in pattern.not_when]
+    yield (
+        "Who takes part",
+        [
+            f"{each.name} ({each.kind}{f', {each.tier}' if each.tier else ''}) {each.does}"
+            + (f"; must not {each.must_not}" if each.must_not else "")
+            for each in pattern.participants
+        ],
+    )
+    yield "Always so", [f"{each.rule} [{each.held}]" for each in pattern.invariants]
+    yield "Knobs", [_knob_text(name, knob) for name, knob in pattern.knobs.items()]
+    yield "Loops", [f"bounded by {' and '.join(pattern.bounded_by)}"] if pattern.loops else []
+    yield "Needs", [_requirement_text(each) for each in known.requirements_of(pattern.id)]
+    yield "Clashes", [_conflict_text(each) for each in known.conflicts_of(pattern.id)]
+    yield "Cost", _cost_lines(pattern)
+    yield "Goes wrong", [f"{each.what}: {each.mend}" for each in pattern.failures]
+    yield "Watch", [", ".join(pattern.watch)]
+    yield "Rests on", [f"{id} {known.mechanisms[id].name}" for id in pattern.mechanisms if id in known.mechanisms]
+    for heading, ids in (
+        ("Goes with", pattern.goes_with),
+        ("Grows to", pattern.grows_to),
+        ("Shrinks to", pattern.shrinks_to),
+    ):
+        yield heading, [", ".join(_named_patterns(ids, known))] if ids else []
+    yield "Variants", [f"{each.name}: {each.what}" for each in pattern.variants]
+    yield "Measured", [f"{each.figure} ({each.source})" for each in pattern.measured]
+    yield "Sources", ["; ".join(pattern.sources)]
+    yield "As code", [f"from bicameral.patterns import {runs}"] if runs else []
+
+
+def _named_patterns(ids: Iterable[str], known: Catalog) -> list[str]:
+    return [f"{id} {known.pattern(id).name}" for id in ids]
+
+
+def _instead_text(condition: str, use: Sequence[str], known: Catalog) -> str:
+    return f"{condition}: {' or '.join(_named_patterns(use, known))}" if use else f"{condition}: do not build it"
+
+
+def _knob_text(name: str, knob: Knob) -> str:
+    match (knob.least, knob.most):
+        case (None, None):
+            bounds = f" ({' or '.join(knob.choices)})" if knob.choices else ""
+        case (least, None):
+            bounds = f" (from {least:g})"
+        case (None, most):
+            bounds = f" (to {most:g})"
+        case (least, most):
+            bounds = f" ({least:g} to {most:g})"
+    default = "to be set" if knob.default is None else f"{knob.default}"
+    return f"{name} = {default}{bounds}: {knob.what}"
+
+
+def _requirement_text(need: Requirement) -> str:
+    wanted = " and ".join(need.all_of) if need.all_of else f"one of {', '.join(need.any_of)}"
+    return f"{wanted} ({need.strength}{f', when {need.when}' if need.when else ''}): {need.why}"
+
+
+def _conflict_text(conflict: Conflict) -> str:
+    return f"{conflict.id} {conflict.name} ({conflict.kind}, {conflict.severity}): {conflict.rule}"
+
+
+def _cost_lines(pattern: PatternFacts) -> Iterator[str]:
+    """The formulas, and what they come to for a small task."""
+    from bicameral.catalog import default_sizes
+
+    for session in pattern.cost.sessions:
+        yield _session_text(session)
+    if pattern.cost.tools.text != "0":
+        yield f"calls of tools: {pattern.cost.tools}"
+    sizes = default_sizes() | pattern.defaults
+    usual = sum(session.calls.value(sizes) for session in pattern.cost.sessions)
+    worst = sum(session.most.value(sizes) for session in pattern.cost.sessions)
+    if pattern.cost.sessions:
+        yield f"for a small task: {usual:g} model calls, at most {worst:g}"
+    else:
+        yield "no model calls of its own"
+
+
+def _session_text(session: SessionCost) -> str:
+    calls = f"{session.calls}" + (f", at most {session.worst}" if session.worst else "")
+    prompt = f"{session.stable} (stable) + {session.prompt}"
+    more = f", + {session.grows} with each call" if session.grows.text != "0" else ""
+    beside = f"; {session.parallel} side by side" if session.parallel.text != "1" else ""
+    return f"{session.role} ({session.tier}): {calls} calls{beside}; reads {prompt}{more}; writes {session.output}"
 
 
 @click.group(
@@ -46,30 +232,26 @@ def _complete_category(context: click.Context, parameter: click.Parameter, begun
 @command.command("list")
 @click.option("--category", metavar="NAME", shell_complete=_complete_category, help="Only those of this category.")
 @click.option("--implemented", is_flag=True, help="Only those that can be run.")
-@common
-def list_patterns(chosen: Common, category: str | None = None, implemented: bool = False) -> int:
+@common_options
+def list_patterns(chosen: CommonOptions, category: str | None = None, implemented: bool = False) -> int:
     """Every pattern by category, in a line each; those with a dot can be run."""
     from bicameral.catalog import catalog
 
-    from .._patterns import classes, listed, row_json
-
     known = catalog().category(category) if category else catalog().patterns
-    found = [each for each in known.values() if not implemented or each.id in classes()]
-    chosen.out.show("\n".join(listed(found, chosen.out.width)))
+    found = [each for each in known.values() if not implemented or each.id in implemented_classes()]
+    chosen.out.show("\n".join(category_lines(found, chosen.out.width)))
     if not found:
         chosen.out.say("none of these can be run yet")
-    chosen.out.object({"ok": True, "patterns": [row_json(each) for each in found]})
+    chosen.out.object({"ok": True, "patterns": [pattern_row_json(each) for each in found]})
     return OK
 
 
 @command.command("show")
 @click.argument("id", shell_complete=complete_pattern)
-@common
-def show_pattern(chosen: Common, id: str) -> int:
+@common_options
+def show_pattern(chosen: CommonOptions, id: str) -> int:
     """Everything about one pattern: who takes part, what always holds, what it needs, clashes with and costs."""
     from bicameral.catalog import catalog
-
-    from .._patterns import pattern_json, show_page
 
     pattern = catalog().pattern(id)
     show_page(chosen.out, pattern)
@@ -80,18 +262,16 @@ def show_pattern(chosen: Common, id: str) -> int:
 @command.command("search")
 @click.argument("words", metavar="WORDS...", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="At most so many.")
-@common
-def search(chosen: Common, words: tuple[str, ...], limit: int) -> int:
+@common_options
+def search(chosen: CommonOptions, words: tuple[str, ...], limit: int) -> int:
     """The patterns that fit WORDS, best first; other forms and small misspellings of a word count too."""
     from bicameral.catalog import catalog
-
-    from .._patterns import pattern_lines, row_json
 
     hits = catalog().search(" ".join(words), limit=limit)
     chosen.out.show("\n".join(pattern_lines([hit.pattern for hit in hits], chosen.out.width)))
     if not hits:
         chosen.out.say("no pattern fits these words")
-    found = [row_json(hit.pattern) | {"score": hit.score, "words": list(hit.words)} for hit in hits]
+    found = [pattern_row_json(hit.pattern) | {"score": hit.score, "words": list(hit.words)} for hit in hits]
     chosen.out.object({"ok": True, "patterns": found})
     return OK
 
@@ -100,30 +280,28 @@ def search(chosen: Common, words: tuple[str, ...], limit: int) -> int:
 @click.argument("id", shell_complete=complete_pattern)
 @click.argument("request", required=False)
 @click.option("--knob", "knobs", multiple=True, metavar="NAME=VALUE", help="Set a knob; may be given several times.")
-@common
-def run_pattern(chosen: Common, id: str, request: str | None, knobs: tuple[str, ...]) -> int:
+@common_options
+def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tuple[str, ...]) -> int:
     """Run a pattern: its own example, or REQUEST with your tools where the pattern takes nothing else."""
     import asyncio
 
     from bicameral.catalog import catalog
+    from bicameral.cli._options import fetch_missing_weights, injected_agent, open_agent, run_until_terminated
+    from bicameral.cli._pattern_runs import PatternRunner, parse_pattern_knobs
     from bicameral.patterns import pattern_class
-
-    from .._opening import bring_weights, given_agent, opened
-    from .._patterns_run import Playing, knobs_of
-    from .._stopping import until_terminated
 
     id = catalog().pattern(id).id
     pattern_class(id)
-    set_to, config, make = knobs_of(id, knobs), chosen.config(), given_agent()
+    set_to, config, make = parse_pattern_knobs(id, knobs), chosen.config(), injected_agent()
     if make is None:
-        bring_weights(chosen.out, config, ["privileged", "quarantined"])
+        fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
 
     async def run() -> int:
-        async with opened(config, make) as agent:
+        async with open_agent(config, make) as agent:
             with agent.spending():
-                playing = Playing(chosen.out)
+                playing = PatternRunner(chosen.out)
                 if request is None:
                     return await playing.example(agent, id, set_to)
                 return await playing.request(agent, id, request, set_to)
 
-    return asyncio.run(until_terminated(run()))
+    return asyncio.run(run_until_terminated(run()))

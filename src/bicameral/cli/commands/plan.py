@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._asking import TerminalAsker
-from .._costs import say_budget, say_degraded
-from .._exits import NO_PLAN, OK
-from .._live import display
-from .._opening import MakeAgent, bring_weights, given_agent, opened
-from .._options import Common, common, planning
-from .._output import Output
-from .._render import planned_json, show_intent, show_report
+from bicameral.cli._options import (
+    CommonOptions,
+    MakeAgent,
+    common_options,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+    planning_options,
+)
+from bicameral.cli._output import NO_PLAN, OK, Output
+from bicameral.cli._progress import open_display
+from bicameral.cli._prompts import TerminalAsker
+from bicameral.cli._render import planned_json, say_budget, say_degraded, show_intent, show_report
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Planned
@@ -31,20 +36,20 @@ if TYPE_CHECKING:
     type=click.Choice(["python", "json", "tasks"]),
     help="How to write the plan; by default JSON into a .json file and Python otherwise.",
 )
-@planning
-@common
+@planning_options
+@common_options
 def command(
-    chosen: Common, request: str, target: Path | None, form: str | None, deterministic: bool, fresh: bool
+    chosen: CommonOptions, request: str, target: Path | None, form: str | None, deterministic: bool, fresh: bool
 ) -> int:
     """Write the plan for REQUEST and check it, without running it.
 
     The plan goes to standard output (or to --out); intent and findings go to standard error.
     """
-    config, make = chosen.config(), given_agent()
+    config, make = chosen.config(), injected_agent()
     if make is None:
-        bring_weights(chosen.out, config, ["privileged"])
+        fetch_missing_weights(chosen.out, config, ["privileged"])
     form = form or ("json" if target is not None and target.suffix == ".json" else "python")
-    planned, text, agent = asyncio.run(_plan(chosen.out, config, make, request, form, deterministic, fresh))
+    planned, text, agent = asyncio.run(_make_plan(chosen.out, config, make, request, form, deterministic, fresh))
     out = chosen.out
     show_intent(out, planned.intent)
     if target is not None:
@@ -60,21 +65,21 @@ def command(
     return OK if planned.report.ok else NO_PLAN
 
 
-async def _plan(
+async def _make_plan(
     out: Output, config: Config, make: MakeAgent | None, request: str, form: str, deterministic: bool, fresh: bool
 ) -> tuple[Planned, str, Agent]:
     """The plan, how it is written in the wanted form, and the agent that would run it."""
-    async with opened(config, make) as agent:
-        with display(out) as shown:
+    async with open_agent(config, make) as agent:
+        with open_display(out) as shown:
             asker = TerminalAsker(out, shown.quiet) if out.interactive else None
             shown.phase("planning")
             planned = await agent.plan(
                 request, deterministic=deterministic, fresh=fresh, asker=asker, watch=shown.statement
             )
-        return planned, _written(planned, agent, form), agent
+        return planned, _format_plan(planned, agent, form), agent
 
 
-def _written(planned: Planned, agent: Agent, form: str) -> str:
+def _format_plan(planned: Planned, agent: Agent, form: str) -> str:
     import json
 
     from bicameral.plans import export_tasks

@@ -1,20 +1,85 @@
-"""`bicameral policy`: what calls may be made, and why."""
+"""`bicameral policy`: what calls may be made, and why; policies, test cases and proofs of plans."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
 
-from .._exits import FAILED, NO_PLAN, OK
-from .._options import Common, common
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import FAILED, NO_PLAN, OK, Output
+from bicameral.cli._render import call_json, verdict_lines
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.plans import Plan
-    from bicameral.policy import Policy
+    from bicameral.policy import CaseResult, Policy, PolicyRule
     from bicameral.tools import Registry
+
+
+def schema_text() -> str:
+    """What a policy can speak of."""
+    return files("bicameral.policy").joinpath("schema.cedarschema").read_text(encoding="utf-8")
+
+
+def show_policy(out: Output, policy: Policy) -> None:
+    """Every policy with its text, the defaults first."""
+    for default in (True, False):
+        rules = [rule for rule in policy.rules if rule.default is default]
+        if rules:
+            out.show("The defaults" if default else "\nYour own")
+        for rule in rules:
+            out.show(f"\n  {_rule_headline(rule)}\n{indent(rule.text, '    ')}")
+    weaker = " (weaker: control flow does not count)" if policy.mode == "normal" else ""
+    out.show(f"\nmode: {policy.mode}{weaker}")
+    facts = {"mode": policy.mode, "fingerprint": policy.fingerprint}
+    out.object({"ok": True, **facts, "policies": [rule.to_json() for rule in policy.rules]})
+
+
+def _rule_headline(rule: PolicyRule) -> str:
+    match rule.effect:
+        case "forbid" if rule.ask is not None:
+            does = "asks a person"
+        case "forbid":
+            does = "refuses"
+        case _:
+            does = f"lifts {', '.join(rule.overrides)}" if rule.overrides else "allows"
+    return f"{rule.id}: {does}" + ("" if rule.default else f"  ({rule.where})")
+
+
+def show_outcomes(out: Output, outcomes: Sequence[CaseResult]) -> None:
+    """Each case, and what was said of it where that is not what it should be."""
+    for outcome in outcomes:
+        out.show(f"{'ok  ' if outcome.ok else 'FAIL'}  {outcome.case.name}: {outcome.said}")
+        if not outcome.ok:
+            wanted = outcome.case.policies
+            out.show(f"      expected {outcome.case.expect}" + (f" by {', '.join(wanted)}" if wanted else ""))
+            out.show(f"      {_case_reason(outcome)}")
+    failed = sum(not outcome.ok for outcome in outcomes)
+    out.show(f"\n{len(outcomes)} {'case' if len(outcomes) == 1 else 'cases'}, {failed or 'none'} failed")
+    out.object({"ok": not failed, "cases": [outcome.to_json() for outcome in outcomes]})
+
+
+def _case_reason(outcome: CaseResult) -> str:
+    named = f"by {', '.join(outcome.policies)}: " if outcome.policies else ""
+    return f"{named}{outcome.why}" if outcome.why else "no policy stops it"
+
+
+def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> bool:
+    """What would be said of each call of a plan; False if one would be refused."""
+    from bicameral.plans import prove
+
+    proof = prove(plan, registry, policy.preview, policy.mode)
+    for line in verdict_lines(proof):
+        out.show(line)
+    if not proof.calls:
+        out.show("it calls no tool")
+    out.object({"ok": not proof.refused, "mode": policy.mode, "calls": [call_json(call) for call in proof.calls]})
+    return not proof.refused
 
 
 @click.group(short_help="What calls may be made, and why.", invoke_without_command=True)
@@ -26,12 +91,11 @@ def command(context: click.Context) -> int | None:
 
 @command.command("show")
 @click.option("--schema", is_flag=True, help="What a policy can speak of: the Cedar schema.")
-@common
-def show(chosen: Common, schema: bool = False) -> int:
+@common_options
+def show(chosen: CommonOptions, schema: bool = False) -> int:
     """Every policy that holds: the defaults, and your own."""
-    from .._policy import schema_text, show_policy
 
-    _, policy = _opened(chosen.config())
+    _, policy = _open_tools_and_policy(chosen.config())
     if schema:
         chosen.out.show(schema_text())
         chosen.out.object({"ok": True, "schema": schema_text()})
@@ -42,49 +106,45 @@ def show(chosen: Common, schema: bool = False) -> int:
 
 @command.command("test")
 @click.argument("file", type=click.Path(path_type=Path))
-@common
-def test(chosen: Common, file: Path) -> int:
+@common_options
+def test(chosen: CommonOptions, file: Path) -> int:
     """Try the cases in FILE (TOML or JSON): what must be said of which call. The exit code is 1 if one fails."""
-    from bicameral.policy import read_cases, try_case
+    from bicameral.policy import read_cases, run_case
 
-    from .._policy import show_outcomes
-
-    registry, policy = _opened(chosen.config())
-    outcomes = [try_case(case, policy, registry) for case in read_cases(file)]
+    registry, policy = _open_tools_and_policy(chosen.config())
+    outcomes = [run_case(case, policy, registry) for case in read_cases(file)]
     show_outcomes(chosen.out, outcomes)
     return OK if all(outcome.ok for outcome in outcomes) else FAILED
 
 
 @command.command("explain")
 @click.argument("what", metavar="PLAN|RUN")
-@common
-def explain(chosen: Common, what: str) -> int:
+@common_options
+def explain(chosen: CommonOptions, what: str) -> int:
     """What would be said of each call of a plan (a file, or the plan of a recorded run), before anything happens."""
-    from .._policy import show_proof
 
     config = chosen.config()
-    registry, policy = _opened(config)
-    plan = _plan(what, config, registry)
+    registry, policy = _open_tools_and_policy(config)
+    plan = _load_any_plan(what, config, registry)
     return OK if show_proof(chosen.out, plan, registry, policy) else NO_PLAN
 
 
-def _opened(config: Config) -> tuple[Registry, Policy]:
+def _open_tools_and_policy(config: Config) -> tuple[Registry, Policy]:
     from bicameral.config import open_policy, open_registry
 
     registry = open_registry(config)
     return registry, open_policy(config, registry)
 
 
-def _plan(what: str, config: Config, registry: Registry) -> Plan:
+def _load_any_plan(what: str, config: Config, registry: Registry) -> Plan:
     """The plan in a file, or of a run: its id, the beginning of it, or `last`."""
+    from bicameral.cli._run_records import find_recorded_run, open_journals
+    from bicameral.cli.commands.check import read_plan
     from bicameral.plans import load_plan
-
-    from .._plan_files import read_plan
-    from .._records import journals, recorded_in
 
     if what == "-" or Path(what).is_file() or Path(what).suffix in (".json", ".py"):
         return read_plan(what, registry).plan
-    with journals(config) as known:
-        journal, run = recorded_in(known, what)
+    with open_journals(config) as known:
+        journal, run = find_recorded_run(known, what)
         first = journal.events(run)[0]
     return load_plan(str(first.body.get("plan", "")), file=f"run {first.run}")

@@ -1,18 +1,180 @@
-"""`bicameral route`: which model answered a recorded call, and why."""
+"""`bicameral route`: which model a call gets or got, and why."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._exits import OK
-from .._options import Common, common
+from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._output import OK
+from bicameral.errors import ConfigError, nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from bicameral.config import Config
+    from bicameral.models import ModelRequest, Route
+    from bicameral.routing import CallContext, Router
     from bicameral.runs import Event
+
+
+@dataclass(frozen=True, slots=True)
+class AliasRow:
+    """An alias as people read it."""
+
+    alias: str
+    model: str
+    chambers: tuple[str, ...]
+    used_for: tuple[str, ...]
+
+    def shown(self) -> dict[str, object]:
+        return {
+            "alias": self.alias,
+            "model": self.model,
+            "chambers": ", ".join(self.chambers),
+            "used for": ", ".join(self.used_for),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "alias": self.alias,
+            "model": self.model,
+            "chambers": list(self.chambers),
+            "used_for": list(self.used_for),
+        }
+
+
+def alias_rows(config: Config) -> list[AliasRow]:
+    """Every alias, the model behind it in the first chamber that has it, and what the configuration uses it for."""
+    from bicameral.config import open_models
+
+    models = open_models(config)
+    sides = {side: _as_router(getattr(models, side)) for side in ("privileged", "quarantined")}
+    names = dict.fromkeys(name for router in sides.values() for name in router.aliases.names)
+    rows: list[AliasRow] = []
+    for name in names:
+        here = [side for side, router in sides.items() if name in router.aliases]
+        told = dict.fromkeys(sides[side].aliases[name].identity for side in here)
+        rows.append(AliasRow(name, " / ".join(told), tuple(here), tuple(_alias_uses(sides, name))))
+    return rows
+
+
+def alias_notes(config: Config) -> list[ConfigError]:
+    """What is worth knowing about the rules and changes nothing."""
+    from bicameral.config import routing_notes
+
+    return routing_notes(config)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedRoute:
+    """A choice in words, and as facts."""
+
+    text: str
+    facts: dict[str, Any]
+
+
+def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
+    """Which model a call of a role gets, and what was looked at before."""
+    from bicameral.config import open_router
+    from bicameral.routing import ROLES
+
+    if role not in ROLES:
+        raise ConfigError(
+            "routing.unknown-role",
+            f"there is no role {role!r}",
+            expected=f"one of {', '.join(ROLES)}",
+            nearest=nearest_name(role, ROLES),
+        )
+    chamber = "quarantined" if role == "quarantined" else "privileged"
+    router = open_router(config, chamber)
+    request, here = _sample_call(role, facts)
+    route = router.choose(request, here)
+    identity = router.aliases[route.alias].identity
+    lines = [f"{route.alias} ({identity}), by {_route_reason(route)}"]
+    lines += [f"  not {passed}" for passed in _skipped_choices(router, request, here, route)]
+    told = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
+    return ExplainedRoute("\n".join(lines), told)
+
+
+def route_line(call: Mapping[str, Any]) -> str:
+    """A recorded call: `delta: main (openai:gpt-4.1), by rule 0 (has_tools)`."""
+    route: Mapping[str, Any] = call.get("route") or {}
+    model = str(call.get("answered") or call.get("model") or "")
+    if not route:
+        return f"{call.get('role', '')}: {model}"
+    line = f"{call.get('role', '')}: {route.get('alias', '')} ({model}), {route.get('why', '')}"
+    for name, reason in route.get("attempts", []):
+        line += f"\n    before it: {name} ({reason})"
+    return line + (f"\n    degraded: {call['degraded']}" if call.get("degraded") else "")
+
+
+def _route_reason(route: Route) -> str:
+    return route.why if route.by == "rule" else f"{route.by}: {route.why}"
+
+
+def _skipped_choices(router: Router, request: ModelRequest, here: CallContext, route: Route) -> list[str]:
+    """What would have come first and did not apply."""
+    if route.by == "call":
+        return []
+    last = len(router.selection.rules) if route.rule is None else route.rule
+    found = [f"rule {number}: {rule.condition}" for number, rule in enumerate(router.selection.rules[:last])]
+    if route.by in ("role", "default") and here.phase is not None:
+        found.append(f"the phase map: it has nothing for {here.phase!r}")
+    if route.by == "default":
+        found.append(f"the role map: it has nothing for {here.role!r}")
+    return found
+
+
+def _sample_call(role: str, facts: Mapping[str, Any]) -> tuple[ModelRequest, CallContext]:
+    """A call like the one that is asked about."""
+    from bicameral.models import Message, ModelRequest, ToolSchema
+    from bicameral.routing import CallContext
+
+    count = facts.get("messages", 1)
+    length = 4 * facts.get("prompt_tokens", 0)
+    texts = ["x" * length, *[""] * (count - 1)] if count else []
+    request = ModelRequest(
+        tuple(Message("user", text) for text in texts),
+        model=facts.get("hint"),
+        tools=(ToolSchema("a", "a tool", {"type": "object"}),) if facts.get("tools") else (),
+        json_schema={} if facts.get("schema") else None,
+    )
+    here = CallContext(
+        role=role,
+        phase=facts.get("phase"),
+        chamber="quarantined" if role == "quarantined" else "privileged",
+        trusted=role != "quarantined" and not facts.get("untrusted"),
+        tokens_left=facts.get("tokens_left"),
+        money_left=facts.get("money_left"),
+        seconds_left=facts.get("seconds_left"),
+        failures=facts.get("failures", 0),
+        cost_cap=facts.get("cost_cap"),
+    )
+    return request, here
+
+
+def _alias_uses(sides: Mapping[str, Router], alias: str) -> list[str]:
+    """What leads to an alias: `default`, roles, phases, rules."""
+    found: list[str] = []
+    for side, router in sides.items():
+        if router.selection.default == alias:
+            found.append(f"default ({side})")
+    selection = sides["privileged"].selection
+    found += [f"role {role}" for role, name in selection.roles.items() if name == alias]
+    found += [f"phase {phase}" for phase, name in selection.phases.items() if name == alias]
+    found += [f"rule {number}" for number, rule in enumerate(selection.rules) if rule.model == alias]
+    return found
+
+
+def _as_router(provider: Any) -> Router:
+    from bicameral.routing import Router
+
+    assert isinstance(provider, Router)
+    return provider
 
 
 @click.group(short_help="Which model answered which call of a run, and why.")
@@ -22,21 +184,20 @@ def command() -> None:
 
 @command.command("explain")
 @click.argument("run", metavar="RUN[:CALL]")
-@common
-def explain(chosen: Common, run: str) -> int:
+@common_options
+def explain(chosen: CommonOptions, run: str) -> int:
     """The model calls of a recorded RUN (its id, the beginning of it, or `last`), each with its route.
 
     With `:CALL` only the one with this number.
     """
-    from .._records import journals, recorded_in
-    from .._routes import route_line
+    from bicameral.cli._run_records import find_recorded_run, open_journals
 
     name, _, number = run.partition(":")
-    with journals(chosen.config()) as known:
-        journal, name = recorded_in(known, name)
+    with open_journals(chosen.config()) as known:
+        journal, name = find_recorded_run(known, name)
         calls = recorded_calls(journal.events(name))
     if number:
-        calls = [_numbered(calls, number, name)]
+        calls = [_pick_call(calls, number, name)]
     for call in calls:
         chosen.out.show(f"{call['call']:>3}  {call['step'] or 'planning':<10} {route_line(call)}")
     if not calls:
@@ -52,19 +213,19 @@ def recorded_calls(events: Iterable[Event]) -> list[dict[str, Any]]:
         if event.kind == "run-started":
             found += [{"step": "", **call} for call in event.body.get("planning_calls", [])]
         elif event.kind == "model-called":
-            found.append({"step": event.step, **_facts(event.body)})
+            found.append({"step": event.step, **_call_facts(event.body)})
     return [{"call": number, **call} for number, call in enumerate(found)]
 
 
-_KEPT = ("role", "phase", "model", "answered", "seconds", "charges", "route", "degraded")
+_CALL_FIELDS = ("role", "phase", "model", "answered", "seconds", "charges", "route", "degraded")
 
 
-def _facts(body: dict[str, Any]) -> dict[str, Any]:
+def _call_facts(body: dict[str, Any]) -> dict[str, Any]:
     """What is told of a call; what was said in it stays in the record."""
-    return {name: body[name] for name in _KEPT if name in body}
+    return {name: body[name] for name in _CALL_FIELDS if name in body}
 
 
-def _numbered(calls: list[dict[str, Any]], number: str, run: str) -> dict[str, Any]:
+def _pick_call(calls: list[dict[str, Any]], number: str, run: str) -> dict[str, Any]:
     if not number.isascii() or not number.isdigit() or int(number) >= len(calls):
         known = f"It has {len(calls)}, from 0 on." if calls else "It has none."
         raise click.UsageError(f"There is no call {number!r} in the run {run!r}. {known}")

@@ -8,26 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.labels import received
-
-from .._approving import TerminalApprover
-from .._asking import TerminalAsker, confirmed
-from .._costs import say_budget, say_degraded
-from .._exits import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
-from .._live import Display, display
-from .._opening import MakeAgent, bring_weights, given_agent, opened
-from .._options import Common, common, planning
-from .._proof import proof_json
-from .._render import (
+from bicameral.cli._options import (
+    CommonOptions,
+    MakeAgent,
+    common_options,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+    planning_options,
+    run_until_terminated,
+)
+from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS
+from bicameral.cli._progress import ProgressDisplay, open_display
+from bicameral.cli._prompts import TerminalApprover, TerminalAsker, confirm_yes
+from bicameral.cli._render import (
     effects_text,
     outcome_json,
     planned_json,
+    proof_json,
+    say_budget,
+    say_degraded,
     show_intent,
     show_outcome,
     show_plan,
     show_report,
 )
-from .._stopping import until_terminated
+from bicameral.labels import user_input
 
 if TYPE_CHECKING:
     from bicameral.agent import Agent, Checked, Planned
@@ -37,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class RunOptions:
     """How a run was asked for."""
 
     deterministic: bool = False
@@ -64,10 +70,10 @@ class Wishes:
     help="How to go about it: one whole plan that is proved first, or tools called as a conversation goes on.",
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before sending or changing something for good.")
-@planning
-@common
+@planning_options
+@common_options
 def command(
-    chosen: Common,
+    chosen: CommonOptions,
     request: str | None,
     plan_file: str | None,
     deterministic: bool,
@@ -89,24 +95,24 @@ def command(
         raise click.UsageError("--rounds goes with a request, and without --dry-run: later plans depend on results.")
     if strategy not in (None, "compiled") and (plan_file is not None or dry_run or rounds is not None):
         raise click.UsageError(f"--strategy {strategy} goes with a request: it has no plan that could be read first.")
-    config, wishes = chosen.config(), Wishes(deterministic, fresh, dry_run, yes, rounds, strategy)
-    sitting = Sitting(chosen, config, wishes, given_agent())
+    config, wishes = chosen.config(), RunOptions(deterministic, fresh, dry_run, yes, rounds, strategy)
+    sitting = RunCommand(chosen, config, wishes, injected_agent())
     if plan_file is not None:
-        return asyncio.run(until_terminated(sitting.run_file(plan_file)))
+        return asyncio.run(run_until_terminated(sitting.run_file(plan_file)))
     sitting.prepare()
-    return asyncio.run(until_terminated(sitting.run_request(request or "")))
+    return asyncio.run(run_until_terminated(sitting.run_request(request or "")))
 
 
-class Sitting:
+class RunCommand:
     """One run at the command line, from what was asked to the exit code."""
 
-    def __init__(self, chosen: Common, config: Config, wishes: Wishes, make: MakeAgent | None) -> None:
+    def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions, make: MakeAgent | None) -> None:
         self._out, self._config, self._wishes, self._make = chosen.out, config, wishes, make
 
     def prepare(self) -> None:
         """Fetch what planning needs, before anything else is shown."""
         if self._make is None:
-            bring_weights(
+            fetch_missing_weights(
                 self._out, self._config, ["privileged"] if self._strategy is None else ["privileged", "quarantined"]
             )
 
@@ -121,21 +127,23 @@ class Sitting:
     async def run_request(self, request: str) -> int:
         from bicameral.telemetry import span
 
-        async with opened(self._config, self._make) as agent:
+        async with open_agent(self._config, self._make) as agent:
             # One trace for the whole request, and one budget for planning and running.
             with span("bicameral run"), agent.spending():
                 if self._strategy is not None:
-                    from .._working import Working
+                    from bicameral.cli._pattern_runs import StrategyRunner
 
-                    return await Working(self._out, careful=not self._wishes.yes).work(agent, request, self._strategy)
+                    return await StrategyRunner(self._out, careful=not self._wishes.yes).work(
+                        agent, request, self._strategy
+                    )
                 if self._wishes.rounds is not None:
                     return await self._reason(agent, request, self._wishes.rounds)
-                with display(self._out) as shown:
+                with open_display(self._out) as shown:
                     planned = await self.plan(agent, request, shown)
                 return (await self.carry_out(agent, planned, planned_json(planned)))[0]
 
     async def _reason(self, agent: Agent, request: str, rounds: int) -> int:
-        from .._rounds import Rounds
+        from bicameral.cli._pattern_runs import RoundsRunner
 
         async def may(plan: Plan, checked: Checked) -> bool:
             if not await self._may(checked):
@@ -144,16 +152,15 @@ class Sitting:
             return True
 
         wishes = self._wishes
-        return await Rounds(self._out, may).reason(
+        return await RoundsRunner(self._out, may).reason(
             agent, request, rounds, deterministic=wishes.deterministic, fresh=wishes.fresh
         )
 
     async def run_file(self, name: str) -> int:
+        from bicameral.cli.commands.check import read_plan
         from bicameral.plans import print_plan
 
-        from .._plan_files import read_plan
-
-        async with opened(self._config, self._make) as agent:
+        async with open_agent(self._config, self._make) as agent:
             file = read_plan(name, agent.registry)
             checked = agent.check(file.plan, places=file.places)
             show_plan(self._out, print_plan(file.plan, agent.registry))
@@ -166,12 +173,12 @@ class Sitting:
             }
             return (await self.carry_out(agent, file.plan, facts, checked))[0]
 
-    async def plan(self, agent: Agent, request: str, shown: Display) -> Planned:
+    async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
         """The plan, written before the person's eyes and then shown as a whole."""
         asker = TerminalAsker(self._out, shown.quiet) if self._out.interactive else None
         shown.phase("planning")
         planned = await agent.plan(
-            received(request),
+            user_input(request),
             deterministic=self._wishes.deterministic,
             fresh=self._wishes.fresh,
             asker=asker,
@@ -191,7 +198,7 @@ class Sitting:
         """Run a plan that was shown, unless it may not run, should not, or the person says no."""
         from bicameral.plans import Plan
 
-        checked = checked or _checked(agent, what)
+        checked = checked or _as_checked(agent, what)
         if not checked.ok:
             self._out.object({"ok": False, **facts})
             return NO_PLAN, None
@@ -203,7 +210,7 @@ class Sitting:
             self._out.say("not run")
             return FAILED, None
         await self._bring_quarantined(what)
-        with display(self._out) as shown:
+        with open_display(self._out) as shown:
             shown.phase("running")
             asker, approver = None, None
             if self._out.interactive:
@@ -212,7 +219,7 @@ class Sitting:
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
         show_outcome(self._out, outcome, None if isinstance(what, Plan) else what.spent)
         self._out.object(outcome_json(outcome) | facts)
-        return code_of(outcome), outcome
+        return outcome_exit_code(outcome), outcome
 
     async def _may(self, checked: Checked) -> bool:
         """Ask once, where someone is there, before what cannot be taken back. The request itself is the authority.
@@ -221,32 +228,32 @@ class Sitting:
         twice.
         """
         grave = [use.path for use in checked.report.effects if use.effect in ("send", "irreversible")]
-        if self._wishes.yes or not self._out.interactive or all(_will_ask(checked, path) for path in grave):
+        if self._wishes.yes or not self._out.interactive or all(_is_asked_about(checked, path) for path in grave):
             return True
-        return await confirmed(self._out, f"This plan {effects_text(checked.report)}. Run it?")
+        return await confirm_yes(self._out, f"This plan {effects_text(checked.report)}. Run it?")
 
     async def _bring_quarantined(self, what: Plan | Planned) -> None:
         from bicameral.plans import Extract, Plan, walk
 
         plan = what if isinstance(what, Plan) else what.plan
         if self._make is None and any(isinstance(step, Extract) for _, step in walk(plan.steps)):
-            bring_weights(self._out, self._config, ["quarantined"])
+            fetch_missing_weights(self._out, self._config, ["quarantined"])
 
 
-def _checked(agent: Agent, what: Plan | Planned) -> Checked:
+def _as_checked(agent: Agent, what: Plan | Planned) -> Checked:
     from bicameral.agent import Checked, Planned
 
     return Checked(what.report, what.proof) if isinstance(what, Planned) else agent.check(what)
 
 
-def _will_ask(checked: Checked, path: str) -> bool:
+def _is_asked_about(checked: Checked, path: str) -> bool:
     from bicameral.plans import Conditional
 
     verdict = checked.proof.verdict(path) if checked.proof is not None else None
     return isinstance(verdict, Conditional) and bool(verdict.questions)
 
 
-def code_of(outcome: RunOutcome) -> int:
+def outcome_exit_code(outcome: RunOutcome) -> int:
     from bicameral.runs import Failed, Finished, Interrupted, Waiting
 
     match outcome:

@@ -1,31 +1,357 @@
-"""`bicameral runs`: the record of what was run, and what is to become of submitted runs."""
+"""`bicameral runs`: the record of what was run; replay, watch, cancel, resume, verify, erase and prune."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._completing import complete_runs
-from .._durable import run_facts, state_text
-from .._events import event_json, event_line
-from .._exits import FAILED, OK
-from .._options import Common, common
-from .._records import Records, records
-from .._usage import recorded_json, recorded_text
-from .._values import answer_text, readable, table
-from ._runs_going import cancel, resume, watch
-from ._runs_kept import erase, prune, verify
+from bicameral.cli._options import (
+    CommonOptions,
+    PeriodType,
+    common_options,
+    complete_runs,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+    run_until_terminated,
+)
+from bicameral.cli._output import FAILED, OK, Output
+from bicameral.cli._progress import open_display
+from bicameral.cli._render import outcome_json, recorded_usage_json, recorded_usage_text, show_outcome
+from bicameral.cli._run_records import (
+    FoundRun,
+    RunRecords,
+    RunWatcher,
+    event_json,
+    event_line,
+    is_without_workers,
+    open_records,
+    open_submitted_runs,
+    run_exit_code,
+    run_json,
+    run_state_text,
+    show_run_view,
+)
+from bicameral.cli._values import answer_text, render_table, to_plain_json
+from bicameral.errors import DurableError, RunError
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.durable import RunView
-    from bicameral.runs import Event, Replayed, RunSummary
+    from bicameral.durable import Runs, RunView
+    from bicameral.runs import Erasure, Event, Replayed, RunOutcome, RunSummary
 
-_STATES = ("queued", "running", "waiting", "finished", "failed", "stopped", "unfinished", "erased")
-_MOST = 10_000
+
+_CANCEL_SECONDS = 15.0
+"""Seconds that a worker is given to stop a run before this stops waiting for it."""
+
+
+@click.command("watch")
+@click.argument("run", default="last", shell_complete=complete_runs)
+@click.option("--user", help="Only if it is a run of this user.")
+@common_options
+def watch(chosen: CommonOptions, run: str, user: str | None) -> int:
+    """What happens in RUN, as it happens, until it has ended; then its answer.
+
+    Ctrl-C ends the watching and not the run. The exit code says how the run ended. With --json each event is an
+    object on a line of its own, and the last line is how the run ended.
+
+    \b
+    bicameral runs watch last
+    """
+    return asyncio.run(run_until_terminated(_watch(chosen, run, user)))
+
+
+async def _watch(chosen: CommonOptions, run: str, user: str | None) -> int:
+    out = chosen.out
+    async with open_records(chosen.config()) as known:
+        found = await known.find(run)
+        if known.runs is None or found.view is None:
+            last = await RunWatcher(out).recorded(found.recorded(), found.run)
+            return _show_end(chosen, last)
+        if not found.view.ended and await is_without_workers(known.runs):
+            out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+        ended = await RunWatcher(out).submitted(known.runs, found.run, user)
+    show_run_view(out, ended)
+    out.object({"ok": ended.state == "finished", **run_json(ended)})
+    return run_exit_code(ended)
+
+
+def _show_end(chosen: CommonOptions, last: Event) -> int:
+    """How a run ended that was not submitted; its last event has been shown."""
+    state = last.kind.removeprefix("run-")
+    chosen.out.object({"ok": state == "finished", "run": last.run, "state": state})
+    return OK if state == "finished" else FAILED
+
+
+@click.command("cancel")
+@click.argument("run", shell_complete=complete_runs)
+@click.option("--user", help="Only if it is a run of this user.")
+@common_options
+def cancel(chosen: CommonOptions, run: str, user: str | None) -> int:
+    """Stop a submitted RUN: an effect that has begun comes to its end, and nothing else is begun.
+
+    A run that has ended already stays as it is, and the exit code is 1. A run that was not submitted is stopped where
+    it runs, with Ctrl-C.
+
+    \b
+    bicameral runs cancel 20260301-1a2b
+    """
+    before, view = asyncio.run(_cancel(chosen, run, user))
+    out = chosen.out
+    if before == "stopped":
+        out.show(f"{view.run}: was stopped already")
+    elif view.state == "stopped":
+        out.show(f"{view.run}: stopped")
+    else:
+        ended = f"has {view.state} already" if view.ended else "will stop; it is still under way"
+        out.show(f"{view.run}: {ended}")
+    stopped = view.state == "stopped" or not view.ended
+    out.object({"ok": stopped, **run_json(view)})
+    return OK if stopped else FAILED
+
+
+async def _cancel(chosen: CommonOptions, run: str, user: str | None) -> tuple[str, RunView]:
+    async with open_submitted_runs(chosen.config()) as runs:
+        before = await runs.get(run, user)
+        if not before.ended:
+            await runs.cancel(before.run, user)
+        return before.state, await runs.wait(before.run, user, timeout=_CANCEL_SECONDS)
+
+
+@click.command("resume")
+@click.argument("run", default="last", shell_complete=complete_runs)
+@common_options
+def resume(chosen: CommonOptions, run: str) -> int:
+    """Go on with RUN where its record ends: what was done is not done again.
+
+    A run of `bicameral run` whose process died, or that was interrupted, is gone on with here; a process that still
+    works on it can do nothing more. A submitted run is a worker's: one that waits to be tried again, because a worker
+    had other tools or policies (run.other-code), is tried at once.
+
+    \b
+    bicameral runs resume last
+    """
+    return asyncio.run(run_until_terminated(_resume(chosen, chosen.config(), run)))
+
+
+async def _resume(chosen: CommonOptions, config: Config, run: str) -> int:
+    async with open_records(config) as known:
+        found = await known.find(run)
+        if found.view is not None and known.runs is not None:
+            return await _retry_submitted(chosen, known.runs, found.view)
+        outcome = await _resume_here(chosen, config, found)
+    from bicameral.cli.commands.run import outcome_exit_code
+
+    show_outcome(chosen.out, outcome)
+    chosen.out.object(outcome_json(outcome))
+    return outcome_exit_code(outcome)
+
+
+async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> int:
+    out = chosen.out
+    view = await runs.resume(view.run)
+    out.show(f"{view.run}: {run_state_text(view)}")
+    if not view.ended and await is_without_workers(runs):
+        out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+    out.object({"ok": not view.ended, **run_json(view)})
+    return OK if not view.ended else FAILED
+
+
+async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
+    from bicameral.cli._prompts import TerminalApprover, TerminalAsker
+    from bicameral.runs import resume_plan
+
+    out, make = chosen.out, injected_agent()
+    journal = found.recorded()
+    if make is None and _has_extracts(journal.events(found.run)):
+        fetch_missing_weights(out, config, ["quarantined"])
+    async with open_agent(config, make) as agent:
+        with open_display(out) as shown:
+            shown.phase("going on")
+            return await resume_plan(
+                journal,
+                found.run,
+                agent.registry,
+                policy=agent.policy,
+                extractor=agent.executor,
+                asker=TerminalAsker(out, shown.quiet) if out.interactive else None,
+                approver=TerminalApprover(out, agent.registry, shown.quiet) if out.interactive else None,
+                observer=shown.step,
+            )
+
+
+def _has_extracts(events: list[Event]) -> bool:
+    """Whether the plan of a run asks the quarantined model anything."""
+    from bicameral.plans import Extract, load_plan, walk
+
+    plan = events[0].body.get("plan")
+    return bool(plan) and any(isinstance(step, Extract) for _, step in walk(load_plan(str(plan)).steps))
+
+
+_PRUNE_PAGE = 500
+
+
+@click.command("verify")
+@click.argument("run", required=False, shell_complete=complete_runs)
+@common_options
+def verify(chosen: CommonOptions, run: str | None) -> int:
+    """Hold the record of RUN, or of all runs, against its seals. The exit code is 1 if something was changed.
+
+    \b
+    bicameral runs verify
+    """
+    journals, breaks = asyncio.run(_verify(chosen, run))
+    for line in breaks:
+        chosen.out.show(line)
+    chosen.out.say(f"{', '.join(journals)}: " + ("as it was written" if not breaks else f"{len(breaks)} to look at"))
+    chosen.out.object({"ok": not breaks, "journals": journals, "breaks": breaks})
+    return FAILED if breaks else OK
+
+
+async def _verify(chosen: CommonOptions, run: str | None) -> tuple[list[str], list[str]]:
+    async with open_records(chosen.config()) as known:
+        if known.trouble is not None:
+            raise known.trouble
+        if run is None:
+            journals = known.journals
+            breaks = [line for each in journals for line in await asyncio.to_thread(each.verify)]
+        else:
+            found = await known.find(run)
+            journals = [found.recorded()]
+            breaks = await asyncio.to_thread(journals[0].verify, found.run)
+        return [str(each.path) for each in journals], breaks
+
+
+@click.command("erase")
+@click.argument("run", shell_complete=complete_runs)
+@click.option("--why", default="asked for", show_default=True, help="What the mark in the record says.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@common_options
+def erase(chosen: CommonOptions, run: str, why: str, yes: bool) -> int:
+    """Take away for good what RUN holds: request, plan, arguments, results, answer, and what it asked.
+
+    What stays is that there was a run, when its events were, and that it was erased: the chain can still be verified.
+    A submitted run must have ended.
+
+    \b
+    bicameral runs erase 20260301-1a2b
+    """
+    return asyncio.run(_erase(chosen, run, why, yes))
+
+
+async def _erase(chosen: CommonOptions, run: str, why: str, yes: bool) -> int:
+    async with open_records(chosen.config()) as known:
+        found = await known.find(run)
+        if found.view is not None and not found.view.ended:
+            found.ended()
+        if not await _confirm_erasure(chosen.out, f"Erase all that the run {found.run} holds, for good?", yes):
+            return FAILED
+        gone = None if found.journal is None else await asyncio.to_thread(found.journal.erase, found.run, why)
+        if found.view is not None and known.runs is not None:
+            await known.runs.forget(found.run)
+    chosen.out.show(f"{found.run}: erased")
+    _say_scrubbed(chosen.out, gone)
+    chosen.out.object({"ok": True, "run": found.run, **_erased_facts(gone)})
+    return OK
+
+
+@click.command("prune")
+@click.option("--older-than", type=PeriodType(), required=True, help="Runs that ended so long ago: 90d, 12w.")
+@click.option("--unfinished", is_flag=True, help="Also runs without an end, whose process died long ago.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@common_options
+def prune(chosen: CommonOptions, older_than: float, unfinished: bool, yes: bool) -> int:
+    """Erase all runs that ended long ago, as `erase` does.
+
+    \b
+    bicameral runs prune --older-than 90d --yes
+    """
+    return asyncio.run(_prune_all(chosen, older_than, unfinished, yes))
+
+
+async def _prune_all(chosen: CommonOptions, older_than: float, unfinished: bool, yes: bool) -> int:
+    async with open_records(chosen.config()) as known:
+        if known.trouble is not None:
+            raise known.trouble
+        if unfinished:
+            await _require_all_ended(known)
+        when = (datetime.now(UTC) - timedelta(seconds=older_than)).astimezone()
+        what = "all runs that ended" if not unfinished else "all runs whose last event was"
+        if not await _confirm_erasure(
+            chosen.out, f"Erase for good what {what} before {when:%Y-%m-%d %H:%M} hold?", yes
+        ):
+            return FAILED
+        gone = [await asyncio.to_thread(_prune_journal, each, older_than, unfinished) for each in known.journals]
+        forgotten = [] if known.runs is None else await _forget_ended(known.runs, when)
+    runs = list(dict.fromkeys([*(run for each in gone for run in each.runs), *forgotten]))
+    chosen.out.show(f"{len(runs)} run{'' if len(runs) == 1 else 's'} erased")
+    for each in gone:
+        _say_scrubbed(chosen.out, each)
+    facts = {name: sum(getattr(each, name) for each in gone) for name in ("events", "values")}
+    chosen.out.object({"ok": True, "runs": runs, **facts, "scrubbed": all(each.scrubbed for each in gone)})
+    return OK
+
+
+def _prune_journal(journal: Any, older_than: float, unfinished: bool) -> Erasure:
+    return journal.prune(older_than, unfinished=unfinished)
+
+
+async def _require_all_ended(known: RunRecords) -> None:
+    """The record of a submitted run that waits, perhaps for months, is needed to go on."""
+    counts = {} if known.runs is None else await known.runs.counts()
+    still = sum(number for state, number in counts.items() if state in ("queued", "running", "waiting"))
+    if still:
+        raise DurableError(
+            "durable.not-ended",
+            f"{still} submitted run{' has' if still == 1 else 's have'} not ended, and --unfinished could erase them",
+            fix="Let them end or cancel them, or leave --unfinished away.",
+        )
+
+
+async def _forget_ended(runs: Runs, when: datetime) -> list[str]:
+    """Forget the submitted runs that ended before then; gives their ids."""
+    old: list[str] = []
+    before: str | datetime = when
+    while page := await runs.list(limit=_PRUNE_PAGE, before=before):
+        before = page[-1].run
+        old += [view.run for view in page if view.ended and view.updated < when]
+    for run in old:
+        await runs.forget(run)
+    return old
+
+
+async def _confirm_erasure(out: Output, question: str, yes: bool) -> bool:
+    if yes:
+        return True
+    if not out.interactive:
+        raise RunError("run.needs-answer", f"nobody is there to be asked: {question}", fix="--yes says yes.")
+    from bicameral.cli._prompts import confirm_yes
+
+    if await confirm_yes(out, question):
+        return True
+    out.say("nothing was erased")
+    return False
+
+
+def _say_scrubbed(out: Output, gone: Erasure | None) -> None:
+    if gone is not None and not gone.scrubbed:
+        out.say(
+            "another process has the journal open, so that its file may still hold traces: erase once more later",
+            style="yellow",
+        )
+
+
+def _erased_facts(gone: Erasure | None) -> dict[str, object]:
+    if gone is None:
+        return {"events": 0, "values": 0, "scrubbed": True}
+    return {"events": gone.events, "values": gone.values, "scrubbed": gone.scrubbed}
+
+
+_RUN_STATES = ("queued", "running", "waiting", "finished", "failed", "stopped", "unfinished", "erased")
+_MAX_RUNS = 10_000
 
 
 @click.group(short_help="What was run, and running it again from its record.", invoke_without_command=True)
@@ -40,28 +366,32 @@ for each in (watch, cancel, resume, erase, prune, verify):
 
 
 @command.command("list")
-@click.option("--limit", type=click.IntRange(1, _MOST), default=20, show_default=True, help="The newest so many.")
-@click.option("--state", type=click.Choice(_STATES), help="Only those that stand so.")
-@common
-def list_runs(chosen: Common, limit: int = 20, state: str | None = None) -> int:
+@click.option("--limit", type=click.IntRange(1, _MAX_RUNS), default=20, show_default=True, help="The newest so many.")
+@click.option("--state", type=click.Choice(_RUN_STATES), help="Only those that stand so.")
+@common_options
+def list_runs(chosen: CommonOptions, limit: int = 20, state: str | None = None) -> int:
     """The newest runs, submitted or not: `queued` and `waiting` are submitted ones."""
-    rows = asyncio.run(_listed(chosen, limit if state is None else _MOST))
+    rows = asyncio.run(_list_rows(chosen, limit if state is None else _MAX_RUNS))
     rows = [row for row in rows if state in (None, row["status"])][:limit]
-    chosen.out.show(table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}")
-    chosen.out.object({"ok": True, "runs": [readable(row) for row in rows]})
+    chosen.out.show(
+        render_table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}"
+    )
+    chosen.out.object({"ok": True, "runs": [to_plain_json(row) for row in rows]})
     return OK
 
 
-async def _listed(chosen: Common, limit: int) -> list[dict[str, object]]:
-    async with records(chosen.config()) as known:
+async def _list_rows(chosen: CommonOptions, limit: int) -> list[dict[str, object]]:
+    async with open_records(chosen.config()) as known:
         views = {view.run: view for view in await known.views(limit)}
         recorded = await known.summaries(limit)
     _say_trouble(chosen, known)
-    rows = [_row(each, views.pop(each.run, None)) for each in recorded] + [_unbegun(view) for view in views.values()]
+    rows = [_recorded_row(each, views.pop(each.run, None)) for each in recorded] + [
+        _queued_row(view) for view in views.values()
+    ]
     return sorted(rows, key=lambda row: str(row["started"]), reverse=True)[:limit]
 
 
-def _row(run: RunSummary, view: RunView | None) -> dict[str, object]:
+def _recorded_row(run: RunSummary, view: RunView | None) -> dict[str, object]:
     return {
         "run": run.run,
         "started": datetime.fromtimestamp(run.started).replace(microsecond=0),
@@ -71,7 +401,7 @@ def _row(run: RunSummary, view: RunView | None) -> dict[str, object]:
     }
 
 
-def _unbegun(view: RunView) -> dict[str, object]:
+def _queued_row(view: RunView) -> dict[str, object]:
     """A submitted run of which nothing is recorded yet."""
     return {
         "run": view.run,
@@ -82,7 +412,7 @@ def _unbegun(view: RunView) -> dict[str, object]:
     }
 
 
-def _say_trouble(chosen: Common, known: Records) -> None:
+def _say_trouble(chosen: CommonOptions, known: RunRecords) -> None:
     if known.trouble is not None:
         chosen.out.say(f"submitted runs are not shown: {known.trouble}", style="yellow")
 
@@ -90,35 +420,35 @@ def _say_trouble(chosen: Common, known: Records) -> None:
 @command.command("show")
 @click.argument("run", default="last", shell_complete=complete_runs)
 @click.option("--full", is_flag=True, help="Every event with all its facts.")
-@common
-def show_run(chosen: Common, run: str, full: bool) -> int:
+@common_options
+def show_recorded_run(chosen: CommonOptions, run: str, full: bool) -> int:
     """What happened in RUN (its id, the beginning of it, or `last`), and how it stands if it was submitted."""
-    run, events, view = asyncio.run(_shown(chosen, run))
+    run, events, view = asyncio.run(_load_run(chosen, run))
     out = chosen.out
     for event in events:
         out.show(event_line(event, full=full))
-    usage = recorded_json(events)
-    if text := recorded_text(usage):
+    usage = recorded_usage_json(events)
+    if text := recorded_usage_text(usage):
         out.show(text)
     if view is not None and not view.ended:
-        out.show(f"{view.run}: {state_text(view)}")
-    submitted = {} if view is None else {"submitted": run_facts(view)}
+        out.show(f"{view.run}: {run_state_text(view)}")
+    submitted = {} if view is None else {"submitted": run_json(view)}
     out.object({"ok": True, "run": run, "events": [event_json(event) for event in events], **usage, **submitted})
     return OK
 
 
-async def _shown(chosen: Common, run: str) -> tuple[str, list[Event], RunView | None]:
-    async with records(chosen.config()) as known:
+async def _load_run(chosen: CommonOptions, run: str) -> tuple[str, list[Event], RunView | None]:
+    async with open_records(chosen.config()) as known:
         found = await known.find(run)
         return found.run, found.journal.events(found.run, erased=True) if found.journal else [], found.view
 
 
 @command.command("replay")
 @click.argument("run", default="last", shell_complete=complete_runs)
-@common
-def replay_run(chosen: Common, run: str) -> int:
+@common_options
+def replay_run(chosen: CommonOptions, run: str) -> int:
     """Run RUN again with its recorded answers of models and tools; nothing is touched."""
-    replayed, out = asyncio.run(_replayed(chosen.config(), run)), chosen.out
+    replayed, out = asyncio.run(_replay(chosen.config(), run)), chosen.out
     if replayed.identical:
         out.say(f"run {replayed.run}: identical")
         out.show(answer_text(replayed.answer, out.width))
@@ -127,17 +457,17 @@ def replay_run(chosen: Common, run: str) -> int:
         for difference in replayed.differences:
             out.show(f"  {difference}")
     facts: dict[str, Any] = {"run": replayed.run, "differences": list(replayed.differences)}
-    out.object({"ok": replayed.identical, **facts, "answer": readable(replayed.answer)})
+    out.object({"ok": replayed.identical, **facts, "answer": to_plain_json(replayed.answer)})
     return OK if replayed.identical else FAILED
 
 
-async def _replayed(config: Config, run: str) -> Replayed:
+async def _replay(config: Config, run: str) -> Replayed:
     from bicameral.config import open_policy, open_registry
+    from bicameral.patterns.strategies import is_conversation, replay_conversation
     from bicameral.runs import replay
-    from bicameral.strategies import is_conversation, replay_conversation
 
     registry = open_registry(config)
-    async with records(config) as known:
+    async with open_records(config) as known:
         found = await known.find(run)
         journal = found.ended()
         if is_conversation(journal, found.run):

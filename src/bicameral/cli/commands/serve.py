@@ -1,4 +1,4 @@
-"""`bicameral serve`: the HTTP server, and who may ask it."""
+"""`bicameral serve`: the HTTP server, and the tokens of those who may use it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._exits import OK
-from .._opening import MakeAgent, bring_weights, given_agent, opened
-from .._options import Common, common
+from bicameral.cli._options import (
+    CommonOptions,
+    MakeAgent,
+    common_options,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+)
+from bicameral.cli._output import OK
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.server import Tokens
+    from bicameral.server import TokenFile
 
 
 @click.group(
@@ -26,26 +32,26 @@ if TYPE_CHECKING:
 @click.option("--host", help="Listen on this address instead of the configured one (127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port; 0 takes a free one.")
 @click.option("--worker/--no-worker", default=True, help="Whether to do the runs in this process too.")
-@common
+@common_options
 @click.pass_context
-def command(context: click.Context, chosen: Common, host: str | None, port: int | None, worker: bool) -> int:
+def command(context: click.Context, chosen: CommonOptions, host: str | None, port: int | None, worker: bool) -> int:
     """Serve runs over HTTP: submit, watch, approve, cancel; also as a model for OpenAI's clients.
 
     Without tokens it makes one for as long as it runs, and listens on this machine alone.
     """
     if context.invoked_subcommand is not None:
         return OK
-    from bicameral.server import Tokens, may_listen, new_token
+    from bicameral.server import TokenFile, check_may_listen, new_token
 
-    config = _with(chosen.config(), host, port)
-    tokens, passing = Tokens(config.token_file), None
-    may_listen(config.server.host, tokens)
+    config = _with_address(chosen.config(), host, port)
+    tokens, passing = TokenFile(config.token_file), None
+    check_may_listen(config.server.host, tokens)
     if not tokens.all():
         token, passing = new_token("local")
-        tokens = Tokens(config.token_file, [token])
-    make = given_agent()
+        tokens = TokenFile(config.token_file, [token])
+    make = injected_agent()
     if make is None:
-        bring_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
+        fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
 
     def started(address: str) -> None:
         _say_started(chosen, address, passing)
@@ -53,12 +59,12 @@ def command(context: click.Context, chosen: Common, host: str | None, port: int 
     return asyncio.run(_serve(config, tokens, make, worker, started))
 
 
-def _with(config: Config, host: str | None, port: int | None) -> Config:
+def _with_address(config: Config, host: str | None, port: int | None) -> Config:
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     return config.model_copy(update={"server": config.server.model_copy(update=given)}) if given else config
 
 
-def _say_started(chosen: Common, address: str, passing: str | None) -> None:
+def _say_started(chosen: CommonOptions, address: str, passing: str | None) -> None:
     if passing is not None:
         chosen.out.say("there are no tokens yet: this one holds as long as this process runs")
     facts = {"address": address} | ({"token": passing} if passing is not None else {})
@@ -67,7 +73,7 @@ def _say_started(chosen: Common, address: str, passing: str | None) -> None:
 
 
 async def _serve(
-    config: Config, tokens: Tokens, make: MakeAgent | None, worker: bool, started: Callable[[str], None]
+    config: Config, tokens: TokenFile, make: MakeAgent | None, worker: bool, started: Callable[[str], None]
 ) -> int:
     from bicameral.server import serve
 
@@ -76,7 +82,7 @@ async def _serve(
         # Not everywhere can signals be heard: in a thread, or on Windows.
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.add_signal_handler(sign, stop.set)
-    async with opened(config, make) as agent:
+    async with open_agent(config, make) as agent:
         await serve(config, agent, tokens, worker=worker, stop=stop, started=started)
     return OK
 
@@ -89,21 +95,21 @@ def token() -> None:
 @token.command("add")
 @click.argument("user")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it holds; without it, for good.")
-@common
-def add(chosen: Common, user: str, days: float | None) -> int:
+@common_options
+def add(chosen: CommonOptions, user: str, days: float | None) -> int:
     """Make a token for USER and print it, once: only its hash is kept."""
-    made, text = _tokens(chosen).add(user, None if days is None else days * 86400)
+    made, text = _open_tokens(chosen).add(user, None if days is None else days * 86400)
     chosen.out.say(f"token {made.id} of {made.user}; it is shown only now")
     chosen.out.show(text)
-    chosen.out.object({"ok": True, "token": text, **_facts(made)})
+    chosen.out.object({"ok": True, "token": text, **_token_facts(made)})
     return OK
 
 
 @token.command("list")
-@common
-def list_(chosen: Common) -> int:
+@common_options
+def list_(chosen: CommonOptions) -> int:
     """Every token: its id, whose it is, and until when it holds."""
-    found = [_facts(each) for each in _tokens(chosen).all()]
+    found = [_token_facts(each) for each in _open_tokens(chosen).all()]
     for each in found:
         chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {each['expires'] or 'removed'}")
     if not found:
@@ -114,22 +120,22 @@ def list_(chosen: Common) -> int:
 
 @token.command("remove")
 @click.argument("token_id", metavar="ID")
-@common
-def remove(chosen: Common, token_id: str) -> int:
+@common_options
+def remove(chosen: CommonOptions, token_id: str) -> int:
     """Take a token away by its id."""
-    gone = _tokens(chosen).remove(token_id)
+    gone = _open_tokens(chosen).remove(token_id)
     chosen.out.say(f"token {gone.id} of {gone.user} holds no longer")
-    chosen.out.object({"ok": True, **_facts(gone)})
+    chosen.out.object({"ok": True, **_token_facts(gone)})
     return OK
 
 
-def _tokens(chosen: Common) -> Tokens:
-    from bicameral.server import Tokens
+def _open_tokens(chosen: CommonOptions) -> TokenFile:
+    from bicameral.server import TokenFile
 
-    return Tokens(chosen.config().token_file)
+    return TokenFile(chosen.config().token_file)
 
 
-def _facts(token: Any) -> dict[str, Any]:
+def _token_facts(token: Any) -> dict[str, Any]:
     def when(seconds: float | None) -> str | None:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
 

@@ -9,15 +9,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._durable import nobody_works, run_code, run_facts, show_run, state_text, submitted_runs
-from .._exits import NO_PLAN, OK
-from .._opening import given_agent, opened
-from .._options import Common, common
-from .._periods import Moment, Period
-from .._proof import proof_json
-from .._render import show_plan, show_report
-from .._stopping import until_terminated
-from .._watching import Watch
+from bicameral.cli._options import (
+    CommonOptions,
+    MomentType,
+    PeriodType,
+    common_options,
+    injected_agent,
+    open_agent,
+    run_until_terminated,
+)
+from bicameral.cli._output import NO_PLAN, OK
+from bicameral.cli._render import proof_json, show_plan, show_report
+from bicameral.cli._run_records import (
+    RunWatcher,
+    is_without_workers,
+    open_submitted_runs,
+    run_exit_code,
+    run_json,
+    run_state_text,
+    show_run_view,
+)
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -26,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SubmitOptions:
     """How a run is to be submitted."""
 
     user: str
@@ -41,17 +52,17 @@ class Wishes:
 @click.command(short_help="Hand a request or a plan to the workers, now or for later.")
 @click.argument("request", required=False)
 @click.option("--plan", "plan_file", metavar="FILE", help="Submit this plan file instead of a request.")
-@click.option("--at", type=Moment(), help="Not before: 2026-03-01T09:00, 2026-03-01, or 09:00.")
-@click.option("--in", "delay", type=Period(), help="Not before so much time is over: 45s, 2h30m, 3d.")
+@click.option("--at", type=MomentType(), help="Not before: 2026-03-01T09:00, 2026-03-01, or 09:00.")
+@click.option("--in", "delay", type=PeriodType(), help="Not before so much time is over: 45s, 2h30m, 3d.")
 @click.option("--priority", type=click.IntRange(1, 9), default=5, show_default=True, help="1 is taken first, 9 last.")
 @click.option("--key", help="The same key of the same user always means the same run: safe to submit twice.")
 @click.option("--user", default="local", show_default=True, help="Whose run it is.")
-@click.option("--answer-within", type=Period(), help="How long its questions wait for an answer; then it is no.")
+@click.option("--answer-within", type=PeriodType(), help="How long its questions wait for an answer; then it is no.")
 @click.option("--deterministic", is_flag=True, help="Plan from the request as it stands, without Echo.")
 @click.option("--wait", is_flag=True, help="Wait until it has ended, or waits for a person; print the answer.")
-@common
+@common_options
 def command(
-    chosen: Common,
+    chosen: CommonOptions,
     request: str | None,
     plan_file: str | None,
     at: datetime | None,
@@ -77,31 +88,33 @@ def command(
     if at is not None and delay is not None:
         raise click.UsageError("Give --at or --in, not both.")
     not_before = datetime.now(UTC) + timedelta(seconds=delay) if delay is not None else at
-    wishes = Wishes(user, priority, not_before, key, answer_within, deterministic, wait)
-    return asyncio.run(until_terminated(_submit(chosen, chosen.config(), request, plan_file, wishes)))
+    wishes = SubmitOptions(user, priority, not_before, key, answer_within, deterministic, wait)
+    return asyncio.run(run_until_terminated(_submit(chosen, chosen.config(), request, plan_file, wishes)))
 
 
-async def _submit(chosen: Common, config: Config, request: str | None, plan_file: str | None, wishes: Wishes) -> int:
+async def _submit(
+    chosen: CommonOptions, config: Config, request: str | None, plan_file: str | None, wishes: SubmitOptions
+) -> int:
     plan = None
-    if plan_file is not None and (plan := await _checked(chosen, config, plan_file)) is None:
+    if plan_file is not None and (plan := await _load_checked_plan(chosen, config, plan_file)) is None:
         return NO_PLAN
-    async with submitted_runs(config, make=True) as runs:
+    async with open_submitted_runs(config, make=True) as runs:
         view = await runs.submit(_submission(request, plan, wishes))
         meant = request if request is not None else plan.goal if plan is not None else ""
         if wishes.key is not None and view.request != meant:
             raise click.UsageError(f"The key {wishes.key!r} was used for another run: {view.run}. Use a new key.")
         if wishes.wait:
-            return await _waited(chosen, runs, view)
-        idle = await nobody_works(runs)
-    chosen.out.say(f"run {view.run} is {state_text(view)}")
+            return await _wait_for_end(chosen, runs, view)
+        idle = await is_without_workers(runs)
+    chosen.out.say(f"run {view.run} is {run_state_text(view)}")
     if idle and not view.ended:
         chosen.out.say("no worker is there: `bicameral worker` starts one", style="yellow")
     chosen.out.show(view.run)
-    chosen.out.object({"ok": True, **run_facts(view), "workers": not idle})
+    chosen.out.object({"ok": True, **run_json(view), "workers": not idle})
     return OK
 
 
-def _submission(request: str | None, plan: Plan | None, wishes: Wishes) -> Submission:
+def _submission(request: str | None, plan: Plan | None, wishes: SubmitOptions) -> Submission:
     from bicameral.durable import Submission
 
     return Submission(
@@ -116,13 +129,12 @@ def _submission(request: str | None, plan: Plan | None, wishes: Wishes) -> Submi
     )
 
 
-async def _checked(chosen: Common, config: Config, name: str) -> Plan | None:
+async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -> Plan | None:
     """The plan, if it passes the check; what a worker would refuse is refused here."""
+    from bicameral.cli.commands.check import read_plan
     from bicameral.plans import print_plan
 
-    from .._plan_files import read_plan
-
-    async with opened(config, given_agent()) as agent:
+    async with open_agent(config, injected_agent()) as agent:
         file = read_plan(name, agent.registry)
         checked = agent.check(file.plan, places=file.places)
         if checked.ok:
@@ -133,12 +145,12 @@ async def _checked(chosen: Common, config: Config, name: str) -> Plan | None:
         return None
 
 
-async def _waited(chosen: Common, runs: Runs, view: RunView) -> int:
+async def _wait_for_end(chosen: CommonOptions, runs: Runs, view: RunView) -> int:
     out = chosen.out
     out.say(f"run {view.run}; Ctrl-C leaves it going")
-    if await nobody_works(runs):
+    if await is_without_workers(runs):
         out.say("no worker is there: `bicameral worker` starts one", style="yellow")
-    ended = await Watch(out, quiet=out.as_json).submitted(runs, view.run, view.user, until_asked=True)
-    show_run(out, ended)
-    out.object({"ok": ended.state == "finished", **run_facts(ended)})
-    return run_code(ended)
+    ended = await RunWatcher(out, quiet=out.as_json).submitted(runs, view.run, view.user, until_asked=True)
+    show_run_view(out, ended)
+    out.object({"ok": ended.state == "finished", **run_json(ended)})
+    return run_exit_code(ended)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._options import Common, common
+from bicameral.cli._options import CommonOptions, common_options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -25,31 +25,30 @@ def command(context: click.Context) -> int | None:
 
 
 @command.command("list")
-@common
-def list_tools(chosen: Common) -> int:
+@common_options
+def list_tools(chosen: CommonOptions) -> int:
     """Every tool, by toolbox, with its signature and effect."""
     from bicameral.config import open_registry
 
     tools = list(open_registry(chosen.config()))
-    _show(chosen, tools)
+    _show_tools(chosen, tools)
     chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
     return 0
 
 
-def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+def _complete_tool(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
+    from bicameral.cli._options import load_config_quietly
     from bicameral.config import open_registry
 
-    from .._completing import quiet_config
-
-    return [CompletionItem(name) for name in open_registry(quiet_config()).names if name.startswith(begun)]
+    return [CompletionItem(name) for name in open_registry(load_config_quietly()).names if name.startswith(begun)]
 
 
 @command.command("show")
-@click.argument("name", shell_complete=_complete)
-@common
-def show_tool(chosen: Common, name: str) -> int:
+@click.argument("name", shell_complete=_complete_tool)
+@common_options
+def show_tool(chosen: CommonOptions, name: str) -> int:
     """Everything about one tool."""
     from bicameral.config import open_registry
 
@@ -63,14 +62,14 @@ def show_tool(chosen: Common, name: str) -> int:
     out.show(
         f"\ntoolbox {tool.toolbox}, version {tool.version}; effect {tool.effect}; at most {tool.timeout:g} s; {again}"
     )
-    out.show("\n".join(_facts(tool)))
+    out.show("\n".join(_policy_facts(tool)))
     if tool.words:
         out.show(f"asked for with: {', '.join(tool.words)}")
     out.object({"ok": True, "tool": tool.describe()})
     return 0
 
 
-def _facts(tool: Tool) -> Iterator[str]:
+def _policy_facts(tool: Tool) -> Iterator[str]:
     """What the tool declares for policies."""
     reaches = f" (only {', '.join(tool.hosts)})" if tool.hosts else ""
     yield f"tells others something{reaches}" if tool.outbound else "tells nobody anything"
@@ -84,8 +83,8 @@ def _facts(tool: Tool) -> Iterator[str]:
 
 @command.command("add-check")
 @click.argument("file", type=click.Path(path_type=Path))
-@common
-def add_check(chosen: Common, file: Path) -> int:
+@common_options
+def add_check(chosen: CommonOptions, file: Path) -> int:
     """Load the tools in FILE beside the configured ones, and say what they would add."""
     from bicameral.config import open_registry, surroundings_of
     from bicameral.tools import Registry, load_file
@@ -93,7 +92,7 @@ def add_check(chosen: Common, file: Path) -> int:
     config = chosen.config()
     tools = load_file(file.absolute(), surroundings_of(config), config.toolbox.get(file.stem, {}))
     Registry([*open_registry(config), *tools])
-    _show(chosen, tools)
+    _show_tools(chosen, tools)
     chosen.out.say(f'sound. To use them, add "{file}" to `files` in [toolboxes] of bicameral.toml')
     chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
     return 0
@@ -101,12 +100,12 @@ def add_check(chosen: Common, file: Path) -> int:
 
 @command.command("describe", context_settings={"ignore_unknown_options": True})
 @click.argument("words", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-@common
-def describe(chosen: Common, words: tuple[str, ...]) -> int:
+@common_options
+def describe(chosen: CommonOptions, words: tuple[str, ...]) -> int:
     """Ask a command what it is (CMD --describe, confined), and show the tools that this makes."""
     from bicameral.tools import describe_tool
 
-    tools = describe_tool(_absolute(words))
+    tools = describe_tool(_absolute_command(words))
     if chosen.out.as_json:
         chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
     else:
@@ -114,13 +113,13 @@ def describe(chosen: Common, words: tuple[str, ...]) -> int:
     return 0
 
 
-def _absolute(words: tuple[str, ...]) -> list[str]:
+def _absolute_command(words: tuple[str, ...]) -> list[str]:
     """A program named by a path is meant from here; a bare name is looked up in the system's folders."""
     first = Path(words[0])
     return [str(first.absolute()) if "/" in words[0] and first.is_file() else words[0], *words[1:]]
 
 
-def _show(chosen: Common, tools: list[Tool]) -> None:
+def _show_tools(chosen: CommonOptions, tools: list[Tool]) -> None:
     boxes: dict[str, list[Tool]] = {}
     for tool in tools:
         boxes.setdefault(tool.toolbox, []).append(tool)

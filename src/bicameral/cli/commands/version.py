@@ -6,12 +6,12 @@ import platform
 
 import click
 
-from .._options import Common, common
+from bicameral.cli._options import CommonOptions, common_options
 
 
 @click.command(short_help="Print the version.")
-@common
-def command(chosen: Common) -> int:
+@common_options
+def command(chosen: CommonOptions) -> int:
     """Print the version of Bicameral, and of the formats that it reads and writes."""
     from importlib.metadata import version
 

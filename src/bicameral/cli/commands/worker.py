@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._durable import shown_address, submitted_runs
-from .._exits import INTERRUPTED, OK, TERMINATED
-from .._opening import MakeAgent, bring_weights, given_agent, opened
-from .._options import Common, common
-from .._output import Output
+from bicameral.cli._options import (
+    CommonOptions,
+    MakeAgent,
+    common_options,
+    fetch_missing_weights,
+    injected_agent,
+    open_agent,
+)
+from bicameral.cli._output import INTERRUPTED, OK, TERMINATED, Output
+from bicameral.cli._run_records import masked_address, open_submitted_runs
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -25,8 +30,8 @@ if TYPE_CHECKING:
 @click.option("--concurrency", type=click.IntRange(1, 1000), help="Runs at the same time; by default as configured.")
 @click.option("--name", help="How the worker is called in `bicameral workers`; by default as the machine is.")
 @click.option("--no-fetch", is_flag=True, help="Fetch no weights: a run fails that needs some that are not here.")
-@common
-def command(chosen: Common, concurrency: int | None, name: str | None, no_fetch: bool) -> int:
+@common_options
+def command(chosen: CommonOptions, concurrency: int | None, name: str | None, no_fetch: bool) -> int:
     """Take submitted runs and do them, several at a time, with the tools and models that are configured here.
 
     Start as many as you like, on any machine that reaches the database. SIGTERM or Ctrl-C drains it: effects that have
@@ -36,19 +41,19 @@ def command(chosen: Common, concurrency: int | None, name: str | None, no_fetch:
     \b
     bicameral worker --concurrency 4
     """
-    config, make = chosen.config(), given_agent()
+    config, make = chosen.config(), injected_agent()
     if make is None and not no_fetch:
-        bring_weights(chosen.out, config, ["privileged", "quarantined"])
+        fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"])
     return asyncio.run(_work(chosen.out, config, make, concurrency, name))
 
 
 async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency: int | None, name: str | None) -> int:
     from bicameral.durable import Worker
 
-    told = Told(out)
-    async with submitted_runs(config, make=True) as runs, opened(config, make) as agent:
+    told = WorkerLog(out)
+    async with open_submitted_runs(config, make=True) as runs, open_agent(config, make) as agent:
         worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=told.became)
-        told.started(worker.name, worker.concurrency, shown_address(config))
+        told.started(worker.name, worker.concurrency, masked_address(config))
         with suppress(NotImplementedError, RuntimeError, ValueError):
             # Not everywhere can signals be heard: in a thread, or on Windows.
             for sign in (signal.SIGINT, signal.SIGTERM):
@@ -58,7 +63,7 @@ async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency
     return OK
 
 
-class Told:
+class WorkerLog:
     """What a worker says while it works: a line, or an object, for whatever becomes of a run."""
 
     def __init__(self, out: Output) -> None:
@@ -78,7 +83,7 @@ class Told:
         self._done += state in ("finished", "failed", "stopped")
         self._out.object({"event": "run", "run": run, "state": state, "why": why})
         if not self._out.as_json:
-            self._out.say(f"{datetime.now():%H:%M:%S}  {run}  {_words(state, why)}")
+            self._out.say(f"{datetime.now():%H:%M:%S}  {run}  {_state_words(state, why)}")
 
     def stop(self, sign: signal.Signals) -> None:
         """The first time, let what is under way come to a good end; the second time, go."""
@@ -96,7 +101,7 @@ class Told:
         self._out.object({"ok": True, "event": "drained", "worker": worker, "runs": self._done})
 
 
-def _words(state: str, why: str | None) -> str:
+def _state_words(state: str, why: str | None) -> str:
     match state:
         case "waiting":
             return f"waiting for an answer: bicameral approvals show {why}"

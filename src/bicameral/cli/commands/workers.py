@@ -1,4 +1,4 @@
-"""`bicameral workers`: who does the work."""
+"""`bicameral workers`: the workers that do submitted runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._durable import is_there, submitted_runs
-from .._exits import OK
-from .._options import Common, common
-from .._periods import clock
-from .._values import table
+from bicameral.cli._options import CommonOptions, common_options, local_time_text
+from bicameral.cli._output import OK
+from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
+from bicameral.cli._values import render_table
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -19,30 +18,30 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="The workers that do submitted runs.")
-@common
-def command(chosen: Common) -> int:
+@common_options
+def command(chosen: CommonOptions) -> int:
     """Every worker that was heard of lately: where it is, how many runs it has, and whether it is still heard of."""
-    found = asyncio.run(_workers(chosen.config()))
+    found = asyncio.run(_list_workers(chosen.config()))
     rows: list[dict[str, object]] = [
         {
             "worker": each.worker,
             "host": each.host,
             "pid": each.pid,
             "runs": f"{each.runs}/{each.concurrency}",
-            "started": clock(each.started),
-            "heard of": clock(each.seen),
+            "started": local_time_text(each.started),
+            "heard of": local_time_text(each.seen),
             "state": "alive" if each.alive else "not heard of",
         }
         for each in found
     ]
     nobody = "no worker is there: `bicameral worker` starts one"
-    chosen.out.show(table(rows, chosen.out.width) if rows else nobody)
+    chosen.out.show(render_table(rows, chosen.out.width) if rows else nobody)
     chosen.out.object({"ok": True, "workers": [each.to_json() for each in found]})
     return OK
 
 
-async def _workers(config: Config) -> list[WorkerView]:
-    if not is_there(config):
+async def _list_workers(config: Config) -> list[WorkerView]:
+    if not has_submitted_runs(config):
         return []
-    async with submitted_runs(config) as runs:
+    async with open_submitted_runs(config) as runs:
         return await runs.workers()

@@ -5,8 +5,7 @@ A family, the name of a model and a key come in; `RemoteProvider` speaks to the 
 is taken from the environment: neither a key nor an address that was not given.
 """
 
-from bicameral.models.remote._families import FAMILIES, Family
-from bicameral.models.remote._network import name_of
-from bicameral.models.remote._provider import RemoteProvider
+from bicameral.models.remote._provider import RemoteProvider, remote_model_name
+from bicameral.models.remote._servers import FAMILIES, Family
 
-__all__ = ["FAMILIES", "Family", "RemoteProvider", "name_of"]
+__all__ = ["FAMILIES", "Family", "RemoteProvider", "remote_model_name"]

@@ -1,29 +1,123 @@
-"""Skills on disk: what was learned, from which runs, how it fared, and what a person said of it."""
+"""Skills and their store: what was learned, from which runs, how it fared, and what a person said of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bicameral.errors import LabelError, Place, RunError
-from bicameral.labels import Label, join_all, shade_from_json, shade_to_json
-
-from ._chained import ChainedFile, Entry
-from ._endorsed import endorsed
-from ._skill import Reviewer, Skill, SkillText, alike, content_words, text_from_json, text_to_json
+from bicameral.labels import Label, join_all, label_tree_from_json, label_tree_to_json
+from bicameral.patterns.humanizer._sealed_log import SealedEntry, SealedLog, endorsed_label, third_party_sources
+from bicameral.retrieval import split_words
 
 if TYPE_CHECKING:
     from bicameral.retrieval import Embedder
 
-ALIKE = 0.8
+
+SkillState = Literal["active", "quarantined", "failing"]
+FAILS_AFTER = 3
+"""A skill is given up once so many uses were counted and fewer than half of them succeeded."""
+_SHORT_WORD = 3
+_LIST_FIELDS = ("preconditions", "parameters", "steps")
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """What a skill says. It is text for whoever plans, and nothing in it runs."""
+
+    name: str
+    when: str
+    preconditions: tuple[str, ...]
+    parameters: tuple[str, ...]
+    steps: tuple[str, ...]
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What it is about."""
+        return content_words(" ".join((self.name, self.when, *self.steps)))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return (*self.preconditions, *self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill, where it comes from and how it fared. Uses in runs that a stranger had a hand in are not counted."""
+
+    id: str
+    text: SkillText
+    tools: tuple[str, ...]
+    runs: tuple[str, ...]
+    """The successes that it was made from."""
+    topic: frozenset[str]
+    """The words that the tasks of all of them had in common: what is a matter of one task is not among them."""
+    label: Label
+    learned: int
+    reviewed: bool = False
+    uses: int = 0
+    successes: int = 0
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What it is found by."""
+        return self.text.words | self.topic
+
+    @property
+    def state(self) -> SkillState:
+        if not self.label.trusted:
+            return "quarantined"
+        return "failing" if self.uses >= FAILS_AFTER and 2 * self.successes < self.uses else "active"
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The strangers' texts that had a hand in it."""
+        return third_party_sources(self.label)
+
+    @property
+    def usefulness(self) -> float:
+        """The share of successes, guarded: a half for one that was never used."""
+        return (self.successes + 1) / (self.uses + 2)
+
+
+SkillReviewer = Callable[[Skill], Awaitable[bool]]
+"""A person who looks at a skill and at where it comes from. Nothing but True is a yes."""
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that say what it is about."""
+    return frozenset(word for word in split_words(text) if len(word) > _SHORT_WORD)
+
+
+def word_similarity(left: frozenset[str], right: frozenset[str]) -> float:
+    """How much two sets of words have in common, 0 to 1."""
+    return len(left & right) / (len(left) * len(right)) ** 0.5 if left and right else 0.0
+
+
+def skill_text_to_json(text: SkillText) -> dict[str, Any]:
+    several = {name: list(getattr(text, name)) for name in _LIST_FIELDS}
+    return {"name": text.name, "when": text.when, **several}
+
+
+def skill_text_from_json(written: Mapping[str, Any]) -> SkillText:
+    """What `skill_text_to_json` wrote; a ValueError for anything else."""
+    if set(written) != {"name", "when", *_LIST_FIELDS}:
+        raise ValueError("it has other fields than a skill")
+    found = SkillText(written["name"], written["when"], *(tuple(written[name]) for name in _LIST_FIELDS))
+    if any(type(each) is not str for each in (found.name, found.when, *found.lines, *found.parameters)):
+        raise ValueError("a skill is made of texts")
+    return found
+
+
+SAME_SKILL_SIMILARITY = 0.8
 """Two skills with so much in common are one."""
-NEAR = 0.2
-_PATIENCE = 5.0
+MIN_SIMILARITY = 0.2
+_LOCK_SECONDS = 5.0
 
 
-_Way = tuple[tuple[str, ...], bool]
+_ToolSequence = tuple[tuple[str, ...], bool]
 """The tools that were called, in their order, and whether no stranger had a hand in it."""
 
 
@@ -38,7 +132,7 @@ class _Library:
     """What the records of a file come to."""
 
     skills: dict[str, Skill] = field(default_factory=dict[str, Skill])
-    proven: dict[_Way, dict[str, _Success]] = field(default_factory=dict[_Way, dict[str, _Success]])
+    proven: dict[_ToolSequence, dict[str, _Success]] = field(default_factory=dict[_ToolSequence, dict[str, _Success]])
     learned: int = 0
 
 
@@ -52,7 +146,7 @@ class SkillStore:
     """
 
     def __init__(self, path: Path, *, known: str | None = None) -> None:
-        self._file = ChainedFile(path, "bicameral skills 1", known, _PATIENCE)
+        self._file = SealedLog(path, "bicameral skills 1", known, _LOCK_SECONDS)
         self._vectors: dict[tuple[str, str], Any] = {}
 
     def skills(self) -> tuple[Skill, ...]:
@@ -67,9 +161,9 @@ class SkillStore:
         active = self._active()
         if not active:
             return []
-        scores = self._near(task, active, embedder) if embedder is not None else _shared(task, active)
+        scores = self._near(task, active, embedder) if embedder is not None else _shared_word_scores(task, active)
         ranked = sorted(zip(scores, active, strict=True), key=lambda pair: (-pair[0], -pair[1].usefulness))
-        return [skill for score, skill in ranked[:k] if score > (0 if embedder is None else NEAR)]
+        return [skill for score, skill in ranked[:k] if score > (0 if embedder is None else MIN_SIMILARITY)]
 
     @property
     def label(self) -> Label:
@@ -81,12 +175,12 @@ class SkillStore:
         key = (tuple(tools), label.trusted)
         if run not in self._library().proven.get(key, ()):
             facts = {"tools": list(tools), "run": run, "topic": sorted(content_words(task))}
-            self._file.append({"what": "succeeded", **facts, "label": shade_to_json(label)})
+            self._file.append({"what": "succeeded", **facts, "label": label_tree_to_json(label)})
         return len(self._library().proven[key])
 
     def known(self, tools: Sequence[str], *, trusted: bool) -> bool:
         """Whether there is a skill of this way already. For trusted runs a stranger's does not count."""
-        return any(skill.tools == tuple(tools) for skill in _seen_by(self.skills(), trusted=trusted))
+        return any(skill.tools == tuple(tools) for skill in _comparable_skills(self.skills(), trusted=trusted))
 
     def learn(self, text: SkillText, tools: Sequence[str], label: Label, *, most: int) -> Skill | None:
         """Keep a skill; None if it says what another says, or if all that are there are more useful."""
@@ -95,34 +189,34 @@ class SkillStore:
         if not proven:
             raise RunError("pattern.unproven", "a skill is kept only after a success that was proven")
         if any(
-            alike(text.words, each.text.words) >= ALIKE
-            for each in _seen_by(library.skills.values(), trusted=label.trusted)
+            word_similarity(text.words, each.text.words) >= SAME_SKILL_SIMILARITY
+            for each in _comparable_skills(library.skills.values(), trusted=label.trusted)
         ):
             return None
         for _ in range(len(library.skills) + 1 - most):
-            worst = _least_useful(library.skills.values(), trusted=label.trusted)
+            worst = _least_useful_skill(library.skills.values(), trusted=label.trusted)
             if worst is None:
                 return None
             self._file.append({"what": "retired", "skill": worst.id, "why": "the library is full"})
             del library.skills[worst.id]
-        body = {"what": "learned", "text": text_to_json(text), "tools": list(tools), "runs": list(proven)}
+        body = {"what": "learned", "text": skill_text_to_json(text), "tools": list(tools), "runs": list(proven)}
         topic = frozenset[str].intersection(*(each.topic for each in proven.values()))
         whole = join_all((label, *(each.label for each in proven.values())))
-        self._file.append(body | {"topic": sorted(topic), "label": shade_to_json(whole)})
+        self._file.append(body | {"topic": sorted(topic), "label": label_tree_to_json(whole)})
         return self.skills()[-1]
 
     def used(self, skill: str, *, task: str, values: Mapping[str, str], ok: bool, tokens: int, label: Label) -> Skill:
         """Write down a use and how it came out. In a run that a stranger had a hand in it is not counted."""
         self.skill(skill)
         facts: dict[str, Any] = {"task": task, "values": dict(values), "ok": ok, "tokens": tokens}
-        self._file.append({"what": "used", "skill": skill, **facts, "label": shade_to_json(label)})
+        self._file.append({"what": "used", "skill": skill, **facts, "label": label_tree_to_json(label)})
         return self.skill(skill)
 
-    async def review(self, skill: str, reviewer: Reviewer) -> Skill | None:
+    async def review(self, skill: str, reviewer: SkillReviewer) -> Skill | None:
         """Let a person look at a skill: with a yes it counts as his own, otherwise it is retired."""
         found = self.skill(skill)
         if await reviewer(found) is True:
-            label = shade_to_json(endorsed(found.label))
+            label = label_tree_to_json(endorsed_label(found.label))
             self._file.append({"what": "reviewed", "skill": skill, "sources": list(found.sources), "label": label})
             return self.skill(skill)
         self._file.append({"what": "retired", "skill": skill, "why": "a person said no"})
@@ -149,7 +243,7 @@ class SkillStore:
         library = _Library()
         for entry in self._file.entries():
             try:
-                _take_in(library, entry)
+                _apply_entry(library, entry)
             except (KeyError, TypeError, ValueError, AttributeError, LabelError):
                 raise RunError(
                     "pattern.store-damaged",
@@ -160,47 +254,47 @@ class SkillStore:
         return library
 
 
-def _take_in(library: _Library, entry: Entry) -> None:
+def _apply_entry(library: _Library, entry: SealedEntry) -> None:
     body = entry.body
     match body["what"]:
         case "succeeded":
-            key = (tuple(body["tools"]), _label(body).trusted)
-            library.proven.setdefault(key, {})[body["run"]] = _Success(frozenset(body["topic"]), _label(body))
+            key = (tuple(body["tools"]), _entry_label(body).trusted)
+            library.proven.setdefault(key, {})[body["run"]] = _Success(frozenset(body["topic"]), _entry_label(body))
         case "learned":
             library.learned += 1
             id = f"s{library.learned}"
             tools, runs = tuple(body["tools"]), tuple(body["runs"])
-            text, topic = text_from_json(body["text"]), frozenset(body["topic"])
-            library.skills[id] = Skill(id, text, tools, runs, topic, _label(body), entry.number)
+            text, topic = skill_text_from_json(body["text"]), frozenset(body["topic"])
+            library.skills[id] = Skill(id, text, tools, runs, topic, _entry_label(body), entry.number)
         case "used":
             skill = library.skills[body["skill"]]
-            if _label(body).trusted:
+            if _entry_label(body).trusted:
                 uses, successes = skill.uses + 1, skill.successes + (body["ok"] is True)
                 library.skills[skill.id] = replace(skill, uses=uses, successes=successes)
         case "reviewed":
             skill = library.skills[body["skill"]]
-            library.skills[skill.id] = replace(skill, label=_label(body), reviewed=True)
+            library.skills[skill.id] = replace(skill, label=_entry_label(body), reviewed=True)
         case "retired":
             del library.skills[body["skill"]]
         case _:
             raise ValueError("an unknown record")
 
 
-def _label(body: Mapping[str, Any]) -> Label:
-    return shade_from_json(body["label"]).flat
+def _entry_label(body: Mapping[str, Any]) -> Label:
+    return label_tree_from_json(body["label"]).flat
 
 
-def _shared(task: str, skills: Sequence[Skill]) -> list[float]:
+def _shared_word_scores(task: str, skills: Sequence[Skill]) -> list[float]:
     asked = content_words(task)
-    return [alike(asked, skill.words) for skill in skills]
+    return [word_similarity(asked, skill.words) for skill in skills]
 
 
-def _seen_by(skills: Iterable[Skill], *, trusted: bool) -> list[Skill]:
+def _comparable_skills(skills: Iterable[Skill], *, trusted: bool) -> list[Skill]:
     """The skills that a new one is held against: none of strangers, if it is made of trusted runs."""
     return [skill for skill in skills if skill.label.trusted or not trusted]
 
 
-def _least_useful(skills: Iterable[Skill], *, trusted: bool) -> Skill | None:
+def _least_useful_skill(skills: Iterable[Skill], *, trusted: bool) -> Skill | None:
     """Which skill makes room for a new one. Strangers' skills go first, and a stranger's makes only such go.
 
     A skill that has proven itself is not given up for one that has not.

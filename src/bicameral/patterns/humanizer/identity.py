@@ -15,21 +15,37 @@ from typing import Any, ClassVar, Final, TypedDict, cast
 from bicameral.boundary import screen
 from bicameral.errors import RunError
 from bicameral.labels import TRUSTED_USER, join
-from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, from_annotation
-
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, about_tokens, labelled, said, text
-from ._identity_document import Change, Identity
-from ._identity_store import IdentityStore, Owner, Proposal, Version
+from bicameral.patterns.humanizer._identity_store import (
+    Identity,
+    IdentityChange,
+    IdentityOwner,
+    IdentityProposal,
+    IdentityStore,
+    IdentityVersion,
+)
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    approximate_tokens,
+    format_text,
+    make_labelled,
+    program_text,
+)
+from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, type_from_annotation
 
 __all__ = [
-    "Change",
     "Identity",
+    "IdentityChange",
     "IdentityPersistence",
+    "IdentityProposal",
     "IdentityStore",
     "IdentityUpdate",
-    "Proposal",
-    "Updated",
-    "Version",
+    "IdentityUpdateResult",
+    "IdentityVersion",
 ]
 
 HOST = Role("Host", "Answer in one short sentence.", tier="mid", phase="final_answer", max_tokens=96)
@@ -52,7 +68,7 @@ class _Shorter(TypedDict):
     self_model: list[str]
 
 
-class Updated(TypedDict):
+class IdentityUpdateResult(TypedDict):
     """What came of an update: the version that is the newest now, and how many lines changed."""
 
     version: int
@@ -65,7 +81,7 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
 
     Example:
         >>> agent = IdentityPersistence(store, inner=ReAct())
-        >>> outcome = await agent.run(desk, said("What did you promise me?"))
+        >>> outcome = await agent.run(desk, program_text("What did you promise me?"))
     """
 
     id: ClassVar[str] = "H1"
@@ -75,84 +91,88 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
     quarantine_days: int = 0
     sessions_per_update: int = 10
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[Any]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
         with self.store.session(wait_days=self.quarantine_days) as version:
-            tokens = _fitting(version.identity, self.max_tokens)
+            tokens = _check_length(version.identity, self.max_tokens)
             stage.note("identity", version=version.number, hash=version.seal[:12], tokens=tokens)
-            await stage.do("fence", lambda part: _watched(part, task))
+            await stage.do("fence", lambda part: _note_override_attempts(part, task))
             return await stage.do("host", lambda part: self._hosted(part, version, task))
 
-    async def _hosted(self, part: Stage, version: Version, task: Labelled[str]) -> Labelled[Any]:
-        part.begin_with(_block(version))
+    async def _hosted(self, part: Context, version: IdentityVersion, task: Labelled[str]) -> Labelled[Any]:
+        part.begin_with(_identity_block(version))
         return await (part.ask(self.inner, task) if isinstance(self.inner, Role) else self.inner.on(part, task))
 
-    def update(self, owner: Owner | None) -> IdentityUpdate:
+    def update(self, owner: IdentityOwner | None) -> IdentityUpdate:
         """The pattern that drafts changes of this identity between its sessions, with the same knobs."""
         return IdentityUpdate(self.store, owner, self.max_tokens, self.sessions_per_update)
 
 
 @dataclass(frozen=True)
-class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], Updated]):
+class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdateResult]):
     """From what was noted in some sessions to a new version, if the owner says yes. It is never part of a session.
 
     `on` is given what was noted, session by session; with fewer than `sessions_per_update` nothing is drafted.
 
     Example:
-        >>> outcome = await agent.update(owner).run(desk, [[said("Promised Bob the report by Friday.")]] * 10)
+        >>> outcome = await agent.update(owner).run(desk, [[program_text("Promised Bob the report by Friday.")]] * 10)
         >>> outcome.value["version"]
         1
     """
 
     id: ClassVar[str] = "H1"
     store: IdentityStore
-    owner: Owner | None
+    owner: IdentityOwner | None
     max_tokens: int = 500
     sessions_per_update: int = 10
     updater: Role = UPDATER
     compressor: Role = COMPRESSOR
 
-    async def on(self, stage: Stage, /, sessions: Sequence[Sequence[Labelled[str]]]) -> Labelled[Updated]:
+    async def on(
+        self, stage: Context, /, sessions: Sequence[Sequence[Labelled[str]]]
+    ) -> Labelled[IdentityUpdateResult]:
         newest = self.store.history()[-1]
         noted = [event for events in sessions for event in events]
         if len(sessions) < self.sessions_per_update or not noted or not newest.identity.changeable:
             stage.note("not-drafted", sessions=len(sessions), events=len(noted))
-            return stage.give(Updated(version=newest.number, changes=0))
+            return stage.give(IdentityUpdateResult(version=newest.number, changes=0))
         return await stage.do("update", lambda part: self._updated(part, newest, noted))
 
-    async def _updated(self, part: Stage, newest: Version, noted: Sequence[Labelled[str]]) -> Labelled[Updated]:
-        events = [text("\n- {event}", event=event) for event in noted]
-        wanted = _draft(newest.identity)
-        stable = [_block(newest)]
+    async def _updated(
+        self, part: Context, newest: IdentityVersion, noted: Sequence[Labelled[str]]
+    ) -> Labelled[IdentityUpdateResult]:
+        events = [format_text("\n- {event}", event=event) for event in noted]
+        wanted = _draft_form(newest.identity)
+        stable = [_identity_block(newest)]
         drafted = part.read(await part.fill(self.updater, "What happened:", *events, wanted=wanted, stable=stable))
-        changes = tuple(Change(**each) for each in cast("list[dict[str, Any]]", drafted["changes"]))
+        changes = tuple(IdentityChange(**each) for each in cast("list[dict[str, Any]]", drafted["changes"]))
         if not changes:
             part.note("drafted", changes=0)
-            return part.give(Updated(version=newest.number, changes=0))
+            return part.give(IdentityUpdateResult(version=newest.number, changes=0))
         proposal = self.store.proposed(changes, author=self.updater.name, reason=drafted["reason"], label=part.opened)
         proposal = await self._short_enough(part, proposal)
         part.note("drafted", changes=len(changes), strangers=len(proposal.sources))
         version = await self.store.change(proposal, self.owner)
         part.note("changed", version=version.number, hash=version.seal[:12])
-        return part.give(Updated(version=version.number, changes=len(changes)))
+        return part.give(IdentityUpdateResult(version=version.number, changes=len(changes)))
 
-    async def _short_enough(self, part: Stage, proposal: Proposal) -> Proposal:
+    async def _short_enough(self, part: Context, proposal: IdentityProposal) -> IdentityProposal:
         """The proposal within the bounds. Only what the agent says of itself is shortened; all else stays as it is."""
         after = proposal.identity
         can_be = "self_model" in after.changeable and after.self_model
-        if about_tokens(after.block) <= self.max_tokens or not can_be:
-            _fitting(after, self.max_tokens)
+        if approximate_tokens(after.block) <= self.max_tokens or not can_be:
+            _check_length(after, self.max_tokens)
             return proposal
         shorter = part.read(await part.fill(self.compressor, part.give(after.block), wanted=_SHORTER))
         part.note("compressed")
         after = replace(after, self_model=tuple(shorter["self_model"]))
-        _fitting(after, self.max_tokens)
+        _check_length(after, self.max_tokens)
         return replace(proposal, identity=after, label=part.opened)
 
 
-_SHORTER = from_annotation(_Shorter)
+_SHORTER = type_from_annotation(_Shorter)
 
 
-def _draft(identity: Identity) -> Type:
+def _draft_form(identity: Identity) -> Type:
     """The form of a draft: a group that can never change cannot be written into it."""
     change = RecordType(
         (
@@ -164,12 +184,12 @@ def _draft(identity: Identity) -> Type:
     return RecordType((Field("changes", ListType(change)), Field("reason", STR)))
 
 
-def _block(version: Version) -> Labelled[str]:
-    return labelled(version.identity.block, join(TRUSTED_USER, version.label))
+def _identity_block(version: IdentityVersion) -> Labelled[str]:
+    return make_labelled(version.identity.block, join(TRUSTED_USER, version.label))
 
 
-def _fitting(identity: Identity, most: int) -> int:
-    tokens = about_tokens(identity.block)
+def _check_length(identity: Identity, most: int) -> int:
+    tokens = approximate_tokens(identity.block)
     if tokens > most:
         raise RunError(
             "pattern.identity-too-long",
@@ -180,7 +200,7 @@ def _fitting(identity: Identity, most: int) -> int:
     return tokens
 
 
-async def _watched(part: Stage, task: Labelled[str]) -> Labelled[None]:
+async def _note_override_attempts(part: Context, task: Labelled[str]) -> Labelled[None]:
     """Notice what speaks to a model as if it could change who it is. It is only told of; what holds are the labels."""
     if screen(part.read(task)).alert:
         part.note("override-attempt")
@@ -198,13 +218,13 @@ _IDENTITY = Identity(
 _QUESTION: Final = "Bob here. On which day do I get the report?"
 
 
-def _make(folder: Path) -> IdentityPersistence:
+def _build_example(folder: Path) -> IdentityPersistence:
     store = IdentityStore(folder / "identity.jsonl")
     store.found(_IDENTITY, author="the owner", reason="a new assistant")
     return IdentityPersistence(store, max_tokens=75, sessions_per_update=100)
 
 
-def _good(outcome: Answered[Any]) -> bool:
+def _is_correct(outcome: Answered[Any]) -> bool:
     return "friday" in str(outcome.value).lower() and len(outcome.asked) == 1
 
 
@@ -212,10 +232,10 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
     return {"setup": HOST.setup, "input": _QUESTION, "output": 12, "brief": 60, "item_output": 40}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "A promise of an earlier session is known in the next one, though nobody told it again.",
-    _make,
-    lambda folder: (said(_QUESTION),),
-    _good,
+    _build_example,
+    lambda folder: (program_text(_QUESTION),),
+    _is_correct,
     _sizes,
 )

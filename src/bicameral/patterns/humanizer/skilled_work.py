@@ -1,4 +1,4 @@
-"""H4 at work: a planner with a library of skills, which plans afresh where a skill does not do."""
+"""H4 applied: a planner with a library of skills, which plans afresh where a skill does not work."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from bicameral.retrieval import fingerprint
-
-from ..kernel import Labelled, Pattern, Stage, text
-from .skills import Advice, Procedure, SkillAccumulation, Verdict
+from bicameral.patterns.humanizer.skills import Procedure, SkillAccumulation, SkillAdvice, SuccessVerdict
+from bicameral.patterns.kernel import Context, Labelled, Pattern, format_text
+from bicameral.retrieval import text_fingerprint
 
 
 @dataclass(frozen=True)
@@ -25,19 +24,19 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
     id: ClassVar[str] = "H4"
     skills: SkillAccumulation
     planner: Pattern[[Labelled[str]], Any]
-    succeeded: Callable[[Any], Verdict]
+    succeeded: Callable[[Any], SuccessVerdict]
 
-    async def on(self, stage: Stage, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
+    async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
         advice = await self.skills.on(stage, task, recorded)
         return await stage.do("work", lambda part: self._worked(part, task, advice))
 
-    async def _worked(self, part: Stage, task: Labelled[str], advice: Labelled[Advice]) -> Labelled[Any]:
+    async def _worked(self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]) -> Labelled[Any]:
         given = part.read(advice)
         if given["skill"] is None:
             return await self.planner.on(part, task)
-        known = fingerprint(part.read(task))
+        known = text_fingerprint(part.read(task))
         before = part.meter.taken.tokens
-        told = text("{task}\n\nThis has worked for such tasks:\n{plan}", task=task, plan=advice.field("plan"))
+        told = format_text("{task}\n\nThis has worked for such tasks:\n{plan}", task=task, plan=advice.field("plan"))
         result = await part.do("skill", lambda inner: self.planner.on(inner, told))
         ok = await part.do("verdict", partial(self._judged, result=result))
         well, tokens = part.read(ok), part.meter.taken.tokens - before
@@ -50,5 +49,5 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
         part.note("planned-afresh")
         return await self.planner.on(part, task)
 
-    async def _judged(self, part: Stage, result: Labelled[Any]) -> Labelled[bool]:
+    async def _judged(self, part: Context, result: Labelled[Any]) -> Labelled[bool]:
         return part.give(self.succeeded(part.read(result)) == "success")

@@ -2,30 +2,181 @@
 
 Use it where a fifth of the tasks or more resemble earlier ones and it can be told for certain whether one succeeded. A
 skill is text for whoever plans; nothing in it runs, and it calls no tool. It is written only after several proven
-successes of one shape, by a model that never sees the values of those tasks, and code checks it. What was learned from
-a run that a stranger had a hand in stays in quarantine until a person has looked at it.
+successes of one shape, by a model that never sees the values of those tasks, and code checks it against the record it
+was made from. What was learned from a run that read untrusted text stays in quarantine until a person has looked at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypedDict, cast
 
-from bicameral.errors import ModelError
-from bicameral.labels import TRUSTED_USER, join
+from bicameral.boundary import screen
+from bicameral.errors import LabelError, ModelError, RunError
+from bicameral.journal import Event, Journal
+from bicameral.labels import TRUSTED_USER, UNKNOWN, Label, join, join_all, label_tree_from_json
+from bicameral.patterns.humanizer._skill_store import Skill, SkillStore, SkillText
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    from_user,
+    make_labelled,
+    program_text,
+)
 from bicameral.retrieval import Embedder
-from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional
+from bicameral.types import STR, Field, ListType, LiteralType, RecordType, TupleType, Type, optional_type
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, from_user, labelled, said
-from ._procedures import Did, Nameless, Procedure, procedure_of, without_values
-from ._skill import Skill, SkillText
-from ._skill_check import MAX_STEPS, NAMES, fault_of
-from ._skill_store import SkillStore
+_MIN_VALUE_LENGTH = 2
+"""Values that are shorter stand for too many things to be recognised."""
 
-__all__ = ["Advice", "Did", "Procedure", "Skill", "SkillAccumulation", "SkillStore", "SkillText", "procedure_of"]
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One call that was made. The label of its arguments is also that of whatever chose the call."""
+
+    tool: str
+    arguments: Labelled[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """What was done for a task in one run, in order."""
+
+    run: str
+    task: Labelled[str]
+    steps: tuple[RecordedCall, ...]
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The shape of it: procedures that call the same tools in the same order are tries of one way."""
+        return tuple(step.tool for step in self.steps)
+
+
+def read_procedure(journal: Journal, run: str, task: Labelled[str]) -> Procedure:
+    """The calls of a finished run that gave something, with their labels, from its record. What failed is left out."""
+    if wrong := journal.verify(run):
+        raise RunError("pattern.bad-record", f"the record of run {run} is not as it was written: {wrong[0]}")
+    events = journal.events(run)
+    if not events or events[-1].kind != "run-finished":
+        raise RunError("pattern.bad-record", f"run {run} has not come to its end")
+    ended = {event.step for event in events if event.kind == "step-finished"}
+    calls = [event for event in events if event.kind == "step-started" and event.step in ended]
+    return Procedure(
+        run, task, tuple(_recorded_call(event) for event in calls if isinstance(event.body.get("tool"), str))
+    )
+
+
+def _recorded_call(event: Event) -> RecordedCall:
+    arguments: Mapping[str, Any] = event.body.get("arguments") or {}
+    shades: Mapping[str, Any] = event.body.get("shades") or {}
+    label = join_all(
+        [_label_from_json(event.body.get("control")), *(_label_from_json(shades.get(name)) for name in arguments)]
+    )
+    return RecordedCall(event.body["tool"], make_labelled(arguments, join(TRUSTED_USER, label)))
+
+
+def _label_from_json(written: object) -> Label:
+    try:
+        return label_tree_from_json(written).flat
+    except LabelError:
+        return UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterisedProcedure:
+    """A procedure without the values of its task: each value that stood in the task has a name."""
+
+    task: str
+    steps: tuple[str, ...]
+    parameters: tuple[str, ...]
+    values: tuple[str, ...]
+    """Every value that was in it, as text."""
+
+
+def parameterise_procedure(task: str, steps: Sequence[tuple[str, Mapping[str, Any]]]) -> ParameterisedProcedure:
+    """The task and the steps with a name in braces for each value that the task gives, and dots for all others."""
+    names: dict[str, str] = {}
+    written: list[str] = []
+    values: list[str] = []
+    for tool, arguments in steps:
+        shown: list[str] = []
+        for name, value in arguments.items():
+            words = str(value)
+            values.append(words)
+            if words not in names and len(words) >= _MIN_VALUE_LENGTH and _whole_words(words).search(task):
+                names[words] = _unused_name(name, names.values())
+            shown.append(f"{name}={{{names[words]}}}" if words in names else f"{name}=…")
+        written.append(f"{tool}({', '.join(shown)})")
+    for words in sorted(names, key=len, reverse=True):
+        task = _whole_words(words).sub(f"{{{names[words]}}}", task)
+    return ParameterisedProcedure(task, tuple(written), tuple(names.values()), tuple(values))
+
+
+def _whole_words(words: str) -> re.Pattern[str]:
+    """These words where they stand alone, and not in a name that was put in their place."""
+    return re.compile(rf"(?<![\w{{]){re.escape(words)}(?![\w}}])", re.IGNORECASE)
+
+
+def _unused_name(name: str, taken: Iterable[str]) -> str:
+    used = set(taken)
+    return next(each for each in (name, *(f"{name}_{number}" for number in range(2, 1000))) if each not in used)
+
+
+MAX_NAME = 60
+MAX_SKILL_LINE = 200
+MAX_STEPS = 12
+MAX_PRECONDITIONS = 5
+PARAMETER_NAME = re.compile(r"\{(\w+)\}")
+_MIN_CHECKED_LENGTH = 3
+
+
+def skill_fault(
+    skill: SkillText, record: ParameterisedProcedure, tools: Iterable[str], others: Iterable[str]
+) -> str | None:
+    """What is wrong with a skill, in our own words; `tools` were called in the record, `others` exist besides them."""
+    texts = (skill.name, skill.when, *skill.lines)
+    whole = "\n".join(texts)
+    if not _has_valid_shape(skill, texts):
+        return "a short name, one line that says when to use it, and one short line for each call"
+    if set(PARAMETER_NAME.findall(whole)) - set(record.parameters):
+        return "no names may stand in braces but those of the record"
+    if any(len(value) >= _MIN_CHECKED_LENGTH and _contains_words(value, whole) for value in record.values):
+        return "values of that one task must not stand in it"
+    if any(_contains_words(name, whole) for name in set(others) - set(tools)):
+        return "it names a tool that was not called"
+    if screen(whole).alert:
+        return "it speaks to a model instead of saying what to do"
+    return None
+
+
+def _has_valid_shape(skill: SkillText, texts: Sequence[str]) -> bool:
+    lines = all(text.strip() and len(text) <= MAX_SKILL_LINE and text.isprintable() for text in texts)
+    counts = 1 <= len(skill.steps) <= MAX_STEPS and len(skill.preconditions) <= MAX_PRECONDITIONS
+    return lines and counts and len(skill.name) <= MAX_NAME
+
+
+def _contains_words(words: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+__all__ = [
+    "Procedure",
+    "RecordedCall",
+    "Skill",
+    "SkillAccumulation",
+    "SkillAdvice",
+    "SkillStore",
+    "SkillText",
+    "read_procedure",
+]
 
 PARAMETERISER = Role(
     "Parameteriser",
@@ -42,12 +193,12 @@ ADAPTOR = Role(
     tier="small",
     max_tokens=192,
 )
-Verdict = Literal["success", "failure", "unknown"]
-SuccessCheck = Callable[[str, Sequence[tuple[str, Mapping[str, Any]]]], Verdict]
+SuccessVerdict = Literal["success", "failure", "unknown"]
+SuccessCheck = Callable[[str, Sequence[tuple[str, Mapping[str, Any]]]], SuccessVerdict]
 """Whether a task was done, from its words and the calls that were made for it. Whoever cannot tell says "unknown"."""
 
 
-class Advice(TypedDict):
+class SkillAdvice(TypedDict):
     """A way that has worked before, for whoever plans: the skill and its steps, or None and no plan."""
 
     skill: str | None
@@ -55,18 +206,18 @@ class Advice(TypedDict):
     values: dict[str, str]
 
 
-_NOTHING = Advice(skill=None, plan="", values={})
+_NO_ADVICE = SkillAdvice(skill=None, plan="", values={})
 
 
 @dataclass(frozen=True)
-class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
+class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvice]):
     """Learn from what was done since, then say which skill does the task: one call of a model, and one a skill learned.
 
     `check` tells for certain whether a recorded procedure did its task; what it does not call a success is not learned.
 
     Example:
         >>> skills = SkillAccumulation(SkillStore(folder / "skills.jsonl"), check)
-        >>> outcome = await skills.run(desk, said("How many people live in Ghent?"), [procedure_of(journal, run, task)])
+        >>> outcome = await skills.run(desk, program_text("How many people live in Ghent?"), [read_procedure(journal, run, task)])
         >>> outcome.value["plan"]
         '1. Look up the population of Ghent.'
     """
@@ -82,7 +233,7 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
     parameteriser: Role = PARAMETERISER
     adaptor: Role = ADAPTOR
 
-    async def on(self, stage: Stage, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Advice]:
+    async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[SkillAdvice]:
         for number, procedure in enumerate(recorded, 1):
             # Each on a part of its own: what a stranger had a hand in says nothing about the others.
             await stage.do(f"learn {number}", partial(self._learned, procedure=procedure))
@@ -90,15 +241,15 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
 
     # Learning -------------------------------------------------------------------------------------------------------
 
-    async def _learned(self, part: Stage, procedure: Procedure) -> Labelled[None]:
+    async def _learned(self, part: Context, procedure: Procedure) -> Labelled[None]:
         task = part.read(procedure.task)
         steps = [(step.tool, part.read(step.arguments)) for step in procedure.steps]
         label = part.give(None).label
         if not 0 < len(steps) <= MAX_STEPS or self.check(task, steps) != "success":
             part.note("not-proven")
             return part.give(None)
-        record = without_values(task, steps)
-        proven = self.store.succeeded(procedure.tools, procedure.run, NAMES.sub(" ", record.task), label)
+        record = parameterise_procedure(task, steps)
+        proven = self.store.succeeded(procedure.tools, procedure.run, PARAMETER_NAME.sub(" ", record.task), label)
         if proven < self.min_successes or self.store.known(procedure.tools, trusted=label.trusted):
             part.note("success", proven=proven)
             return part.give(None)
@@ -107,11 +258,11 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
         part.note("learned" if learned else "not-learned", trusted=label.trusted)
         return part.give(None)
 
-    async def _written(self, part: Stage, record: Nameless, tools: Sequence[str]) -> SkillText | None:
+    async def _written(self, part: Context, record: ParameterisedProcedure, tools: Sequence[str]) -> SkillText | None:
         """The skill as the model writes it and the validator accepts it; one that is sent back too often is dropped."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(record.steps, 1))
         asked = part.give(f"Task: {record.task}\nCalls:\n{steps}")
-        wanted, wrong = _form(record), part.give("")
+        wanted, wrong = _skill_form(record), part.give("")
         for left in range(self.max_revisions, -1, -1):
             try:
                 reply = await part.fill(self.parameteriser, asked, wrong, wanted=wanted, retries=0)
@@ -120,8 +271,8 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
                     raise
                 fault = "it is not of the wanted form"
             else:
-                skill = _skill(part.read(reply), record)
-                fault = fault_of(skill, record, tools, part.registry.names)
+                skill = _skill_from_form(part.read(reply), record)
+                fault = skill_fault(skill, record, tools, part.registry.names)
                 if fault is None:
                     return skill
             part.note("skill-rejected", retries=left)
@@ -130,57 +281,57 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], Advice]):
 
     # Using ----------------------------------------------------------------------------------------------------------
 
-    async def _advised(self, part: Stage, task: Labelled[str]) -> Labelled[Advice]:
+    async def _advised(self, part: Context, task: Labelled[str]) -> Labelled[SkillAdvice]:
         skills = self.store.fitting(part.read(task), self.k, self.embedder)
-        own = said("").under(self.store.label)
+        own = program_text("").under(self.store.label)
         part.note("fitting", skills=len(skills))
         if not skills:
-            return part.give(_NOTHING, own)
+            return part.give(_NO_ADVICE, own)
         shown = [
-            labelled(f"Skill {number}. {_shown(skill)}\n\n", join(TRUSTED_USER, skill.label))
+            make_labelled(f"Skill {number}. {_render_skill(skill)}\n\n", join(TRUSTED_USER, skill.label))
             for number, skill in enumerate(skills, 1)
         ]
-        reply = part.read(await part.fill(self.adaptor, own, *shown, "Task: ", task, wanted=_choice(skills)))
+        reply = part.read(await part.fill(self.adaptor, own, *shown, "Task: ", task, wanted=_choice_form(skills)))
         chosen = None if reply["choice"] == "none" else skills[int(reply["choice"]) - 1]
         values = {} if chosen is None else {name: reply["values"][name] for name in chosen.text.parameters}
         if chosen is None or not all(values.values()):
             part.note("declined", chosen=chosen is not None)
-            return part.give(_NOTHING)
+            return part.give(_NO_ADVICE)
         part.note("advised", parameters=len(values))
-        return part.give(Advice(skill=chosen.id, plan=_plan(chosen.text, values), values=values))
+        return part.give(SkillAdvice(skill=chosen.id, plan=_render_steps(chosen.text, values), values=values))
 
 
-def _form(record: Nameless) -> Type:
+def _skill_form(record: ParameterisedProcedure) -> Type:
     """The form of a skill: one line for each call of the record, no more and no fewer."""
     texts = (Field("name", STR), Field("when", STR), Field("preconditions", ListType(STR)))
     return RecordType((*texts, Field("steps", TupleType((STR,) * len(record.steps)))))
 
 
-def _skill(form: Mapping[str, Any], record: Nameless) -> SkillText:
+def _skill_from_form(form: Mapping[str, Any], record: ParameterisedProcedure) -> SkillText:
     """What a model wrote about a record. The calls are the record's own: a model can only say what they are for."""
     steps = zip(record.steps, cast("list[str]", form["steps"]), strict=True)
     told = tuple(call if words.strip() in ("", call) else f"{call}: {words}" for call, words in steps)
     return SkillText(form["name"], form["when"], tuple(form["preconditions"]), record.parameters, told)
 
 
-def _choice(skills: Sequence[Skill]) -> Type:
+def _choice_form(skills: Sequence[Skill]) -> Type:
     """The form of a choice: one of the skills that are shown or none, and values for names that they have."""
     names = dict.fromkeys(name for skill in skills for name in skill.text.parameters)
     # Of several skills one is chosen, and the names of the others have no value.
-    values = RecordType(tuple(Field(name, STR if len(skills) == 1 else optional(STR)) for name in names))
+    values = RecordType(tuple(Field(name, STR if len(skills) == 1 else optional_type(STR)) for name in names))
     numbers = (*map(str, range(1, len(skills) + 1)), "none")
     return RecordType((Field("choice", LiteralType(numbers)), Field("values", values)))
 
 
-def _shown(skill: Skill) -> str:
-    return f"{skill.text.name}: {skill.text.when}\n{_plan(skill.text, {})}"
+def _render_skill(skill: Skill) -> str:
+    return f"{skill.text.name}: {skill.text.when}\n{_render_steps(skill.text, {})}"
 
 
-def _plan(skill: SkillText, values: Mapping[str, str]) -> str:
+def _render_steps(skill: SkillText, values: Mapping[str, str]) -> str:
     """The steps with these values in them; nothing else of a skill ever changes."""
     before = [f"Beforehand: {each}" for each in skill.preconditions]
     steps = [f"{number}. {step}" for number, step in enumerate(skill.steps, 1)]
-    return "\n".join(NAMES.sub(lambda name: values.get(name[1], name[0]), line) for line in (*before, *steps))
+    return "\n".join(PARAMETER_NAME.sub(lambda name: values.get(name[1], name[0]), line) for line in (*before, *steps))
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -189,35 +340,35 @@ _TASK: Final = "Tell me the weather in Oslo in Spanish."
 _EARLIER = (("Ghent", "French", "It rains."), ("Bruges", "Dutch", "The sun shines."))
 
 
-def _recorded(folder: Path) -> list[Procedure]:
+def _example_procedures(folder: Path) -> list[Procedure]:
     return [
         Procedure(
             f"run {number}",
             from_user(f"Tell me the weather in {city} in {language}."),
             (
-                Did("forecast", from_user({"city": city})),
-                Did("translate", from_user({"text": words, "language": language})),
+                RecordedCall("forecast", from_user({"city": city})),
+                RecordedCall("translate", from_user({"text": words, "language": language})),
             ),
         )
         for number, (city, language, words) in enumerate(_EARLIER, 1)
     ]
 
 
-def _good(outcome: Answered[Advice]) -> bool:
+def _is_correct(outcome: Answered[SkillAdvice]) -> bool:
     plan = outcome.value["plan"]
     return all(word in plan for word in ("Oslo", "Spanish")) and "Ghent" not in plan and len(outcome.asked) == 2
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    record = without_values("Tell me the weather in Ghent in French.", [("forecast", {"city": "Ghent"})])
+    record = parameterise_procedure("Tell me the weather in Ghent in French.", [("forecast", {"city": "Ghent"})])
     brief = f"Task: {record.task}\nCalls:\n1. forecast(city={{city}})\n2. translate(text=…, language={{language}})"
     return {"setup": PARAMETERISER.setup, "input": _TASK, "items": 2, "brief": brief, "example": 70, "item_output": 25}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "Two runs went the same way; the skill that comes of them is filled in for a third task.",
     lambda folder: SkillAccumulation(SkillStore(folder / "skills.jsonl"), lambda task, steps: "success", k=1),
-    lambda folder: (said(_TASK), _recorded(folder)),
-    _good,
+    lambda folder: (program_text(_TASK), _example_procedures(folder)),
+    _is_correct,
     _sizes,
 )

@@ -11,22 +11,130 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import basename, realpath
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypedDict
+from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.errors import ModelError, RunError, ToolError
+from bicameral.errors import ModelError, RunError, ToolError, nearest_name
 from bicameral.labels import NOTHING
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    PromptText,
+    Role,
+    format_text,
+    program_text,
+    untrusted_value,
+)
+from bicameral.patterns.reasoner import describe_failure
+from bicameral.patterns.strategies import render_result
 from bicameral.tools import (
+    CommandFailed,
     Folders,
     Tool,
+    command_arguments,
     command_tools,
     command_usage,
     parse_manifest,
+    require_command,
 )
-from bicameral.types import Type, from_annotation
+from bicameral.types import Type, type_from_annotation
 
-from ..kernel import Answered, Example, Labelled, Part, Pattern, Role, Stage, said, strangers, text
-from ._commands import checked, failure, fit_usage, printed_text
+_INTERPRETERS = re.compile(
+    r"((ba|da|z|k|c|tc|fi|a)?sh|busybox|python|perl|ruby|node|lua|php|tclsh|[gmn]?awk|env|xargs|sudo|doas|su)[\d.]*"
+)
+_LONGEST_COMPLAINT = 400
+_FAILURE_WORDS = {
+    "files.outside": "a path leads outside the folders",
+    "tools.option-like": "a word begins with '-' and would be taken for an option",
+    "tools.command-timeout": "it took too long and was killed",
+    "tools.command-killed": "it took too much memory and was killed",
+    "tools.output-too-large": "it printed too much and was killed",
+}
+
+
+def checked_usage(tool: Tool, seconds: float) -> str:
+    """The command in one line, if it is one that may run here."""
+    command = require_command(tool)
+    program = command.start[0]
+    if any(_INTERPRETERS.fullmatch(basename(each)) for each in (program, realpath(program))):
+        raise _unfit_command_error(
+            f"{tool.name!r} runs {basename(program)}, which runs whatever it is given",
+            "Name the programs that are needed themselves.",
+        )
+    if command.spec.timeout > seconds:
+        raise _unfit_command_error(
+            f"{tool.name!r} may take {command.spec.timeout:g} seconds, and {seconds:g} are allowed",
+            "Set its `timeout` in the manifest, or allow more with `seconds`.",
+        )
+    if command.spec.ok_exit_codes != [0]:
+        raise _unfit_command_error(
+            f"{tool.name!r} takes several exit codes for success, and nobody could tell which it was",
+            "Leave `ok_exit_codes` out of its manifest: any other code is told as it is.",
+        )
+    return command_usage(tool)
+
+
+def _unfit_command_error(message: str, fix: str) -> RunError:
+    return RunError("pattern.unfit-command", message, fix=fix)
+
+
+def parse_command(stage: Context, words: Sequence[str], printed: Labelled[Any] | None) -> tuple[Tool, dict[str, Any]]:
+    """The tool and the arguments that the words of a command mean; `printed` is what the command before it printed."""
+    name = words[0] if words else ""
+    tool = stage.registry.get(name)
+    if tool is None:
+        raise ToolError(
+            "pattern.not-listed",
+            f"there is no command {name[:60]!r}; there are {', '.join(stage.registry.names)}",
+            nearest=nearest_name(name[:60], stage.registry.names),
+        )
+    arguments, spec = command_arguments(tool, words[1:]), require_command(tool).spec
+    piped: dict[str, Any] = {}
+    if printed is not None:
+        if spec.stdin is None:
+            raise ToolError("tools.bad-command-line", f"{name} does not read what another command prints")
+        lines = spec.arguments[spec.stdin].type == "list[str]"
+        whole = printed.map(printed_text)
+        arguments[spec.stdin] = whole.map(str.splitlines) if lines else whole.map(_end_with_newline)
+        piped = {spec.stdin: [] if lines else ""}
+    tool.bind(arguments | piped)
+    return tool, arguments
+
+
+def describe_command_failure(stage: Context, tool: Tool, error: ToolError) -> Labelled[str]:
+    """What may be told of a failure. A message may quote whatever the program has read, so it is told to those alone
+    who read strangers already; all others hear the exit status, or our own words."""
+    if error.code == "tools.cannot-confine":
+        raise error
+    status = error.exit_code if isinstance(error, CommandFailed) else None
+    stage.note("command-failed", command=tool.name, code=error.code, **({} if status is None else {"status": status}))
+    what = (
+        f"failed: {_FAILURE_WORDS.get(error.code) or describe_failure(error.code)}"
+        if status is None
+        else f"exit status {status}"
+    )
+    return stage.give(what if stage.opened.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
+
+
+def _end_with_newline(text: str) -> str:
+    """As it was printed: the end of the last line is no part of a result, and the next command counts it."""
+    return f"{text}\n" if text and not text.endswith("\n") else text
+
+
+def printed_text(value: Any) -> str:
+    """What a command printed, however its manifest reads it."""
+    match value:
+        case str():
+            return value
+        case list() if all(isinstance(each, str) for each in cast("list[Any]", value)):
+            return "\n".join(cast("list[str]", value))
+        case _:
+            return render_result(value)
+
 
 AGENT = Role(
     "Agent",
@@ -40,7 +148,7 @@ AGENT = Role(
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 # Of a command that changes something nobody has read the words before: they count as nobody's whom the user knows.
-_UNREAD = strangers("", "command line").label
+_UNREAD_LABEL = untrusted_value("", "command line").label
 
 
 class _First(TypedDict):
@@ -54,7 +162,7 @@ class _Last(TypedDict):
 class _Next(_Last, _First): ...
 
 
-_FIRST, _NEXT, _LAST = from_annotation(_First), from_annotation(_Next), from_annotation(_Last)
+_FIRST, _NEXT, _LAST = type_from_annotation(_First), type_from_annotation(_Next), type_from_annotation(_Last)
 
 
 @dataclass(frozen=True)
@@ -62,7 +170,7 @@ class CommandLine(Pattern[[Labelled[str]], str]):
     """`commands` are the names of command tools; no other tool can be called while it runs.
 
     Example:
-        >>> outcome = await CommandLine(("grep", "wc")).run(desk, said("How many lines of app.log say ERROR?"))
+        >>> outcome = await CommandLine(("grep", "wc")).run(desk, program_text("How many lines of app.log say ERROR?"))
         >>> [each.tool for each in outcome.called]
         ['grep']
     """
@@ -74,15 +182,17 @@ class CommandLine(Pattern[[Labelled[str]], str]):
     calls: int = 8
     agent: Role = AGENT
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         stage.keep_tools(self.commands)
-        usage = stage.give("Commands:\n" + "\n".join(fit_usage(each, self.seconds) for each in stage.registry))
-        told: list[Part] = []
+        usage = stage.give("Commands:\n" + "\n".join(checked_usage(each, self.seconds) for each in stage.registry))
+        told: list[PromptText] = []
         left = self.calls
         while True:
             # At first there is nothing to answer from, and at last no command left to ask for.
             wanted = _FIRST if not told else _NEXT if left else _LAST
-            step = await self._step(stage, "Task: ", task, *told, *_urging(left, told), wanted=wanted, stable=[usage])
+            step = await self._step(
+                stage, "Task: ", task, *told, *_next_step_prompt(left, told), wanted=wanted, stable=[usage]
+            )
             if answer := step.get("answer"):
                 return stage.give(answer)
             if left == 0:
@@ -91,7 +201,9 @@ class CommandLine(Pattern[[Labelled[str]], str]):
             told.append(await self._piped(stage, pipe) if pipe else "\n\n(This reply was not of the form.)")
             left -= max(1, len(pipe))
 
-    async def _step(self, stage: Stage, *parts: Part, wanted: Type, stable: Sequence[Part]) -> dict[str, Any]:
+    async def _step(
+        self, stage: Context, *parts: PromptText, wanted: Type, stable: Sequence[PromptText]
+    ) -> dict[str, Any]:
         try:
             return stage.read(await stage.fill(self.agent, *parts, wanted=wanted, stable=stable, retries=0))
         except ModelError as error:
@@ -99,28 +211,28 @@ class CommandLine(Pattern[[Labelled[str]], str]):
                 raise
             return {}
 
-    async def _piped(self, stage: Stage, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
+    async def _piped(self, stage: Context, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
         """What the commands came to, as the model is told: the first that fails ends the pipe."""
         typed = stage.give(" | ".join(json.dumps(words, ensure_ascii=False) for words in pipe))
         printed: Labelled[Any] | None = None
         came = stage.give("")
         for words in pipe:
             try:
-                tool, arguments = checked(stage, words, printed)
+                tool, arguments = parse_command(stage, words, printed)
             except ToolError as error:
                 # It says only what the model itself wrote and what commands there are.
                 stage.note("command-refused", code=error.code)
                 came = stage.give(f"refused: {error.message}")
                 break
             try:
-                printed = await stage.call(tool.name, arguments, because=_UNREAD if tool.changes else NOTHING)
+                printed = await stage.call(tool.name, arguments, because=_UNREAD_LABEL if tool.changes else NOTHING)
             except ToolError as error:
-                came = failure(stage, tool, error)
+                came = describe_command_failure(stage, tool, error)
                 break
             came = self._shaped(stage, tool, printed)
-        return text("\n\n$ {typed}\n{came}", typed=typed, came=came)
+        return format_text("\n\n$ {typed}\n{came}", typed=typed, came=came)
 
-    def _shaped(self, stage: Stage, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
+    def _shaped(self, stage: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
         whole = _ANSI.sub("", printed_text(stage.read(printed)))
         cut = max(len(whole) - self.max_output, 0)
         stage.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut)
@@ -129,7 +241,7 @@ class CommandLine(Pattern[[Labelled[str]], str]):
         return stage.give(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
 
 
-def _urging(left: int, told: Sequence[Part]) -> tuple[Part, ...]:
+def _next_step_prompt(left: int, told: Sequence[PromptText]) -> tuple[PromptText, ...]:
     if left == 0:
         return ("\n\nNo more commands: answer now.",)
     return ("\n\nThe answer, or the next command?",) if told else ()
@@ -147,9 +259,9 @@ _LOG = """\
 09:05 ERROR gave up
 """
 _FLAG: dict[str, Any] = {"type": "bool", "default": False}
-_READS: dict[str, Any] = {"files": {"type": "list[path]", "default": []}, "text": {"optional": True}}
+_READ_ARGUMENTS: dict[str, Any] = {"files": {"type": "list[path]", "default": []}, "text": {"optional": True}}
 # The files are the user's own.
-_OWN: dict[str, Any] = {
+_OWN_FILES: dict[str, Any] = {
     "effect": "read",
     "outbound": False,
     "origins": {"": {"trust": "user"}},
@@ -159,19 +271,19 @@ _OWN: dict[str, Any] = {
 _MANIFEST: dict[str, Any] = {
     "manifest": 1,
     "tools": [
-        _OWN
+        _OWN_FILES
         | {
             "name": "grep",
             "argv": ["grep", {"when": "count", "add": ["-c"]}, "-e", "{pattern}", "--", "{files}"],
-            "arguments": {"pattern": {}, "count": _FLAG} | _READS,
+            "arguments": {"pattern": {}, "count": _FLAG} | _READ_ARGUMENTS,
         },
-        _OWN
+        _OWN_FILES
         | {
             "name": "wc",
             "argv": ["wc", {"when": "lines", "add": ["-l"]}, "--", "{files}"],
-            "arguments": {"lines": _FLAG} | _READS,
+            "arguments": {"lines": _FLAG} | _READ_ARGUMENTS,
         },
-        _OWN | {"name": "sort", "argv": ["sort", "--", "{files}"], "arguments": _READS},
+        _OWN_FILES | {"name": "sort", "argv": ["sort", "--", "{files}"], "arguments": _READ_ARGUMENTS},
     ],
 }
 
@@ -181,7 +293,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
     return command_tools(parse_manifest(_MANIFEST), Folders.of(folder, read=[folder]))
 
 
-def _good(outcome: Answered[str]) -> bool:
+def _is_correct(outcome: Answered[str]) -> bool:
     called = [each.tool for each in outcome.called]
     return bool(re.search(r"\b(3|three)\b", outcome.value.lower())) and "grep" in called
 
@@ -192,11 +304,11 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
     return {"setup": setup, "input": f"Task: {_TASK}", "steps": 2, "item_output": 20, "observation": 12}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "Lines of a log are counted with grep, confined to one folder.",
     lambda folder: CommandLine(("grep", "wc", "sort")),
-    lambda folder: (said(_TASK),),
-    _good,
+    lambda folder: (program_text(_TASK),),
+    _is_correct,
     _sizes,
     _tools,
 )

@@ -1,8 +1,8 @@
 """I2, function or tool call: the model is shown tools and picks one with its arguments; code does the rest, once.
 
 Use it where words decide which action it is, out of a few. The model runs nothing: whatever it asks for is held to the
-tool's declaration, whichever provider promised strict arguments, and then policy decides. A model that has read a
-stranger's text picks as that stranger would, so what it picks is judged as his wish.
+tool's declaration, whichever provider promised strict arguments, and then policy decides. A model that has read
+untrusted text may pick what that text wants, so its pick is judged as untrusted.
 """
 
 from __future__ import annotations
@@ -14,13 +14,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.boundary import filled
+from bicameral.boundary import parse_reply
 from bicameral.errors import RunError, ToolError
-from bicameral.strategies import arguments_of, listed, schemas
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    PromptText,
+    Role,
+    map_labelled,
+    program_text,
+)
+from bicameral.patterns.strategies import list_tools, parse_arguments, tool_schemas
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import ANY, Field, RecordType
-
-from ..kernel import Answered, Example, Labelled, Part, Pattern, Role, Stage, changed, said
 
 ROUTER = Role(
     "Router",
@@ -31,14 +40,14 @@ ROUTER = Role(
     phase="act",
     max_tokens=256,
 )
-NONE = "none"
+NO_TOOL = "none"
 """What is picked where no tool is."""
 _REPLY = RecordType((Field("call", ANY),))
-MOST_TOOLS = 15
+MAX_TOOLS = 15
 """With more of them the wrong one is picked too often."""
 
 
-class Routed(TypedDict):
+class RoutedCall(TypedDict):
     """What came of it: the tool that was called and with what, or no tool and a text as the result."""
 
     tool: str | None
@@ -47,11 +56,11 @@ class Routed(TypedDict):
 
 
 @dataclass(frozen=True)
-class ToolCalling(Pattern[[Labelled[str]], Routed]):
+class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
     """One call of a tool, or an answer in words. `tools` are the names of those that are shown; left out: all.
 
     Example:
-        >>> outcome = await ToolCalling().run(desk, said("Put lunch with Ada into my calendar: 5 March, 12 o'clock"))
+        >>> outcome = await ToolCalling().run(desk, program_text("Put lunch with Ada into my calendar: 5 March, 12 o'clock"))
         >>> outcome.value["tool"]
         'add_event'
     """
@@ -61,17 +70,17 @@ class ToolCalling(Pattern[[Labelled[str]], Routed]):
     tools: tuple[str, ...] | None = None
     router: Role = ROUTER
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[Routed]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
         if self.tools is not None:
             stage.keep_tools(self.tools)
         _check_count(stage.registry)
-        schema = _schema(stage.registry)
-        tools = stage.give(f"Tools:\n{listed(stage.registry)}")
-        wrong: tuple[Part, ...] = ()
+        schema = _pick_schema(stage.registry)
+        tools = stage.give(f"Tools:\n{list_tools(stage.registry)}")
+        wrong: tuple[PromptText, ...] = ()
         for left in range(self.retries, -1, -1):
             reply = await stage.ask(self.router, task, *wrong, stable=[tools], schema=schema)
             try:
-                found, arguments = _picked(stage.read(reply), stage.registry)
+                found, arguments = _parse_pick(stage.read(reply), stage.registry)
             except ToolError as error:
                 stage.note("call-rejected", code=error.code, retries=left)
                 if left == 0:
@@ -80,56 +89,56 @@ class ToolCalling(Pattern[[Labelled[str]], Routed]):
                 wrong = ("\n\nYour last reply does not fit: ", stage.give(str(error)))
                 continue
             if found is None:
-                return stage.give(Routed(tool=None, arguments={}, result=arguments["answer"]))
+                return stage.give(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
             given = await stage.call(found.name, arguments)
-            return changed(given, partial(_routed, found.name, arguments))
+            return map_labelled(given, partial(_routed_call, found.name, arguments))
         raise ToolError("tools.wrong-type", "nothing was asked for")
 
 
-def _schema(registry: Registry) -> dict[str, Any]:
+def _pick_schema(registry: Registry) -> dict[str, Any]:
     """One call of one of the tools, or an answer: what a reply is held to while it is written, if the provider can."""
-    choices = [_choice(each.name, "arguments", each.parameters) for each in schemas(registry)]
-    choices.append(_choice(NONE, "answer", {"type": "string"}))
-    return _object({"call": {"anyOf": choices}})
+    choices = [_choice_schema(each.name, "arguments", each.parameters) for each in tool_schemas(registry)]
+    choices.append(_choice_schema(NO_TOOL, "answer", {"type": "string"}))
+    return _object_schema({"call": {"anyOf": choices}})
 
 
-def _choice(tool: str, field: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return _object({"tool": {"const": tool}, field: schema})
+def _choice_schema(tool: str, field: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return _object_schema({"tool": {"const": tool}, field: schema})
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     whole: dict[str, Any] = {"type": "object", "properties": properties, "required": list(properties)}
     return whole | {"additionalProperties": False}
 
 
-def _picked(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, Any]]:
+def _parse_pick(reply: str, registry: Registry) -> tuple[Tool | None, dict[str, Any]]:
     """The tool and the arguments that a reply means, or no tool and the answer; held to the declaration in any case."""
     try:
-        call = filled(reply, _REPLY)["call"]
+        call = parse_reply(reply, _REPLY)["call"]
     except ValueError as error:
         raise ToolError("tools.wrong-type", f"this is no call: {error}") from None
     match call:
-        case {"tool": str(name), "answer": str(), **others} if name == NONE and not others:
+        case {"tool": str(name), "answer": str(), **others} if name == NO_TOOL and not others:
             return None, call
         case {"tool": str(name), "arguments": dict(), **others} if not others:
             found = registry[name[:60]]
-            arguments = arguments_of(found, cast("dict[str, Any]", call["arguments"]))
+            arguments = parse_arguments(found, cast("dict[str, Any]", call["arguments"]))
             found.bind(arguments)
             return found, arguments
         case _:
             raise ToolError("tools.wrong-type", "this is no call", expected="a tool and its arguments, or an answer")
 
 
-def _routed(tool: str, arguments: dict[str, Any], result: Any) -> Routed:
-    return Routed(tool=tool, arguments=arguments, result=result)
+def _routed_call(tool: str, arguments: dict[str, Any], result: Any) -> RoutedCall:
+    return RoutedCall(tool=tool, arguments=arguments, result=result)
 
 
 def _check_count(registry: Registry) -> None:
-    if not 0 < len(registry) <= MOST_TOOLS:
+    if not 0 < len(registry) <= MAX_TOOLS:
         raise RunError(
             "pattern.tool-count",
             f"there are {len(registry)} tools to pick from",
-            expected=f"1 to {MOST_TOOLS}",
+            expected=f"1 to {MAX_TOOLS}",
             fix="Name those that are needed with `tools`, or split the work (O17).",
         )
 
@@ -162,7 +171,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
     return (list_events, add_event, delete_event)
 
 
-def _good(outcome: Answered[Routed]) -> bool:
+def _is_correct(outcome: Answered[RoutedCall]) -> bool:
     value = outcome.value
     given = value["arguments"]
     right = value["tool"] == "add_event" and given["day"] == date(2027, 3, 5) and given["hour"] == 12
@@ -170,15 +179,15 @@ def _good(outcome: Answered[Routed]) -> bool:
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    tools = f"Tools:\n{listed(Registry(_tools(folder)))}"
+    tools = f"Tools:\n{list_tools(Registry(_tools(folder)))}"
     return {"setup": ROUTER.setup, "tools": tools, "input": _TASK, "item_output": 45}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "An event goes into a calendar: out of three tools the right one is picked and filled.",
     lambda folder: ToolCalling(),
-    lambda folder: (said(_TASK),),
-    _good,
+    lambda folder: (program_text(_TASK),),
+    _is_correct,
     _sizes,
     _tools,
 )

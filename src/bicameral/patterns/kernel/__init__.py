@@ -1,54 +1,70 @@
 """The kernel of patterns: models, tools, bounds and labels as a pattern gets them, and nothing beside them.
 
-A pattern is given a `Stage`; values come and go as `Labelled`, which only the stage opens, and what it has opened is
+A pattern is given a `Context`; values come and go as `Labelled`, which only the stage opens, and what it has opened is
 the label of everything it does from then on. So no pattern can step outside the law, whatever it does.
 """
 
-from bicameral.labels import Labelled, from_user, labelled, own_value, said, strangers
-
-from ._examples import Example, no_tools
-from ._guards import CallGuard, guard_failed
-from ._labelled import Part, changed, text, together
-from ._outcome import Answered, Exhausted, GaveUp, Outcome
-from ._pattern import Pattern
-from ._perform import perform
-from ._roles import Role, Tier
-from ._stage import Stage
-from ._talk import Talk
-from ._tokens import about_tokens, cut_to_tokens
-from ._trace import UNKNOWN, Asked, Called, Moment, Noted, Trace
+from bicameral.labels import Labelled, from_user, make_labelled, program_text, untrusted_value, vouched_value
+from bicameral.patterns.kernel._context import CallGuard, Context, guard_failed_error
+from bicameral.patterns.kernel._conversation import (
+    UNKNOWN_TOOL,
+    ModelCallEvent,
+    NoteEvent,
+    PromptText,
+    Role,
+    RoleConversation,
+    RoleTier,
+    ToolCallEvent,
+    Trace,
+    TraceEvent,
+    approximate_tokens,
+    cut_to_tokens,
+    format_text,
+    join_labelled,
+    map_labelled,
+)
+from bicameral.patterns.kernel._pattern import (
+    Answered,
+    Exhausted,
+    GaveUp,
+    Outcome,
+    Pattern,
+    PatternExample,
+    no_tools,
+    run_pattern,
+)
 
 __all__ = [
-    "UNKNOWN",
+    "UNKNOWN_TOOL",
     "Answered",
-    "Asked",
     "CallGuard",
-    "Called",
-    "Example",
+    "Context",
     "Exhausted",
     "GaveUp",
     "Labelled",
-    "Moment",
-    "Noted",
+    "ModelCallEvent",
+    "NoteEvent",
     "Outcome",
-    "Part",
     "Pattern",
+    "PatternExample",
+    "PromptText",
     "Role",
-    "Stage",
-    "Talk",
-    "Tier",
+    "RoleConversation",
+    "RoleTier",
+    "ToolCallEvent",
     "Trace",
-    "about_tokens",
-    "changed",
+    "TraceEvent",
+    "approximate_tokens",
     "cut_to_tokens",
+    "format_text",
     "from_user",
-    "guard_failed",
-    "labelled",
+    "guard_failed_error",
+    "join_labelled",
+    "make_labelled",
+    "map_labelled",
     "no_tools",
-    "own_value",
-    "perform",
-    "said",
-    "strangers",
-    "text",
-    "together",
+    "program_text",
+    "run_pattern",
+    "untrusted_value",
+    "vouched_value",
 ]

@@ -1,27 +1,228 @@
-"""What every pattern is: its facts, its knobs, one way to run it, and what a linter can be told of it."""
+"""The base class of every pattern, its run with record, approvals and limits, its outcomes, and runnable examples."""
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import fields, is_dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
-from bicameral.errors import CatalogError, LabelError
-from bicameral.labels import Labelled
-
-from ._perform import perform
+from bicameral.errors import BicameralError, CatalogError, LabelError, RunError
+from bicameral.labels import UNKNOWN, Label, Labelled, LabelTree, listen_for_escapes, make_labelled, open_labelled
+from bicameral.limits import BudgetSpent
+from bicameral.patterns.kernel._context import Context, SharedState
+from bicameral.patterns.kernel._conversation import ModelCallEvent, ToolCallEvent, Trace
+from bicameral.patterns.strategies import CarefulDecider, LimitName, LimitReached, Runtime, StrategyMeter, StrategyUsage
+from bicameral.runs import (
+    CallGate,
+    CapMeter,
+    Decider,
+    EffectDone,
+    Failed,
+    Finished,
+    Interrupted,
+    LiveEffectHandler,
+    PolicyDecider,
+    RunOutcome,
+    Stopped,
+    Waiting,
+    run_workload,
+)
+from bicameral.sessions import ChamberUsage, enforce_allowance, open_ledger
+from bicameral.tools import Tool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bicameral.catalog import Pattern as PatternFacts
-    from bicameral.strategies import Desk
+    from bicameral.catalog import PatternFacts
+    from bicameral.patterns.kernel._context import Context
+    from bicameral.patterns.strategies import Runtime
 
-    from ._outcome import Outcome
-    from ._stage import Stage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternEnd:
+    run: str
+    pattern: str
+    trace: Trace
+    taken: StrategyUsage
+    effects: tuple[EffectDone, ...]
+
+    @property
+    def asked(self) -> tuple[ModelCallEvent, ...]:
+        """The calls of models."""
+        return tuple(moment for moment in self.trace if isinstance(moment, ModelCallEvent))
+
+    @property
+    def called(self) -> tuple[ToolCallEvent, ...]:
+        """The calls of tools."""
+        return tuple(moment for moment in self.trace if isinstance(moment, ToolCallEvent))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(_PatternEnd, Generic[T]):
+    """There is a value; `shade` are its labels.
+
+    `make_labelled` is the way into whatever comes next: another pattern, a strategy, a tool. `value` is naked, to be shown
+    to the person; giving it to a model or a tool sheds its label.
+    """
+
+    value: T
+    shade: LabelTree
+
+    @property
+    def labelled(self) -> Labelled[T]:
+        """The value with its labels, closed."""
+        return make_labelled(self.value, self.shade)
+
+    @property
+    def label(self) -> Label:
+        return self.shade.flat
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted(_PatternEnd):
+    """A bound was reached before there was a value."""
+
+    bound: LimitName
+    spent: float
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp(_PatternEnd):
+    """There is no way on: something must not be, a person said no, a model or a tool failed, or it was stopped."""
+
+    error: BicameralError
+    in_flight: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+Outcome = Answered[T] | Exhausted | GaveUp
+
+
+_NO_USAGE = StrategyUsage(0, 0, ChamberUsage(), 0.0)
+
+
+async def run_pattern(
+    pattern: str, knobs: Mapping[str, Any], desk: Runtime, work: Callable[[Context], Awaitable[Labelled[T]]]
+) -> Outcome[T]:
+    """Let `work` have a stage, and say how it ended. Stopping the task that awaits this gives a `GaveUp`.
+
+    Calls of tools are judged strictly, whatever the mode.
+    """
+    judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
+    shows: list[_PatternRun] = []
+
+    def make(hands: LiveEffectHandler) -> _PatternRun:
+        shows.append(_PatternRun(desk, judge, hands, work))
+        return shows[0]
+
+    outcome = await run_workload(
+        make,
+        lambda: _run_facts(pattern, knobs, desk, judge),
+        journal=desk.journal,
+        observer=desk.observer,
+        approver=desk.approver,
+        told={"bicameral.pattern": pattern},
+        meter=CapMeter(desk.caps),
+    )
+    return _pattern_outcome(outcome, pattern, shows[0] if shows else None)
+
+
+@dataclass(slots=True)
+class _PatternRun:
+    """One pattern being run."""
+
+    desk: Runtime
+    judge: Decider
+    hands: LiveEffectHandler
+    work: Callable[[Context], Awaitable[Labelled[Any]]]
+    stage: Context | None = None
+    given: Labelled[Any] | None = None
+    written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+
+    async def run(self) -> Any:
+        desk = self.desk
+        with open_ledger() as ledger:
+            meter = StrategyMeter(desk.bounds, ledger)
+            door = CallGate(self.judge, self.hands)
+            shared = SharedState(
+                desk.voices, door, self.hands, desk.registry, written=self.written, audience=desk.audience
+            )
+            self.stage = Context(shared, meter)
+            limit = asyncio.timeout(desk.bounds.seconds)
+            try:
+                async with limit:
+                    with enforce_allowance(meter), listen_for_escapes(shared.note_escape):
+                        given = await self.work(self.stage)
+            except TimeoutError:
+                if limit.expired():
+                    raise meter.out_of_time() from None
+                raise
+            # Which value it is was decided with everything that was opened on the way.
+            self.given = given.under(self.stage.opened)
+            return open_labelled(self.given)
+
+    @property
+    def answer_shade(self) -> LabelTree | None:
+        return None if self.given is None else self.given.shade
+
+
+def _run_facts(pattern: str, knobs: Mapping[str, Any], desk: Runtime, judge: Decider) -> dict[str, Any]:
+    bounds = desk.bounds
+    return {
+        "request": f"pattern {pattern}",
+        "intent": None,
+        "pattern": pattern,
+        "knobs": dict(knobs),
+        "bounds": {name: getattr(bounds, name) for name in ("rounds", "calls", "tool_calls", "tokens", "seconds")},
+        "tools": {tool.name: tool.fingerprint for tool in desk.registry},
+        "policy": judge.fingerprint,
+        "mode": judge.mode,
+    }
+
+
+def _pattern_outcome(outcome: RunOutcome, pattern: str, show: _PatternRun | None) -> Outcome[Any]:
+    stage = None if show is None else show.stage
+    trace = () if stage is None else tuple(stage.shared.trace)
+    taken = _NO_USAGE if stage is None else stage.meter.taken
+    match outcome:
+        case Finished(run=run, answer=answer, shade=shade, effects=effects):
+            # Without a label it would be trusted by nobody.
+            return Answered(run, pattern, trace, taken, effects, answer, UNKNOWN if shade is None else shade)
+        case Failed(
+            run=run,
+            error=LimitReached(bound=bound, spent=spent, limit=limit)
+            | BudgetSpent(bound=bound, spent=spent, limit=limit),
+            effects=effects,
+        ):
+            return Exhausted(run, pattern, trace, taken, effects, bound, spent, limit)
+        case Failed(run=run, error=error, effects=effects) | Interrupted(run=run, error=error, effects=effects):
+            return GaveUp(run, pattern, trace, taken, effects, error)
+        case Stopped(run=run, effects=effects, in_flight=in_flight):
+            return GaveUp(run, pattern, trace, taken, effects, RunError("run.stopped", "it was stopped"), in_flight)
+        case Waiting(run=run, effects=effects):
+            # A pattern cannot be resumed, so whoever is asked in one cannot let it wait.
+            return GaveUp(run, pattern, trace, taken, effects, RunError("run.waits", "it waits"))
+
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Pattern(ABC, Generic[P, T]):
@@ -34,10 +235,10 @@ class Pattern(ABC, Generic[P, T]):
     id: ClassVar[str]
 
     @abstractmethod
-    async def on(self, stage: Stage, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+    async def on(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         """Do it on a stage."""
 
-    async def run(self, desk: Desk, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
+    async def run(self, desk: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
         """Do it as a run of its own. Texts come in with their labels: whose a naked one is, nobody could say."""
         if any(isinstance(each, str) for each in (*args, *kwargs.values())):
             raise LabelError(
@@ -46,7 +247,7 @@ class Pattern(ABC, Generic[P, T]):
                 expected="a labelled value",
                 fix="Use `said` for a literal, `from_user` for what the user gave, and of an outcome `labelled`.",
             )
-        return await perform(self.id, self.knobs, desk, lambda stage: self.on(stage, *args, **kwargs))
+        return await run_pattern(self.id, self.knobs, desk, lambda stage: self.on(stage, *args, **kwargs))
 
     @property
     def facts(self) -> PatternFacts:
@@ -77,3 +278,25 @@ class Pattern(ABC, Generic[P, T]):
                         expected=f"{low if low is not None else 'anything'} to {high if high is not None else 'any'}",
                         fix=f"`bicameral patterns show {self.id}` says what {name} is.",
                     )
+
+
+def no_tools(folder: Path) -> Sequence[Tool]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class PatternExample:
+    """An example of a pattern, run in a folder of its own.
+
+    `sizes` are what the cost model needs to know beforehand, by the names that the pattern's cost is told in: numbers,
+    or texts that are counted with the model's own tokenizer.
+    """
+
+    about: str
+    make: Callable[[Path], Pattern[..., Any]]
+    give: Callable[[Path], tuple[Any, ...]]
+    good: Callable[[Answered[Any]], bool]
+    sizes: Callable[[Path], Mapping[str, int | float | str]]
+    tools: Callable[[Path], Sequence[Tool]] = no_tools
+    model: str = "0.5b"
+    """The smallest of the local models that it comes out right with."""

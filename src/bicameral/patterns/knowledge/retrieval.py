@@ -3,8 +3,8 @@
 Use it where the answers stand in documents that change now and then, and have to name their source. The generator fills
 in statements, each with the citation of a passage that it was shown, or none where the passages do not answer the
 question: that is an answer too. Whatever cites anything else is asked for once more and then refused. Which passages
-are shown was decided by everything that was searched, so one stranger's document in an index makes all its answers a
-stranger's; documents of the user's own belong into an index of their own, and their answers stay trusted.
+are shown was decided by everything that was searched, so one untrusted document in an index makes all its answers
+untrusted; documents of the user's own belong into an index of their own, and their answers stay trusted.
 """
 
 from __future__ import annotations
@@ -17,22 +17,30 @@ from typing import Any, ClassVar, Final, TypedDict, cast
 
 from bicameral.errors import ModelError, RunError
 from bicameral.labels import TRUSTED_USER, join
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    make_labelled,
+    program_text,
+)
 from bicameral.retrieval import (
     Chunk,
     Chunking,
-    Document,
-    Found,
-    Index,
+    DocumentIndex,
     LocalEmbedder,
-    Resolved,
+    ResolvedCitation,
+    SearchResults,
+    TextDocument,
     check_citations,
     cite,
-    fingerprint,
-    passage,
+    render_passage,
+    text_fingerprint,
 )
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type
-
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, labelled, said
 
 GENERATOR = Role(
     "Generator",
@@ -50,7 +58,7 @@ CANDIDATES = 30
 
 Reranker = Callable[[str, Sequence[Chunk]], Sequence[Chunk]]
 """Puts the chunks that were found into a better order, and may leave some out."""
-Now = Callable[[str], str | None]
+CurrentText = Callable[[str], str | None]
 """The text of a document as it is now, by its id; None if it is gone."""
 
 
@@ -69,18 +77,18 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
     """Search, show the best `k` passages, answer with citations: one call of a model, two if it cites wrongly at first.
 
     Example:
-        >>> index = Index(LocalEmbedder())
-        >>> index.add([Document("travel.md", words, TRUSTED_USER)])
-        >>> outcome = await Retrieval(index).run(desk, said("What may a hotel cost?"))
+        >>> index = DocumentIndex(LocalEmbedder())
+        >>> index.add([TextDocument("travel.md", words, TRUSTED_USER)])
+        >>> outcome = await Retrieval(index).run(desk, program_text("What may a hotel cost?"))
         >>> outcome.value["citations"]
         ['travel.md#3f2a91c07b64']
     """
 
     id: ClassVar[str] = "K1"
-    index: Index
+    index: DocumentIndex
     k: int = 5
     lexical_weight: float = 0.5
-    now: Now | None = None
+    now: CurrentText | None = None
     rerank: Reranker | None = None
     generator: Role = GENERATOR
 
@@ -89,31 +97,34 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         chunking = self.index.chunking
         return {**super().knobs, "chunk_tokens": chunking.tokens, "overlap_tokens": chunking.overlap}
 
-    async def on(self, stage: Stage, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
+    async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
         return await stage.do("answer", lambda part: self._answered(part, question))
 
-    async def _answered(self, part: Stage, question: Labelled[str]) -> Labelled[CitedAnswer]:
+    async def _answered(self, part: Context, question: Labelled[str]) -> Labelled[CitedAnswer]:
         found, chunks = await self._found(part, question)
-        chosen = said("").under(found.own)
+        chosen = program_text("").under(found.own)
         part.note("searched", found=len(chunks), words=self.lexical_weight > 0, meaning=self.lexical_weight < 1)
         if not chunks:
-            return part.give(_not_covered(), chosen)
-        passages = [labelled(f"{passage(chunk)}\n\n", join(TRUSTED_USER, chunk.label)) for chunk in _edges(chunks)]
+            return part.give(_uncovered_answer(), chosen)
+        passages = [
+            make_labelled(f"{render_passage(chunk)}\n\n", join(TRUSTED_USER, chunk.label))
+            for chunk in _edge_order(chunks)
+        ]
         statements = await self._stated(part, (chosen, *passages, "Question: ", question), chunks)
         if not statements:
             part.note("not-covered")
-            return part.give(_not_covered())
+            return part.give(_uncovered_answer())
         citations = list(dict.fromkeys(each["source"] for each in statements))
         return part.give(
             CitedAnswer(
-                answer=_written(statements),
+                answer=_render_statements(statements),
                 covered=True,
                 citations=citations,
                 stale=self._stale(part, citations, chunks),
             )
         )
 
-    async def _found(self, part: Stage, question: Labelled[str]) -> tuple[Found, Sequence[Chunk]]:
+    async def _found(self, part: Context, question: Labelled[str]) -> tuple[SearchResults, Sequence[Chunk]]:
         """What the search gave; neither it nor a reranker says whether that is enough."""
         words = part.read(question)
         wide = self.k if self.rerank is None else max(self.k, CANDIDATES)
@@ -126,10 +137,10 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
             raise RunError("pattern.bad-reranking", "the reranker gave something that it was not given")
         return found, better
 
-    async def _stated(self, part: Stage, asked: Sequence[Any], chunks: Sequence[Chunk]) -> list[dict[str, str]]:
+    async def _stated(self, part: Context, asked: Sequence[Any], chunks: Sequence[Chunk]) -> list[dict[str, str]]:
         """The statements, each of which cites a passage that was shown and still stands in the index."""
-        wanted = _form([cite(chunk) for chunk in chunks])
-        again: Labelled[str] = said("")
+        wanted = _answer_form([cite(chunk) for chunk in chunks])
+        again: Labelled[str] = program_text("")
         for left in (1, 0):
             try:
                 reply = await part.fill(self.generator, *asked, again, wanted=wanted, retries=0)
@@ -141,7 +152,9 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
                 if self._resolved(statements, chunks):
                     return statements
             part.note("answer-rejected", retries=left)
-            again = said("\n\nEvery statement needs the citation of a passage above, copied exactly, and no other.")
+            again = program_text(
+                "\n\nEvery statement needs the citation of a passage above, copied exactly, and no other."
+            )
         raise RunError(
             "pattern.uncited",
             "the answer does not rest on the passages that were shown",
@@ -153,44 +166,44 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         """Whether every citation, in the statements too, is one of a chunk that was shown and is as it was."""
         if not all(each["text"].strip() for each in statements):
             return False
-        checked = check_citations(_written(statements), chunks, self.index)
+        checked = check_citations(_render_statements(statements), chunks, self.index)
         labels = {cite(chunk): chunk.label for chunk in chunks}
         there = {each["source"]: self.index.resolve(each["source"]) for each in statements}
         return checked.ok and all(
-            isinstance(now, Resolved) and now.chunk.label is labels[source] for source, now in there.items()
+            isinstance(now, ResolvedCitation) and now.chunk.label is labels[source] for source, now in there.items()
         )
 
-    def _stale(self, part: Stage, citations: Sequence[str], chunks: Sequence[Chunk]) -> list[str]:
+    def _stale(self, part: Context, citations: Sequence[str], chunks: Sequence[Chunk]) -> list[str]:
         if self.now is None:
             return []
         indexed = {chunk.document: chunk.document_fingerprint for chunk in chunks if cite(chunk) in citations}
-        found = [name for name, known in indexed.items() if not _same(self.now(name), known)]
+        found = [name for name, known in indexed.items() if not _is_unchanged(self.now(name), known)]
         if found:
             part.note("stale", documents=len(found))
         return found
 
 
-def _form(citations: Sequence[str]) -> Type:
+def _answer_form(citations: Sequence[str]) -> Type:
     """The form of an answer: only the citations of the passages that are shown can be written into it."""
     statement = RecordType((Field("text", STR), Field("source", LiteralType(tuple(citations)))))
     return RecordType((Field("statements", ListType(statement)),))
 
 
-def _edges(chunks: Sequence[Chunk]) -> list[Chunk]:
+def _edge_order(chunks: Sequence[Chunk]) -> list[Chunk]:
     """The best at the beginning and at the end: what stands in the middle of a prompt is overlooked first."""
     return [*chunks[0::2], *reversed(chunks[1::2])]
 
 
-def _written(statements: Sequence[Mapping[str, str]]) -> str:
+def _render_statements(statements: Sequence[Mapping[str, str]]) -> str:
     return " ".join(f"{each['text'].strip()} [{each['source']}]" for each in statements)
 
 
-def _not_covered() -> CitedAnswer:
+def _uncovered_answer() -> CitedAnswer:
     return CitedAnswer(answer=NOT_COVERED, covered=False, citations=[], stale=[])
 
 
-def _same(words: str | None, known: str) -> bool:
-    return words is not None and fingerprint(words) == known
+def _is_unchanged(words: str | None, known: str) -> bool:
+    return words is not None and text_fingerprint(words) == known
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -206,13 +219,13 @@ _PAGES = {
 _QUESTION: Final = "What is paid for a night in a hotel in Oslo?"
 
 
-def _make(folder: Path) -> Retrieval:
-    index = Index(LocalEmbedder(), Chunking(tokens=50, overlap=0))
-    index.add(Document(name, words, TRUSTED_USER) for name, words in _PAGES.items())
+def _build_example(folder: Path) -> Retrieval:
+    index = DocumentIndex(LocalEmbedder(), Chunking(tokens=50, overlap=0))
+    index.add(TextDocument(name, words, TRUSTED_USER) for name, words in _PAGES.items())
     return Retrieval(index, k=2)
 
 
-def _good(outcome: Answered[CitedAnswer]) -> bool:
+def _is_correct(outcome: Answered[CitedAnswer]) -> bool:
     value = outcome.value
     cited = [citation.partition("#")[0] for citation in value["citations"]]
     return "190" in value["answer"] and "travel.md" in cited and outcome.label.trusted
@@ -222,10 +235,10 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
     return {"setup": GENERATOR.setup, "input": f"Question: {_QUESTION}", "output": 50}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "A question about a handbook is answered with the citation of the page that says so.",
-    _make,
-    lambda folder: (said(_QUESTION),),
-    _good,
+    _build_example,
+    lambda folder: (program_text(_QUESTION),),
+    _is_correct,
     _sizes,
 )

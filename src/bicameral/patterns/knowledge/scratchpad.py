@@ -2,26 +2,102 @@
 
 Use it for three or more steps that need each other. Each step is asked alone, with the notes of the steps that it reads
 between marks behind the fixed part of its prompt; it fills in its result and its own notes. A note is never changed:
-another one may take its place, by naming it. Notes have the label of what their writer had read. A step that reads a
-stranger's notes is a stranger's too, and one that does not stays clean.
+another one may take its place, by naming it. Notes have the label of what their writer had read. A step that reads
+untrusted notes is untrusted too, and one that does not stays trusted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.errors import ModelError, RunError, nearest
+from bicameral.errors import ModelError, RunError, nearest_name
 from bicameral.labels import Label
-from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, optional
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    approximate_tokens,
+    format_text,
+    map_labelled,
+    program_text,
+)
+from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, optional_type
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said, text
-from ._pad import Note, Pad, line, too_much, without_marks
+_MARKS = re.compile(r"\[\s*(/?)\s*notes\s*\]", re.IGNORECASE)
 
-__all__ = ["Note", "Pad", "Scratchpad", "Step"]
+
+class PadNote(TypedDict):
+    """A note: its number, its words in one line, and the number of the note whose place it takes."""
+
+    id: str
+    text: str
+    replaces: str | None
+
+
+@dataclass(slots=True)
+class Pad:
+    """The notes of one task, page by page: a step writes one page, once, and nobody else does.
+
+    Every page has the same share of the room, so what one step writes never decides what another may write.
+    """
+
+    steps: tuple[str, ...]
+    max_notes: int
+    max_tokens: int
+    _pages: dict[str, Labelled[list[PadNote]]] = field(default_factory=dict[str, Labelled[list[PadNote]]])
+
+    def write(self, step: str, page: Labelled[list[PadNote]]) -> None:
+        if step in self._pages or step not in self.steps:
+            raise RunError("pattern.pad-closed", f"the notes of {step!r} are not open", expected="one writer, once")
+        self._pages[step] = map_labelled(page, self._within)
+
+    def pages(self, steps: Sequence[str]) -> Mapping[str, Labelled[list[PadNote]]]:
+        return {step: self._pages[step] for step in steps}
+
+    def drop(self) -> None:
+        """At the end of the task: nothing can be read or written any more."""
+        self._pages.clear()
+        self.steps = ()
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """How many notes, and how many tokens, a step may write."""
+        return self.max_notes // len(self.steps), self.max_tokens // len(self.steps)
+
+    def _within(self, notes: list[PadNote]) -> list[PadNote]:
+        if (why := excess_reason(notes, self.share)) is not None:
+            raise RunError("pattern.bad-notes", f"these notes are too much for a step: {why}")
+        return notes
+
+
+def excess_reason(notes: Sequence[PadNote], share: tuple[int, int]) -> str | None:
+    """Why these notes do not fit into a share of the pad."""
+    most, tokens = share
+    if len(notes) > most:
+        return f"at most {most} notes"
+    if sum(approximate_tokens(render_note(note)) for note in notes) > tokens:
+        return f"at most {tokens} tokens"
+    return None
+
+
+def render_note(note: PadNote) -> str:
+    """A note as it is shown: one line, behind a number that was given to it."""
+    return f"{note['id']} {note['text']}"
+
+
+def strip_marks(words: str) -> str:
+    """Without anything that passes for the marks of the notes: there is one pad in a prompt."""
+    return _MARKS.sub(r"(\1notes)", words)
+
+
+__all__ = ["Pad", "PadNote", "PadStep", "Scratchpad"]
 
 HOST = Role(
     "Host",
@@ -30,12 +106,12 @@ HOST = Role(
     "need. Then write the result of this step.",
     max_tokens=256,
 )
-Fetch = Callable[[Stage], Awaitable[Labelled[Any]]]
+FetchMaterial = Callable[[Context], Awaitable[Labelled[Any]]]
 _SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PadStep:
     """One step: its name, what is to be done, the steps whose notes it reads (left out: all before it), and material.
 
     Material is a value, or a function that gets one when its turn has come, such as a call of a tool.
@@ -44,15 +120,15 @@ class Step:
     name: str
     do: Labelled[str]
     reads: tuple[str, ...] | None = None
-    material: Labelled[Any] | Fetch | None = None
+    material: Labelled[Any] | FetchMaterial | None = None
 
 
 @dataclass(frozen=True)
-class Scratchpad(Pattern[[Sequence[Step]], str]):
+class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     """The result of the last step; the notes are gone when it is there. Runs side by side have a pad each.
 
     Example:
-        >>> steps = [Step("bill", said("What is due?"), material=bill), Step("tip", said("And a tenth more?"))]
+        >>> steps = [PadStep("bill", program_text("What is due?"), material=bill), PadStep("tip", program_text("And a tenth more?"))]
         >>> outcome = await Scratchpad().run(desk, steps)
     """
 
@@ -61,14 +137,14 @@ class Scratchpad(Pattern[[Sequence[Step]], str]):
     max_tokens: int = 800
     host: Role = HOST
 
-    async def on(self, stage: Stage, /, steps: Sequence[Step]) -> Labelled[str]:
-        _check(steps, self.max_notes)
+    async def on(self, stage: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
+        _check_steps(steps, self.max_notes)
         pad = Pad(tuple(step.name for step in steps), self.max_notes, self.max_tokens)
-        result = said("")
+        result = program_text("")
         try:
             for number, step in enumerate(steps, 1):
                 before = pad.steps[: number - 1] if step.reads is None else step.reads
-                work = _Work(self.host, step, number, pad.pages(before), pad.share, number == len(steps))
+                work = _StepWork(self.host, step, number, pad.pages(before), pad.share, number == len(steps))
                 done = await stage.do(f"step {number}", work)
                 pad.write(step.name, done.field("notes"))
                 result = done.field("result")
@@ -78,31 +154,31 @@ class Scratchpad(Pattern[[Sequence[Step]], str]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _StepWork:
     """One step at work, on a part of its own: what it reads is opened there and nowhere else."""
 
     host: Role
-    step: Step
+    step: PadStep
     number: int
-    pages: Mapping[str, Labelled[list[Note]]]
+    pages: Mapping[str, Labelled[list[PadNote]]]
     share: tuple[int, int]
     last: bool
 
-    async def __call__(self, part: Stage) -> Labelled[dict[str, Any]]:
+    async def __call__(self, part: Context) -> Labelled[dict[str, Any]]:
         notes = self._shown(part)
         material = self.step.material
         given = await material(part) if callable(material) else material
-        parts = [text("{do}", do=self.step.do).map(without_marks)]
+        parts = [format_text("{do}", do=self.step.do).map(strip_marks)]
         if given is not None:
-            parts = [text("Material:\n{given}\n\n", given=given).map(without_marks), *parts]
-        pad = part.give("".join(f"{line(note)}\n" for note in notes))
-        wanted = _form([note["id"] for note in notes], last=self.last)
-        head = (text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
-        again: Labelled[str] = said("")
+            parts = [format_text("Material:\n{given}\n\n", given=given).map(strip_marks), *parts]
+        pad = part.give("".join(f"{render_note(note)}\n" for note in notes))
+        wanted = _reply_form([note["id"] for note in notes], last=self.last)
+        head = (format_text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
+        again: Labelled[str] = program_text("")
         for left in (1, 0):
             reply = await self._replied(part, (*head, again), wanted)
             forms = [] if self.last else [reply["note"], *reply["more"]]
-            written = [_note(each, self.number, at) for at, each in enumerate(forms, 1)]
+            written = [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
             why = self._refused(written, reply["result"])
             if why is None:
                 replaced = sum(note["replaces"] is not None for note in written)
@@ -112,7 +188,7 @@ class _Work:
             again = part.give(f"\n\nYour reply does not do: {why}.")
         raise RunError("pattern.bad-notes", f"{self.step.name!r} has not noted what it found as it should")
 
-    async def _replied(self, part: Stage, asked: Sequence[Labelled[str]], wanted: Type) -> dict[str, Any]:
+    async def _replied(self, part: Context, asked: Sequence[Labelled[str]], wanted: Type) -> dict[str, Any]:
         """What the host fills in; a reply without readable notes counts as one without any."""
         try:
             return part.read(await part.fill(self.host, *asked, wanted=wanted, retries=0))
@@ -121,18 +197,18 @@ class _Work:
                 raise
             return {"note": {"text": ""}, "more": [], "result": None}
 
-    def _refused(self, notes: Sequence[Note], result: str | None) -> str | None:
+    def _refused(self, notes: Sequence[PadNote], result: str | None) -> str | None:
         if result is None or not all(note["text"] for note in notes):
             return "write down what was found, as a note" if not self.last else "write the result"
-        return too_much(notes, self.share)
+        return excess_reason(notes, self.share)
 
-    def _shown(self, part: Stage) -> list[Note]:
+    def _shown(self, part: Context) -> list[PadNote]:
         """The notes that this step reads, without those whose place another one has taken.
 
         A note never takes the place of one that is more trusted than itself: then both are shown.
         """
         labels: dict[str, Label] = {}
-        found: dict[str, Note] = {}
+        found: dict[str, PadNote] = {}
         for page in self.pages.values():
             for note in part.read(page):
                 old = note["replaces"]
@@ -142,22 +218,22 @@ class _Work:
         return list(found.values())
 
 
-def _form(known: Sequence[str], *, last: bool) -> Type:
+def _reply_form(known: Sequence[str], *, last: bool) -> Type:
     """The form of a reply: each step but the last has a note, which can name only one that its writer was shown."""
     result = Field("result", STR)
     if last:
         return RecordType((result,))
-    taken = (Field("replaces", optional(LiteralType(tuple(known)))),) if known else ()
+    taken = (Field("replaces", optional_type(LiteralType(tuple(known)))),) if known else ()
     note = RecordType((Field("text", STR), *taken))
     return RecordType((Field("note", note), Field("more", ListType(note)), result))
 
 
-def _note(written: Mapping[str, Any], step: int, number: int) -> Note:
-    words = without_marks(_SPACE.sub(" ", written["text"]).strip())
-    return Note(id=f"{step}.{number}", text=words, replaces=cast("str | None", written.get("replaces")))
+def _make_note(written: Mapping[str, Any], step: int, number: int) -> PadNote:
+    words = strip_marks(_SPACE.sub(" ", written["text"]).strip())
+    return PadNote(id=f"{step}.{number}", text=words, replaces=cast("str | None", written.get("replaces")))
 
 
-def _check(steps: Sequence[Step], most: int) -> None:
+def _check_steps(steps: Sequence[PadStep], most: int) -> None:
     names = [step.name for step in steps]
     if not 0 < len(names) <= most or len(set(names)) < len(names):
         raise RunError(
@@ -169,7 +245,7 @@ def _check(steps: Sequence[Step], most: int) -> None:
                 raise RunError(
                     "pattern.bad-steps",
                     f"{step.name!r} reads the notes of {name!r}, which is no step before it",
-                    nearest=nearest(name, names[:number]),
+                    nearest=nearest_name(name, names[:number]),
                 )
 
 
@@ -179,17 +255,17 @@ _LAMP: Final = "The Lumen is a lamp of brushed steel. Brightco makes it in small
 _MAKER: Final = "Brightco has its head office in Ghent, next to the station."
 
 
-def _steps(folder: Path) -> tuple[Sequence[Step]]:
+def _example_steps(folder: Path) -> tuple[Sequence[PadStep]]:
     return (
         [
-            Step("lamp", said("Which company makes the Lumen?"), material=said(_LAMP)),
-            Step("company", said("In which city is Brightco?"), reads=(), material=said(_MAKER)),
-            Step("answer", said("From the notes: in which city is the company that makes the Lumen?")),
+            PadStep("lamp", program_text("Which company makes the Lumen?"), material=program_text(_LAMP)),
+            PadStep("company", program_text("In which city is Brightco?"), reads=(), material=program_text(_MAKER)),
+            PadStep("answer", program_text("From the notes: in which city is the company that makes the Lumen?")),
         ],
     )
 
 
-def _good(outcome: Answered[str]) -> bool:
+def _is_correct(outcome: Answered[str]) -> bool:
     return "Ghent" in outcome.value and [each.at for each in outcome.asked] == ["step 1/", "step 2/", "step 3/"]
 
 
@@ -198,10 +274,10 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
     return {"setup": HOST.setup, "input": asked, "steps": 3, "output": 10, "item_output": 25}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "Two facts are noted in two steps and put together in a third, which sees nothing but the notes.",
     lambda folder: Scratchpad(),
-    _steps,
-    _good,
+    _example_steps,
+    _is_correct,
     _sizes,
 )

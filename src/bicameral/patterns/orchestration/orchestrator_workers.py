@@ -1,26 +1,80 @@
 """O6, orchestrator-workers: a model writes briefs for the sub-tasks it sees, workers do them, one more call sums up.
 
 Use it where the sub-tasks differ from input to input; where code can list them, O4 is cheaper. The Orchestrator reads
-the goal and the list of workers, and never a result: what strangers wrote can change what a worker says, but not which
+the goal and the list of workers, and never a result: untrusted text can change what a worker says, but not which
 workers there are. A worker sees its brief and nothing else; the Synthesis sees what came of each brief, cut to size.
+How many workers may be started, and how deep, is one count for the whole tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.catalog.costs import tokens_of
+from bicameral.catalog.costs import estimate_tokens
 from bicameral.errors import BicameralError, CatalogError, PlanError, RunError
-from bicameral.strategies import Bounds
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    cut_to_tokens,
+    format_text,
+    program_text,
+)
+from bicameral.patterns.orchestration.parallelization import Responder, ask_responder
+from bicameral.patterns.strategies import StrategyLimits
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, cut_to_tokens, said, text
-from ._doing import Doer, done_by
-from ._spawning import spawning
+
+@dataclass(slots=True)
+class _WorkerCount:
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnAllowance:
+    """What whoever delegates may still do. Counts of those around it hold as well, whatever is set further in."""
+
+    counts: tuple[_WorkerCount, ...]
+    levels: int
+
+    def take(self, wanted: int) -> int:
+        """So many of those that are wanted may be started."""
+        given = min(wanted, *(count.left for count in self.counts))
+        for count in self.counts:
+            count.left -= given
+        return given
+
+
+_OUTER_ALLOWANCE: ContextVar[SpawnAllowance | None] = ContextVar("bicameral-spawning", default=None)
+
+
+@contextmanager
+def spawn_allowance(most: int, depth: int) -> Generator[SpawnAllowance]:
+    """Delegate inside this: whoever does so further in, however far, is a level deeper and takes of the same count."""
+    around = _OUTER_ALLOWANCE.get()
+    levels = depth if around is None else min(depth, around.levels - 1)
+    if levels < 1:
+        raise RunError(
+            "pattern.too-deep",
+            "a worker wants workers of its own, deeper than is allowed",
+            fix="Raise `max_depth` of the outermost one, or give this worker something that delegates nothing.",
+        )
+    here = SpawnAllowance(((around.counts if around else ()) + (_WorkerCount(most),)), levels)
+    before = _OUTER_ALLOWANCE.set(here)
+    try:
+        yield here
+    finally:
+        _OUTER_ALLOWANCE.reset(before)
+
 
 _BRIEF = (
     '{"worker": "tea", "objective": "How is tea made?", "context": "none", "form": "one sentence", '
@@ -46,12 +100,12 @@ SYNTHESIS = Role(
     phase="final_answer",
     max_tokens=256,
 )
-MOST_LISTED = 15
-SMALL = Bounds(rounds=8, calls=8, tool_calls=16, tokens=40_000, seconds=300.0)
+MAX_LISTED_WORKERS = 15
+SMALL_LIMITS = StrategyLimits(rounds=8, calls=8, tool_calls=16, tokens=40_000, seconds=300.0)
 
 
 @dataclass(frozen=True)
-class Worker:
+class WorkerSpec:
     """One entry of the workers' list: who it is, what it can do, what does it, with which tools and within what.
 
     The Orchestrator is told the name and `can`. The work is done by a participant that is asked once and has no tools,
@@ -60,9 +114,9 @@ class Worker:
 
     name: str
     can: str
-    by: Doer = WORKER
+    by: Responder = WORKER
     tools: Sequence[str] = ()
-    bounds: Bounds = SMALL
+    bounds: StrategyLimits = SMALL_LIMITS
 
     def __post_init__(self) -> None:
         if self.tools and isinstance(self.by, Role):
@@ -83,10 +137,10 @@ class Brief(TypedDict):
     limits: str
 
 
-_WORDS = ("objective", "context", "form", "limits")
+_BRIEF_FIELDS = ("objective", "context", "form", "limits")
 
 
-class _Result(TypedDict):
+class _WorkerResult(TypedDict):
     text: str
     cut: bool
 
@@ -98,12 +152,12 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
     `max_workers` and `max_depth` are those of the whole tree: a worker that delegates itself takes of the same count.
 
     Example:
-        >>> workers = [Worker("papers", "searches papers", ReAct(), ["search"]), Worker("law", "knows the law")]
-        >>> outcome = await OrchestratorWorkers(workers).run(desk, said("May we print this chart?"))
+        >>> workers = [WorkerSpec("papers", "searches papers", ReAct(), ["search"]), WorkerSpec("law", "knows the law")]
+        >>> outcome = await OrchestratorWorkers(workers).run(desk, program_text("May we print this chart?"))
     """
 
     id: ClassVar[str] = "O6"
-    workers: Sequence[Worker] = field(default=(Worker("worker", "does any sub-task by thinking"),))
+    workers: Sequence[WorkerSpec] = field(default=(WorkerSpec("worker", "does any sub-task by thinking"),))
     max_workers: int = 5
     max_depth: int = 1
     result_tokens: int = 400
@@ -113,11 +167,11 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
     def __post_init__(self) -> None:
         super().__post_init__()
         names = [each.name for each in self.workers]
-        if not 0 < len(names) <= MOST_LISTED or len(set(names)) < len(names):
+        if not 0 < len(names) <= MAX_LISTED_WORKERS or len(set(names)) < len(names):
             raise CatalogError(
                 "pattern.bad-worker",
                 f"{self.id}: {len(names)} workers are listed, {len(set(names))} names",
-                expected=f"1 to {MOST_LISTED} workers with names of their own",
+                expected=f"1 to {MAX_LISTED_WORKERS} workers with names of their own",
             )
         if self.orchestrator.reads != "trusted":
             raise CatalogError(
@@ -126,8 +180,8 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
                 expected='a Role with reads="trusted"',
             )
 
-    async def on(self, stage: Stage, /, goal: Labelled[str]) -> Labelled[str]:
-        with spawning(self.max_workers, self.max_depth) as may:
+    async def on(self, stage: Context, /, goal: Labelled[str]) -> Labelled[str]:
+        with spawn_allowance(self.max_workers, self.max_depth) as may:
             briefs = await self._planned(stage, goal)
             started = may.take(len(briefs))
             stage.note("planned", briefs=len(briefs), left_out=len(briefs) - started)
@@ -139,13 +193,13 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
         if not any(isinstance(each, Labelled) for each in gave):
             raise RunError("pattern.all-failed", f"not one of {len(briefs)} sub-tasks came to anything")
         every = (*gave, *[None] * (len(briefs) - started))
-        outcomes = [_outcome(stage, brief, each) for brief, each in zip(briefs, every, strict=True)]
+        outcomes = [_render_sub_task(stage, brief, each) for brief, each in zip(briefs, every, strict=True)]
         return await stage.ask(self.synthesis, "Goal: ", goal, *outcomes)
 
-    async def _planned(self, stage: Stage, goal: Labelled[str]) -> Sequence[Brief]:
+    async def _planned(self, stage: Context, goal: Labelled[str]) -> Sequence[Brief]:
         names = tuple(each.name for each in self.workers)
-        brief = RecordType((Field("worker", LiteralType(names)), *(Field(each, STR) for each in _WORDS)))
-        head = stage.give(_head(self.workers, self.max_workers))
+        brief = RecordType((Field("worker", LiteralType(names)), *(Field(each, STR) for each in _BRIEF_FIELDS)))
+        head = stage.give(_worker_list(self.workers, self.max_workers))
         wanted = RecordType((Field("briefs", ListType(brief)),))
         plan = await stage.fill(self.orchestrator, "Goal: ", goal, wanted=wanted, stable=[head], retries=0)
         briefs = cast("list[Brief]", stage.read(plan)["briefs"])
@@ -153,29 +207,29 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
             raise PlanError("pattern.bad-plan", "it has no brief", expected=f"1 to {self.max_workers}")
         return briefs
 
-    async def _worked(self, part: Stage, brief: Brief) -> Labelled[_Result]:
+    async def _worked(self, part: Context, brief: Brief) -> Labelled[_WorkerResult]:
         worker = next(each for each in self.workers if each.name == brief["worker"])
         part.keep_tools(worker.tools)
         async with part.within(worker.bounds) as inner:
-            gave = await done_by(inner, worker.by, _told(part, brief, worker))
+            gave = await ask_responder(inner, worker.by, _render_brief(part, brief, worker))
         return self._cut(part, gave)
 
-    def _cut(self, part: Stage, gave: Labelled[Any]) -> Labelled[_Result]:
+    def _cut(self, part: Context, gave: Labelled[Any]) -> Labelled[_WorkerResult]:
         """A result as the Synthesis gets it. That it was cut is told there and in the trace."""
         value = part.read(gave)
-        whole = value if isinstance(value, str) else part.read(text("{gave}", gave=gave))
+        whole = value if isinstance(value, str) else part.read(format_text("{gave}", gave=gave))
         kept = cut_to_tokens(whole, self.result_tokens)
         if kept != whole:
             part.note("result-cut", characters=len(whole), kept=len(kept))
-        return part.give(_Result(text=kept, cut=kept != whole))
+        return part.give(_WorkerResult(text=kept, cut=kept != whole))
 
 
-def _head(workers: Sequence[Worker], most: int) -> str:
+def _worker_list(workers: Sequence[WorkerSpec], most: int) -> str:
     return "\n".join((f"At most {most} sub-tasks. The workers:", *(f"- {each.name}: {each.can}" for each in workers)))
 
 
-def _told(part: Stage, brief: Brief, worker: Worker) -> Labelled[str]:
-    return text(
+def _render_brief(part: Context, brief: Brief, worker: WorkerSpec) -> Labelled[str]:
+    return format_text(
         "Objective: {objective}\nContext: {context}\nForm: {form}\nLimits: {limits}\nTools: {tools}",
         tools=part.give(", ".join(worker.tools) or "none"),
         objective=part.give(brief["objective"]),
@@ -185,55 +239,63 @@ def _told(part: Stage, brief: Brief, worker: Worker) -> Labelled[str]:
     )
 
 
-def _outcome(stage: Stage, brief: Brief, gave: Labelled[_Result] | BicameralError | None) -> Labelled[str]:
+def _render_sub_task(
+    stage: Context, brief: Brief, gave: Labelled[_WorkerResult] | BicameralError | None
+) -> Labelled[str]:
     """What became of one brief. Lines of a result are set in, so that none of them looks like one of ours."""
     objective = stage.give(brief["objective"])
     match gave:
         case None:
-            return text("\n\nSub-task: {objective}\nNot done: there were too many.", objective=objective)
+            return format_text("\n\nSub-task: {objective}\nNot done: there were too many.", objective=objective)
         case BicameralError():
-            return text("\n\nSub-task: {objective}\nFailed: {code}", objective=objective, code=stage.give(gave.code))
+            return format_text(
+                "\n\nSub-task: {objective}\nFailed: {code}", objective=objective, code=stage.give(gave.code)
+            )
         case _:
-            shown = gave.map(lambda each: ("Cut result: " if each["cut"] else "Result: ") + _set_in(each["text"]))
-            return text("\n\nSub-task: {objective}\n{shown}", objective=objective, shown=shown)
+            shown = gave.map(lambda each: ("Cut result: " if each["cut"] else "Result: ") + _indent_lines(each["text"]))
+            return format_text("\n\nSub-task: {objective}\n{shown}", objective=objective, shown=shown)
 
 
-def _set_in(words: str) -> str:
+def _indent_lines(words: str) -> str:
     return "\n  ".join(words.splitlines())
 
 
 # An example ---------------------------------------------------------------------------------------------------------
 
 _GOAL: Final = "Which day is the library closed? Which day is the museum closed?"
-_DESKS = {
+_OPENING_HOURS = {
     "library": "The library is open from 9 to 18. It is closed on Sunday.",
     "museum": "The museum is open from 10 to 17. It is closed on Monday.",
 }
 
 
-def _desk(name: str) -> Worker:
-    asked = Role("Worker", f"Answer from these facts alone, in one short sentence: {_DESKS[name]}", max_tokens=32)
-    return Worker(name, f"knows when the {name} is open", asked)
+def _example_worker(name: str) -> WorkerSpec:
+    asked = Role(
+        "Worker", f"Answer from these facts alone, in one short sentence: {_OPENING_HOURS[name]}", max_tokens=32
+    )
+    return WorkerSpec(name, f"knows when the {name} is open", asked)
 
 
-def _good(outcome: Answered[str]) -> bool:
+def _is_correct(outcome: Answered[str]) -> bool:
     workers = sorted(each.at.split()[-1] for each in outcome.asked if each.participant == "Worker")
     days = [day in outcome.value for day in ("Sunday", "Monday")]
     return workers == ["library/", "museum/"] and all(days)
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    workers = [_desk(name) for name in _DESKS]
-    head = f"{ORCHESTRATOR.setup}\n\n{_head(workers, 3)}"
+    workers = [_example_worker(name) for name in _OPENING_HOURS]
+    head = f"{ORCHESTRATOR.setup}\n\n{_worker_list(workers, 3)}"
     setups = [head, SYNTHESIS.setup, *(each.by.setup for each in workers if isinstance(each.by, Role))]
-    mean = sum(tokens_of(each) for each in setups) / len(setups)
+    mean = sum(estimate_tokens(each) for each in setups) / len(setups)
     return {"setup": mean, "input": _GOAL, "items": len(workers), "brief": _BRIEF, "output": 30}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "Two workers each know one house; the answer is made of what both say.",
-    lambda folder: OrchestratorWorkers([_desk(name) for name in _DESKS], max_workers=3, result_tokens=30),
-    lambda folder: (said(_GOAL),),
-    _good,
+    lambda folder: OrchestratorWorkers(
+        [_example_worker(name) for name in _OPENING_HOURS], max_workers=3, result_tokens=30
+    ),
+    lambda folder: (program_text(_GOAL),),
+    _is_correct,
     _sizes,
 )

@@ -1,8 +1,8 @@
 """O4, parallelization: parts that need nothing of each other run side by side, and code puts together what they give.
 
 Use it where code can cut the work: `sections` are different parts of one request, `votes` are several tries at the same
-question, of which the most frequent answer counts. Each part has a stage of its own and sees the request and nothing of
-the others. One that fails does not end the rest, and whatever puts the results together is told of it.
+question, of which the most frequent answer counts. Each part has a context of its own and sees the request and nothing
+of the others. One that fails does not end the rest, and whatever puts the results together is told of it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,28 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import BicameralError, CatalogError, RunError
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    format_text,
+    join_labelled,
+    program_text,
+)
 from bicameral.types import BOOL, LiteralType, Type, value_to_json
 
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said, text, together
-from ._doing import Doer, done_by
+Responder = Role | Pattern[[Labelled[str]], Any]
+
+
+async def ask_responder(stage: Context, doer: Responder, words: Labelled[str]) -> Labelled[Any]:
+    """What comes of these words, and of nothing else."""
+    if isinstance(doer, Role):
+        return await stage.ask(doer, words)
+    return await doer.on(stage, words)
+
 
 VOTER = Role("Worker", "Answer the question by filling in the form.", max_tokens=64, temperature=0.7)
 JUDGE = Role(
@@ -28,10 +46,10 @@ JUDGE = Role(
     job="reflecting",
     max_tokens=32,
 )
-NONE = "none"
+NO_CANDIDATE = "none"
 
 
-class Slot(TypedDict):
+class PartResult(TypedDict):
     """What became of one part: what it gave, or the code of what failed."""
 
     part: str
@@ -39,7 +57,7 @@ class Slot(TypedDict):
     failed: str | None
 
 
-class Tally(TypedDict):
+class VoteTally(TypedDict):
     """What a vote came to. Without a majority there is no winner, and `tied` are those that had the most."""
 
     winner: Any
@@ -49,27 +67,27 @@ class Tally(TypedDict):
     failed: int
 
 
-def joined(slots: Sequence[Slot]) -> str:
+def join_parts(slots: Sequence[PartResult]) -> str:
     """The parts one after another, each under its name."""
-    return "\n".join(f"{each['part']}: {_told(each)}" for each in slots)
+    return "\n".join(f"{each['part']}: {_render_part(each)}" for each in slots)
 
 
-Combine = Callable[[Sequence[Slot]], Any]
-Request = Labelled[str] | Mapping[str, Labelled[str]]
+CombineParts = Callable[[Sequence[PartResult]], Any]
+PartsRequest = Labelled[str] | Mapping[str, Labelled[str]]
 
 
 @dataclass(frozen=True)
-class Parallelization(Pattern[[Request], Any]):
+class Parallelization(Pattern[[PartsRequest], Any]):
     """Made with `sections` or with `votes`. No more than `width` parts are at work at once.
 
     Example:
         >>> review = Parallelization.sections({"security": SECURITY, "style": STYLE})
-        >>> print((await review.run(desk, said(diff))).value)
+        >>> print((await review.run(desk, program_text(diff))).value)
         security: No findings.
         style: (this part failed: models.timeout)
 
         >>> vote = Parallelization.votes(from_annotation(bool), n=5)
-        >>> (await vote.run(desk, said("Is 51 a prime number?"))).value["winner"]
+        >>> (await vote.run(desk, program_text("Is 51 a prime number?"))).value["winner"]
         False
     """
 
@@ -77,15 +95,15 @@ class Parallelization(Pattern[[Request], Any]):
     width: int = 8
     mode: Literal["sections", "votes"] = "sections"
     n: int = 3
-    parts: Mapping[str, Doer] = field(default_factory=dict[str, Doer])
-    combine: Combine | Role = joined
+    parts: Mapping[str, Responder] = field(default_factory=dict[str, Responder])
+    combine: CombineParts | Role = join_parts
     wanted: Type = BOOL
     worker: Role = VOTER
     judge: Role | None = None
 
     @classmethod
     def sections(
-        cls, parts: Mapping[str, Doer], *, combine: Combine | Role = joined, width: int = 8
+        cls, parts: Mapping[str, Responder], *, combine: CombineParts | Role = join_parts, width: int = 8
     ) -> Parallelization:
         """Different parts, put together by a function of what all gave, or by a model that is named for it.
 
@@ -111,14 +129,14 @@ class Parallelization(Pattern[[Request], Any]):
         if self.mode == "sections" and not self.parts:
             raise CatalogError("pattern.bad-knob", f"{self.id}: there are no parts", expected="one part or more")
 
-    async def on(self, stage: Stage, /, request: Request) -> Labelled[Any]:
+    async def on(self, stage: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":
-            return await self._voted(stage, _one(request))
+            return await self._voted(stage, _single_question(request))
         return await self._joined(stage, self._cut(request))
 
     # Sections -------------------------------------------------------------------------------------------------------
 
-    def _cut(self, request: Request) -> Mapping[str, Labelled[str]]:
+    def _cut(self, request: PartsRequest) -> Mapping[str, Labelled[str]]:
         if isinstance(request, Labelled):
             return dict.fromkeys(self.parts, request)
         if request.keys() != self.parts.keys():
@@ -126,19 +144,19 @@ class Parallelization(Pattern[[Request], Any]):
             raise RunError("pattern.wrong-parts", f"the request is not cut into the parts that there are: {wrong}")
         return request
 
-    async def _joined(self, stage: Stage, pieces: Mapping[str, Labelled[str]]) -> Labelled[Any]:
-        works = [(name, partial(done_by, doer=doer, words=pieces[name])) for name, doer in self.parts.items()]
+    async def _joined(self, stage: Context, pieces: Mapping[str, Labelled[str]]) -> Labelled[Any]:
+        works = [(name, partial(ask_responder, doer=doer, words=pieces[name])) for name, doer in self.parts.items()]
         gave = await self._done(stage, works)
-        slots = [_slot(stage, name, each) for name, each in zip(self.parts, gave, strict=True)]
+        slots = [_part_result(stage, name, each) for name, each in zip(self.parts, gave, strict=True)]
         if not isinstance(self.combine, Role):
-            return together(slots).map(self.combine)
+            return join_labelled(slots).map(self.combine)
         lines = [
-            text("{part}: {told}\n", part=stage.give(name), told=slot.map(_told))
+            format_text("{part}: {told}\n", part=stage.give(name), told=slot.map(_render_part))
             for name, slot in zip(self.parts, slots, strict=True)
         ]
         return await stage.ask(self.combine, *lines)
 
-    async def _done(self, stage: Stage, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
+    async def _done(self, stage: Context, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
         gave = await stage.side_by_side(works, width=self.width)
         failed = [name for (name, _), each in zip(works, gave, strict=True) if isinstance(each, BicameralError)]
         for (name, _), each in zip(works, gave, strict=True):
@@ -151,24 +169,24 @@ class Parallelization(Pattern[[Request], Any]):
 
     # Votes ----------------------------------------------------------------------------------------------------------
 
-    async def _voted(self, stage: Stage, question: Labelled[str]) -> Labelled[Tally]:
-        def vote(part: Stage, sample: int) -> Any:
+    async def _voted(self, stage: Context, question: Labelled[str]) -> Labelled[VoteTally]:
+        def vote(part: Context, sample: int) -> Any:
             return part.fill(self.worker, question, wanted=self.wanted, retries=0, sample=sample)
 
         gave = await self._done(stage, [(f"vote {each + 1}", partial(vote, sample=each)) for each in range(self.n)])
-        votes = together(each for each in gave if isinstance(each, Labelled))
+        votes = join_labelled(each for each in gave if isinstance(each, Labelled))
         return await stage.do("count", lambda part: self._counted(part, question, votes))
 
-    async def _counted(self, part: Stage, question: Labelled[str], votes: Labelled[list[Any]]) -> Labelled[Tally]:
+    async def _counted(self, part: Context, question: Labelled[str], votes: Labelled[list[Any]]) -> Labelled[VoteTally]:
         found = part.read(votes)
-        answers = {_key(each): each for each in found}
-        counts = {key: sum(_key(each) == key for each in found) for key in answers}
+        answers = {_answer_key(each): each for each in found}
+        counts = {key: sum(_answer_key(each) == key for each in found) for key in answers}
         most = [key for key in counts if counts[key] == max(counts.values())]
         chosen = most[0] if len(most) == 1 else None
         if self.judge is not None:
-            chosen = await _judged(part, self.judge, question, answers)
+            chosen = await _ask_judge(part, self.judge, question, answers)
         part.note("counted", votes=max(counts.values()), of=len(found), answers=len(answers), tied=len(most) > 1)
-        tally = Tally(
+        tally = VoteTally(
             winner=None if chosen is None else answers[chosen],
             votes=0 if chosen is None else counts[chosen],
             of=len(found),
@@ -178,33 +196,35 @@ class Parallelization(Pattern[[Request], Any]):
         return part.give(tally)
 
 
-async def _judged(part: Stage, judge: Role, question: Labelled[str], answers: Mapping[str, Any]) -> str | None:
+async def _ask_judge(part: Context, judge: Role, question: Labelled[str], answers: Mapping[str, Any]) -> str | None:
     """The key of the answer that the judge points to; he has no way to write one himself."""
     keys = list(answers)
-    lines = [text("{n}. {answer}\n", n=part.give(n), answer=part.give(answers[key])) for n, key in enumerate(keys, 1)]
-    numbers = LiteralType((*(str(n) for n in range(1, len(keys) + 1)), NONE))
+    lines = [
+        format_text("{n}. {answer}\n", n=part.give(n), answer=part.give(answers[key])) for n, key in enumerate(keys, 1)
+    ]
+    numbers = LiteralType((*(str(n) for n in range(1, len(keys) + 1)), NO_CANDIDATE))
     chosen = await part.fill(judge, "Question: ", question, "\n\nCandidates:\n", *lines, wanted=numbers, retries=0)
     number = part.read(chosen)
-    return None if number == NONE else keys[int(number) - 1]
+    return None if number == NO_CANDIDATE else keys[int(number) - 1]
 
 
-def _slot(stage: Stage, name: str, gave: Labelled[Any] | BicameralError) -> Labelled[Slot]:
+def _part_result(stage: Context, name: str, gave: Labelled[Any] | BicameralError) -> Labelled[PartResult]:
     if isinstance(gave, BicameralError):
-        return stage.give(Slot(part=name, gave=None, failed=gave.code))
-    return gave.map(lambda value: Slot(part=name, gave=value, failed=None))
+        return stage.give(PartResult(part=name, gave=None, failed=gave.code))
+    return gave.map(lambda value: PartResult(part=name, gave=value, failed=None))
 
 
-def _told(slot: Slot) -> Any:
+def _render_part(slot: PartResult) -> Any:
     return slot["gave"] if slot["failed"] is None else f"(this part failed: {slot['failed']})"
 
 
-def _one(request: Request) -> Labelled[str]:
+def _single_question(request: PartsRequest) -> Labelled[str]:
     if isinstance(request, Labelled):
         return request
     raise RunError("pattern.wrong-parts", "a vote is on one question", expected="one labelled text")
 
 
-def _key(answer: Any) -> str:
+def _answer_key(answer: Any) -> str:
     return json.dumps(value_to_json(answer), sort_keys=True)
 
 
@@ -218,7 +238,7 @@ _PARTS = {
 }
 
 
-def _good(outcome: Answered[str]) -> bool:
+def _is_correct(outcome: Answered[str]) -> bool:
     found = dict(line.split(": ", 1) for line in outcome.value.splitlines())
     wanted = {"language": "english", "since": "monday", "from": "ada young"}
     return all(word in found[part].lower() for part, word in wanted.items())
@@ -228,10 +248,10 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
     return {"setup": _PARTS["since"].setup, "brief": _MAIL, "items": len(_PARTS), "output": 5}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "Three questions about one mail are answered side by side.",
     lambda folder: Parallelization.sections(_PARTS),
-    lambda folder: (said(_MAIL),),
-    _good,
+    lambda folder: (program_text(_MAIL),),
+    _is_correct,
     _sizes,
 )

@@ -1,8 +1,8 @@
 """R4, ReAct: a thought, a call, what came of it, and so on until there is an answer.
 
 Use it where what to call next depends on what the last call gave; lookups that do not depend on each other are cheaper
-with R5. Each step asks the model again with all that came before. From the first word of a stranger on the quarantined
-model goes on, and a call that has consequences is then a stranger's wish, which a person must approve.
+with R5. Each step asks the model again with all that came before. From the first untrusted word on the quarantined
+model goes on, and a call that has consequences is then untrusted, so that a person must approve it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,19 @@ from typing import ClassVar, Final
 
 from bicameral.errors import RunError
 from bicameral.models import ModelReply, ToolCall
-from bicameral.strategies import Exhaustion, Repeats
+from bicameral.patterns.kernel import (
+    UNKNOWN_TOOL,
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    RoleConversation,
+    program_text,
+)
+from bicameral.patterns.strategies import LimitReached, RepeatCounter
 from bicameral.tools import Origin, Registry, Tool, tool
-
-from ..kernel import UNKNOWN, Answered, Example, Labelled, Pattern, Role, Stage, Talk, said
 
 AGENT = Role(
     "Agent",
@@ -39,7 +48,7 @@ class ReAct(Pattern[[Labelled[str]], str]):
     `pattern.stalled`.
 
     Example:
-        >>> outcome = await ReAct(max_steps=6).run(desk, said("Who wrote the page that 'start' points to?"))
+        >>> outcome = await ReAct(max_steps=6).run(desk, program_text("Who wrote the page that 'start' points to?"))
         >>> [each.tool for each in outcome.called]
         ['page', 'page']
     """
@@ -49,30 +58,30 @@ class ReAct(Pattern[[Labelled[str]], str]):
     repeats: int = 2
     agent: Role = AGENT
 
-    async def on(self, stage: Stage, /, question: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
         talk = stage.conversation(self.agent)
         talk.tell(question)
-        made, gave = Repeats(stage.registry), 0
+        made, gave = RepeatCounter(stage.registry), 0
         for number in range(1, self.max_steps + 1):
             reply = await talk.ask()
             thought = len(reply.text.split())
             if not reply.calls:
                 stage.note("answered", step=number, words=thought)
                 return stage.give(reply.text)
-            called = _name(reply.calls[0], stage.registry)
+            called = _tool_name(reply.calls[0], stage.registry)
             stage.note("step", step=number, thought=thought, call=called, dropped=len(reply.calls) - 1)
             if made.count(reply.calls[0]) >= self.repeats:
                 if not gave:
-                    raise _stalled(called, self.repeats)
+                    raise _stalled_error(called, self.repeats)
                 if number < self.max_steps:
-                    return await _last_word(talk, stage, reply, number + 1)
+                    return await _ask_last_answer(talk, stage, reply, number + 1)
             elif number < self.max_steps:
                 # Nobody would look at what the call of the last step gives.
                 gave += await talk.serve(reply, most=1)
-        raise Exhaustion("rounds", self.max_steps, self.max_steps)
+        raise LimitReached("rounds", self.max_steps, self.max_steps)
 
 
-async def _last_word(talk: Talk, stage: Stage, reply: ModelReply, number: int) -> Labelled[str]:
+async def _ask_last_answer(talk: RoleConversation, stage: Context, reply: ModelReply, number: int) -> Labelled[str]:
     """The answer of an Agent that asks for what it has been told already: small models see late that they are done."""
     talk.leave(reply, "the same as before.")
     talk.tell("Answer now from the results above, as plain text in one short sentence. Say what they do not tell.")
@@ -81,12 +90,12 @@ async def _last_word(talk: Talk, stage: Stage, reply: ModelReply, number: int) -
     return stage.give(reply.text)
 
 
-def _name(call: ToolCall, registry: Registry) -> str:
+def _tool_name(call: ToolCall, registry: Registry) -> str:
     """The tool's name; one that does not exist was named by the model, perhaps with a stranger's words."""
-    return str(call.name) if str(call.name) in registry else UNKNOWN
+    return str(call.name) if str(call.name) in registry else UNKNOWN_TOOL
 
 
-def _stalled(tool: str, times: int) -> RunError:
+def _stalled_error(tool: str, times: int) -> RunError:
     return RunError(
         "pattern.stalled",
         f"the Agent asks for the same call of {tool!r} for the {times}. time, and nothing has changed in between",
@@ -109,7 +118,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
     return (get_customer,)
 
 
-def _good(outcome: Answered[str]) -> bool:
+def _is_correct(outcome: Answered[str]) -> bool:
     return "ada young" in outcome.value.lower() and [each.tool for each in outcome.called] == ["get_customer"]
 
 
@@ -117,11 +126,11 @@ def _sizes(folder: Path) -> dict[str, int | float | str]:
     return {"setup": AGENT.setup, "tools": 180, "input": _QUESTION, "steps": 2, "observation": 25, "output": 35}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "What the answer needs is looked up, and then told.",
     lambda folder: ReAct(max_steps=4),
-    lambda folder: (said(_QUESTION),),
-    _good,
+    lambda folder: (program_text(_QUESTION),),
+    _is_correct,
     _sizes,
     _tools,
 )

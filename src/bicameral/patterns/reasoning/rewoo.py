@@ -1,7 +1,7 @@
 """R5, ReWOO: all calls are planned before the first one is made, and the answer is written once, from what they gave.
 
 Use it where what is to be called can be known at the outset and only values go from one call to the next. The planner
-never sees a result, so no stranger's text can change which tools are called; the solver sees results and no tools.
+never sees a result, so no untrusted text can change which tools are called; the solver sees results and no tools.
 """
 
 from __future__ import annotations
@@ -14,14 +14,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, cast
 
-from bicameral.catalog.costs import tokens_of
+from bicameral.catalog.costs import estimate_tokens
 from bicameral.errors import BicameralError, ModelError, PlanError
 from bicameral.labels import TRUSTED_USER
-from bicameral.strategies import arguments_of, listed
+from bicameral.patterns.kernel import (
+    Answered,
+    Context,
+    Labelled,
+    Pattern,
+    PatternExample,
+    Role,
+    format_text,
+    join_labelled,
+    make_labelled,
+    map_labelled,
+    program_text,
+)
+from bicameral.patterns.strategies import list_tools, parse_arguments
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import STR, Field, ListType, LiteralType, RecordType, Type, mismatch
-
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, changed, labelled, said, text, together
 
 PLANNER = Role(
     "Planner",
@@ -45,17 +56,17 @@ SOLVER = Role(
 _REFERENCE = re.compile(r"#E([0-9]{1,9})")
 
 
-class _Argument(TypedDict):
+class _PlannedArgument(TypedDict):
     name: str
     value: str
 
 
-class _Call(TypedDict):
+class _PlannedCall(TypedDict):
     tool: str
-    arguments: list[_Argument]
+    arguments: list[_PlannedArgument]
 
 
-def _form(registry: Registry) -> Type:
+def _plan_form(registry: Registry) -> Type:
     """The form of a plan over these tools: one that does not exist cannot be written."""
     arguments = sorted({argument.name for tool in registry for argument in tool.arguments})
     argument = RecordType((Field("name", LiteralType(tuple(arguments)) if arguments else STR), Field("value", STR)))
@@ -68,7 +79,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
     """Plan, call, answer: two calls of a model however many tools are called, three if the first plan does not check.
 
     Example:
-        >>> outcome = await ReWOO().run(desk, said("How many people live in Ghent and Bruges together?"))
+        >>> outcome = await ReWOO().run(desk, program_text("How many people live in Ghent and Bruges join_labelled?"))
         >>> len(outcome.asked)
         2
     """
@@ -80,46 +91,46 @@ class ReWOO(Pattern[[Labelled[str]], str]):
     solver: Role = SOLVER
     width: int = 8
 
-    async def on(self, stage: Stage, /, question: Labelled[str]) -> Labelled[str]:
+    async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
         plan = await self._plan(stage, question)
         found = await self._worked(stage, plan)
-        lines = [_line(stage, number, call, found) for number, call in enumerate(plan)]
+        lines = [_evidence_line(stage, number, call, found) for number, call in enumerate(plan)]
         gaps = "\nIf the answer needs a call that failed, reply INSUFFICIENT." if len(found) < len(plan) else ""
         return await stage.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question, gaps)
 
-    async def _plan(self, stage: Stage, question: Labelled[str]) -> Sequence[_Call]:
+    async def _plan(self, stage: Context, question: Labelled[str]) -> Sequence[_PlannedCall]:
         """The calls, checked: a plan that does not check is written once more and never run."""
         if not len(stage.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
-        tools, form = stage.give(f"Tools:\n{listed(stage.registry)}"), _form(stage.registry)
-        wrong = said("")
+        tools, form = stage.give(f"Tools:\n{list_tools(stage.registry)}"), _plan_form(stage.registry)
+        wrong = program_text("")
         for left in range(self.max_replans, -1, -1):
             try:
                 plan = await stage.fill(
                     self.planner, "Question: ", question, wrong, wanted=form, stable=[tools], retries=0
                 )
-                calls = cast("list[_Call]", stage.read(plan)["calls"])
-                _check(calls, stage.registry, self.max_calls)
+                calls = cast("list[_PlannedCall]", stage.read(plan)["calls"])
+                _check_plan(calls, stage.registry, self.max_calls)
             except (PlanError, ModelError) as error:
                 if left == 0 or error.code not in ("pattern.bad-plan", "models.bad-reply"):
                     raise
                 stage.note("plan-rejected", code=error.code)
                 wrong = stage.give(f"\n\nThis plan is wrong: {error.message}.")
             else:
-                stage.note("planned", calls=len(calls), depth=max(_depths(calls)))
+                stage.note("planned", calls=len(calls), depth=max(_call_depths(calls)))
                 return calls
         raise PlanError("pattern.bad-plan", "there is no plan")
 
-    async def _worked(self, stage: Stage, calls: Sequence[_Call]) -> Mapping[int, Labelled[Any]]:
+    async def _worked(self, stage: Context, calls: Sequence[_PlannedCall]) -> Mapping[int, Labelled[Any]]:
         """What calls gave, without those that failed or needed one that did; side by side as far as can be."""
         found: dict[int, Labelled[Any]] = {}
-        depths = _depths(calls)
+        depths = _call_depths(calls)
         for level in range(max(depths) + 1):
             batch = [number for number, depth in enumerate(depths) if depth == level]
-            ready = [number for number in batch if _needs(calls[number]) <= found.keys()]
+            ready = [number for number in batch if _referenced_calls(calls[number]) <= found.keys()]
             for number in set(batch) - set(ready):
                 stage.note("node-blocked", node=number + 1)
-            works = [(f"E{number + 1}", partial(_called, call=calls[number], found=found)) for number in ready]
+            works = [(f"E{number + 1}", partial(_run_call, call=calls[number], found=found)) for number in ready]
             made = await stage.side_by_side(works, width=self.width)
             for number, gave in zip(ready, made, strict=True):
                 if isinstance(gave, BicameralError):
@@ -129,62 +140,66 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         return found
 
 
-def _line(stage: Stage, number: int, call: _Call, found: Mapping[int, Labelled[Any]]) -> Labelled[str]:
+def _evidence_line(
+    stage: Context, number: int, call: _PlannedCall, found: Mapping[int, Labelled[Any]]
+) -> Labelled[str]:
     """One call as the Solver is told of it. Lines of a result are set in, so that none looks like one of ours."""
     if number in found:
-        gave = text("{gave}", gave=found[number]).map(lambda words: "\n  ".join(words.splitlines()))
+        gave = format_text("{gave}", gave=found[number]).map(lambda words: "\n  ".join(words.splitlines()))
     else:
-        blocked = not _needs(call) <= found.keys()
+        blocked = not _referenced_calls(call) <= found.keys()
         gave = stage.give("(not called: it needs a call that failed)" if blocked else "(this call failed)")
     arguments = ", ".join(f"{each['name']}={each['value']}" for each in call["arguments"])
     asked = stage.give(f"#E{number + 1} = {call['tool']}({arguments})")
-    return text("{asked}: {gave}\n", asked=asked, gave=gave)
+    return format_text("{asked}: {gave}\n", asked=asked, gave=gave)
 
 
-async def _called(part: Stage, call: _Call, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
+async def _run_call(part: Context, call: _PlannedCall, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
     tool = part.registry[call["tool"]]
-    return await part.call(tool.name, {each["name"]: _substituted(each, tool, found) for each in call["arguments"]})
+    return await part.call(
+        tool.name, {each["name"]: _substitute_results(each, tool, found) for each in call["arguments"]}
+    )
 
 
-def _substituted(argument: _Argument, tool: Tool, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
+def _substitute_results(argument: _PlannedArgument, tool: Tool, found: Mapping[int, Labelled[Any]]) -> Labelled[Any]:
     """An argument with the results that it refers to; nobody looks into them, and what they say refers to nothing."""
     name, written = argument["name"], argument["value"]
     numbers = _references(written)
     if not numbers:
-        return labelled(_read(written, name, tool), TRUSTED_USER)
+        return make_labelled(_parse_argument(written, name, tool), TRUSTED_USER)
     if written.strip() == f"#E{numbers[0] + 1}":
         return found[numbers[0]]
 
     def put_in(gave: list[Any]) -> Any:
         by_number = {each: str(value) for each, value in zip(numbers, gave, strict=True)}
-        return _read(_REFERENCE.sub(lambda match: by_number[int(match[1]) - 1], written), name, tool)
+        return _parse_argument(_REFERENCE.sub(lambda match: by_number[int(match[1]) - 1], written), name, tool)
 
-    return changed(together(found[each] for each in numbers), put_in)
+    return map_labelled(join_labelled(found[each] for each in numbers), put_in)
 
 
-def _read(written: str, name: str, tool: Tool) -> Any:
+def _parse_argument(written: str, name: str, tool: Tool) -> Any:
     """What a text means as this argument: the text itself, or JSON. What fits neither stays a text, and is refused."""
     try:
         meant: Any = json.loads(written, parse_constant=str)  # no NaN, no Infinity
     except (ValueError, RecursionError):
         meant = written
-    return meant if not _fits(written, name, tool) and _fits(meant, name, tool) else written
+    return meant if not _is_fitting(written, name, tool) and _is_fitting(meant, name, tool) else written
 
 
-def _fits(value: Any, name: str, tool: Tool) -> bool:
+def _is_fitting(value: Any, name: str, tool: Tool) -> bool:
     kind = next(argument.type for argument in tool.arguments if argument.name == name)
-    return mismatch(arguments_of(tool, {name: value})[name], kind) is None
+    return mismatch(parse_arguments(tool, {name: value})[name], kind) is None
 
 
 def _references(written: str) -> list[int]:
     return [int(each) - 1 for each in _REFERENCE.findall(written)]
 
 
-def _needs(call: _Call) -> set[int]:
+def _referenced_calls(call: _PlannedCall) -> set[int]:
     return {each for argument in call["arguments"] for each in _references(argument["value"])}
 
 
-def _check(calls: Sequence[_Call], registry: Registry, most: int) -> None:
+def _check_plan(calls: Sequence[_PlannedCall], registry: Registry, most: int) -> None:
     """Every argument is one of its tool's and of its type, every reference points back."""
     if not 0 < len(calls) <= most:
         raise PlanError("pattern.bad-plan", f"it has {len(calls)} calls", expected=f"1 to {most}")
@@ -196,19 +211,19 @@ def _check(calls: Sequence[_Call], registry: Registry, most: int) -> None:
         if set(names) - known or needed - set(names) or len(set(names)) != len(names):
             takes = ", ".join(argument.name for argument in found.arguments) or "nothing"
             raise PlanError("pattern.bad-plan", f"call {number + 1}: {found.name} takes {takes}")
-        if any(not 0 <= each < number for each in _needs(call)):
+        if any(not 0 <= each < number for each in _referenced_calls(call)):
             raise PlanError("pattern.bad-plan", f"call {number + 1} refers to a call that does not come before it")
         for each in call["arguments"]:
-            value = _read(each["value"], each["name"], found)
-            if not _references(each["value"]) and not _fits(value, each["name"], found):
+            value = _parse_argument(each["value"], each["name"], found)
+            if not _references(each["value"]) and not _is_fitting(value, each["name"], found):
                 raise PlanError("pattern.bad-plan", f"call {number + 1}: {each['name']} is not of {found.signature}")
 
 
-def _depths(calls: Sequence[_Call]) -> list[int]:
+def _call_depths(calls: Sequence[_PlannedCall]) -> list[int]:
     """How many calls must come before each, along its references."""
     known: list[int] = []
     for call in calls:
-        known.append(1 + max((known[each] for each in _needs(call)), default=-1))
+        known.append(1 + max((known[each] for each in _referenced_calls(call)), default=-1))
     return known
 
 
@@ -232,22 +247,22 @@ def _tools(folder: Path) -> Sequence[Tool]:
     return (population, add)
 
 
-def _good(outcome: Answered[str]) -> bool:
+def _is_correct(outcome: Answered[str]) -> bool:
     called = sorted(each.tool for each in outcome.called)
     return re.sub(r"[^0-9]", "", outcome.value).endswith("390014") and called == ["add", "population", "population"]
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    head = f"{PLANNER.setup}\n\nTools:\n{listed(Registry(_tools(folder)))}"
-    mean, line = (tokens_of(head) + tokens_of(SOLVER.setup)) / 2, "#E1 = population(city=Ghent): 100000\n"
+    head = f"{PLANNER.setup}\n\nTools:\n{list_tools(Registry(_tools(folder)))}"
+    mean, line = (estimate_tokens(head) + estimate_tokens(SOLVER.setup)) / 2, "#E1 = population(city=Ghent): 100000\n"
     return {"setup": mean, "tools": 0, "input": _QUESTION, "items": 3, "observation": line, "output": 20}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "The people of two cities are looked up side by side and added up.",
     lambda folder: ReWOO(),
-    lambda folder: (said(_QUESTION),),
-    _good,
+    lambda folder: (program_text(_QUESTION),),
+    _is_correct,
     _sizes,
     _tools,
 )

@@ -1,15 +1,21 @@
-"""Guards: what one is given, what it can say, and those that most stacks need."""
+"""Guards: what one is given, what it can say, those that most stacks need, and how they are run.
+
+Each guard of a point is asked in order, every verdict is noted, and a guard that fails has said no.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any, Literal, LiteralString, cast, get_args
 
 from bicameral.boundary import screen
-from bicameral.secrets import masked
+from bicameral.errors import RunError
+from bicameral.patterns.kernel import guard_failed_error
+from bicameral.secrets import mask
 from bicameral.types import Type, mismatch
 
 Seam = Literal["input", "call", "result", "output"]
@@ -19,7 +25,7 @@ REMOVED = "[removed]"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class GuardInput:
     """What a guard is given, and nothing else: the value at its seam (before a call, the arguments), whether it is free
     of strangers, and at the seams of a tool which tool it is."""
 
@@ -50,8 +56,8 @@ class Redact:
     found: int = 1
 
 
-Verdict = Pass | Refuse | Redact
-Check = Callable[[Seen], Verdict]
+GuardVerdict = Pass | Refuse | Redact
+GuardCheck = Callable[[GuardInput], GuardVerdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +70,23 @@ class Guard:
 
     rule: str
     at: Seam
-    check: Check
+    check: GuardCheck
 
 
-def longest(at: Seam, most: int) -> Guard:
+def length_guard(at: Seam, most: int) -> Guard:
     """Texts of `most` characters together."""
 
-    def check(seen: Seen) -> Verdict:
+    def check(seen: GuardInput) -> GuardVerdict:
         length = sum(map(len, texts_in(seen.value)))
         return Pass() if length <= most else Refuse("it is too long", length)
 
     return Guard("length", at, check)
 
 
-def fits(at: Seam, wanted: Type, *, tool: str = "") -> Guard:
+def type_guard(at: Seam, wanted: Type, *, tool: str = "") -> Guard:
     """A value of this type; with `tool` only what has to do with that one is looked at."""
 
-    def check(seen: Seen) -> Verdict:
+    def check(seen: GuardInput) -> GuardVerdict:
         if tool and seen.tool != tool:
             return Pass()
         return Refuse("it is not of the type that it must be") if mismatch(seen.value, wanted) else Pass()
@@ -88,28 +94,28 @@ def fits(at: Seam, wanted: Type, *, tool: str = "") -> Guard:
     return Guard("type", at, check)
 
 
-def screened(at: Seam) -> Guard:
+def screening_guard(at: Seam) -> Guard:
     """No stranger's text that looks as if it were meant for a model, or meant not to be seen."""
 
-    def check(seen: Seen) -> Verdict:
+    def check(seen: GuardInput) -> GuardVerdict:
         alerts = 0 if seen.trusted else sum(screen(text).alert for text in texts_in(seen.value))
         return Refuse("a stranger's text speaks to a model, or hides something", alerts) if alerts else Pass()
 
     return Guard("screening", at, check)
 
 
-def without_words(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guard:
+def words_guard(at: Seam, words: Iterable[str], *, redact: bool = False) -> Guard:
     """None of these words, whatever is done to their letters. With `redact` they are taken out where they are plain."""
-    listed = sorted({_plain(word) for word in words}, key=len, reverse=True)
+    listed = sorted({_normalise_text(word) for word in words}, key=len, reverse=True)
     found_in = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, listed)) + r")(?!\w)", re.IGNORECASE)
 
-    def check(seen: Seen) -> Verdict:
-        count = sum(len(found_in.findall(_plain(text))) for text in texts_in(seen.value))
+    def check(seen: GuardInput) -> GuardVerdict:
+        count = sum(len(found_in.findall(_normalise_text(text))) for text in texts_in(seen.value))
         if not count:
             return Pass()
-        cleaned = mapped(seen.value, lambda text: found_in.sub(REMOVED, text)) if redact else seen.value
+        cleaned = map_texts(seen.value, lambda text: found_in.sub(REMOVED, text)) if redact else seen.value
         # A word that is still there was written so that nobody should find it.
-        if redact and not any(found_in.search(_plain(text)) for text in texts_in(cleaned)):
+        if redact and not any(found_in.search(_normalise_text(text)) for text in texts_in(cleaned)):
             return Redact(cleaned, "a word must not be in it", count)
         return Refuse("a word must not be in it", count)
 
@@ -129,23 +135,25 @@ _SECRETS = re.compile(
 _CARD = re.compile(r"(?<![\d-])\d(?:[ -]?\d){12,18}(?![\d-])")
 
 
-def without_secrets(at: Seam, *, redact: bool = True) -> Guard:
+def secrets_guard(at: Seam, *, redact: bool = True) -> Guard:
     """No keys, tokens or numbers of cards, and nothing that this process knows as a secret."""
 
-    def check(seen: Seen) -> Verdict:
+    def check(seen: GuardInput) -> GuardVerdict:
         texts = list(texts_in(seen.value))
-        count = sum(_cleaned(text) != text for text in texts)
+        count = sum(_redact_secrets(text) != text for text in texts)
         if not count:
             return Pass()
         return (
-            Redact(mapped(seen.value, _cleaned), "a secret is in it", count) if redact else Refuse("a secret is in it")
+            Redact(map_texts(seen.value, _redact_secrets), "a secret is in it", count)
+            if redact
+            else Refuse("a secret is in it")
         )
 
     return Guard("secrets", at, check)
 
 
-def _cleaned(text: str) -> str:
-    return _CARD.sub(lambda match: REMOVED if _is_card(match[0]) else match[0], _SECRETS.sub(REMOVED, masked(text)))
+def _redact_secrets(text: str) -> str:
+    return _CARD.sub(lambda match: REMOVED if _is_card(match[0]) else match[0], _SECRETS.sub(REMOVED, mask(text)))
 
 
 def _is_card(number: str) -> bool:
@@ -155,7 +163,7 @@ def _is_card(number: str) -> bool:
     return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
 
 
-def _plain(text: str) -> str:
+def _normalise_text(text: str) -> str:
     """A text as it is meant to be read: one form of each letter, and nothing that nobody sees."""
     seen = (each for each in unicodedata.normalize("NFKD", text) if unicodedata.category(each) not in ("Cf", "Mn"))
     return "".join(seen).casefold()
@@ -174,13 +182,46 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(each)
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """The value with every text in it changed."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {mapped(name, change): mapped(each, change) for name, each in cast("Mapping[Any, Any]", value).items()}
+        return {
+            map_texts(name, change): map_texts(each, change) for name, each in cast("Mapping[Any, Any]", value).items()
+        }
     if isinstance(value, list | tuple):
-        changed = [mapped(each, change) for each in cast("Iterable[Any]", value)]
+        changed = [map_texts(each, change) for each in cast("Iterable[Any]", value)]
         return changed if isinstance(value, list) else tuple(changed)
     return value
+
+
+NoteFunction = Callable[..., None]
+
+
+def run_guards(guards: Sequence[Guard], seam: Seam, seen: GuardInput, note: NoteFunction) -> Any:
+    """The value after all guards of a seam; the first that refuses ends it. Every verdict is in the trace."""
+    for guard in guards:
+        if guard.at != seam:
+            continue
+        verdict = _ask_guard(guard, seen, note)
+        found = 0 if isinstance(verdict, Pass) else verdict.found
+        note("guard", at=seam, rule=guard.rule, verdict=type(verdict).__name__.lower(), found=found, tool=seen.tool)
+        if isinstance(verdict, Redact) and seam != "call":
+            seen = replace(seen, value=verdict.value)
+        elif not isinstance(verdict, Pass):
+            raise RunError("pattern.guarded", f"the guard {guard.rule!r} at the {seam} says no: {verdict.reason}")
+    return seen.value
+
+
+def _ask_guard(guard: Guard, seen: GuardInput, note: NoteFunction) -> GuardVerdict:
+    try:
+        # A guard looks at a copy: what it does to that changes nothing.
+        said_so = cast("object", guard.check(replace(seen, value=deepcopy(seen.value))))
+    except Exception as error:
+        note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
+        raise guard_failed_error(error) from None
+    if isinstance(said_so, Pass | Refuse | Redact):
+        return said_so
+    note("guard", at=guard.at, rule=guard.rule, verdict="failed", found=0, tool=seen.tool)
+    raise guard_failed_error(TypeError("no verdict"))

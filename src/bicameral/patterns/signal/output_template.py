@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypedDict
 
 from bicameral.errors import RunError
-from bicameral.types import RecordType, Type, from_annotation
-
-from ..kernel import Answered, Example, Labelled, Pattern, Role, Stage, said
+from bicameral.patterns.kernel import Answered, Context, Labelled, Pattern, PatternExample, Role, program_text
+from bicameral.types import RecordType, Type, type_from_annotation
 
 HOST = Role("Host", "Reply with one JSON object of the wanted form and nothing else.", max_tokens=256)
 REPAIR = Role(
@@ -24,7 +23,7 @@ REPAIR = Role(
     tier="small",
     max_tokens=256,
 )
-Check = Callable[[Any], str | None]
+ValueCheck = Callable[[Any], str | None]
 """Says what is wrong with a value, in words of its own, or nothing."""
 
 
@@ -37,7 +36,7 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     Example:
         >>> ticket = OutputTemplate.of(Ticket)
-        >>> outcome = await ticket.run(desk, said("The app crashes when I print."))
+        >>> outcome = await ticket.run(desk, program_text("The app crashes when I print."))
         >>> outcome.value["kind"]
         'bug'
     """
@@ -47,30 +46,34 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
     retries: int = 1
     host: Role = HOST
     repair: Role = REPAIR
-    check: Check | None = None
+    check: ValueCheck | None = None
 
     @classmethod
-    def of(cls, form: Any, *, retries: int = 1, check: Check | None = None) -> OutputTemplate:
+    def of(cls, form: Any, *, retries: int = 1, check: ValueCheck | None = None) -> OutputTemplate:
         """For a form that is written as a Python annotation."""
-        return cls(from_annotation(form), retries, check=check)
+        return cls(type_from_annotation(form), retries, check=check)
 
-    async def on(self, stage: Stage, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
+    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # The form stands in the fixed beginning of the prompt, so that it is read once however many tasks there are.
-        form = stage.give(_form(self.wanted))
+        form = stage.give(_render_form(self.wanted))
         made = await stage.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
-        return made if self.check is None else await stage.do("check", lambda part: _checked(part, made, self.check))
+        return (
+            made if self.check is None else await stage.do("check", lambda part: _check_value(part, made, self.check))
+        )
 
 
-async def _checked(part: Stage, made: Labelled[dict[str, Any]], check: Check | None) -> Labelled[dict[str, Any]]:
+async def _check_value(
+    part: Context, made: Labelled[dict[str, Any]], check: ValueCheck | None
+) -> Labelled[dict[str, Any]]:
     problem = check(part.read(made)) if check is not None else None
     if problem is not None:
         raise RunError("pattern.bad-value", f"the reply has the wanted form and a wrong value: {problem}")
     return made
 
 
-def _form(wanted: Type) -> str:
+def _render_form(wanted: Type) -> str:
     if not isinstance(wanted, RecordType):
         return f"Fields:\n- value ({wanted})"
     return "Fields:\n" + "\n".join(f"- {each.name} ({each.type})" for each in wanted.fields)
@@ -88,19 +91,19 @@ class _Ticket(TypedDict):
 _TASK: Final = "Sort this message: The billing page crashes each time I print, please help before tonight!"
 
 
-def _good(outcome: Answered[dict[str, Any]]) -> bool:
+def _is_correct(outcome: Answered[dict[str, Any]]) -> bool:
     value = outcome.value
     return value["kind"] == "bug" and "billing" in value["product"].lower() and value["urgent"] is True
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:
-    return {"setup": f"{HOST.setup}\n\n{_form(from_annotation(_Ticket))}", "input": _TASK, "output": 24}
+    return {"setup": f"{HOST.setup}\n\n{_render_form(type_from_annotation(_Ticket))}", "input": _TASK, "output": 24}
 
 
-EXAMPLE = Example(
+EXAMPLE = PatternExample(
     "A message becomes a ticket with a kind, a product and a flag.",
     lambda folder: OutputTemplate.of(_Ticket),
-    lambda folder: (said(_TASK),),
-    _good,
+    lambda folder: (program_text(_TASK),),
+    _is_correct,
     _sizes,
 )

@@ -14,13 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._records import Event, Slot
-    from ._settings import CalendarSettings
-    from ._tools import toolbox
+    from bicameral.toolboxes.calendar._tools import CalendarSettings, Event, Slot, toolbox
 
 __all__ = ["CalendarSettings", "Event", "Slot", "toolbox"]
 
-_MODULES = {"CalendarSettings": "_settings", "Event": "_records", "Slot": "_records", "toolbox": "_tools"}
+_MODULES = {"CalendarSettings": "_tools", "Event": "_tools", "Slot": "_tools", "toolbox": "_tools"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,8 @@
 """The ICS file as text and as events side by side, so that an edit leaves every other line as it was.
 
-Reading an event takes time in proportion to its lines, three microseconds a byte. So of each event only the lines are
-read that a plan can see, within a limit for each event and one for all of them. An event over the limit is not dropped:
-it is read by its name and time alone, and says so.
+Parsing an event takes time in proportion to its lines, three microseconds a byte. So of each event only the lines are
+parsed that a plan can see, within a limit for each event and one for all of them. An event over the limit is not
+dropped: it is parsed by its name and time alone, and its description says so.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bicameral.errors import Place, ToolError
-
-from .._extras import require
+from bicameral.toolboxes._text import require_standard
 
 if TYPE_CHECKING:
     from icalendar import Event as Component
 
-EMPTY = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//bicameral//calendar//EN\r\nEND:VCALENDAR\r\n"
+EMPTY_CALENDAR = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//bicameral//calendar//EN\r\nEND:VCALENDAR\r\n"
 
 MAX_BYTES = 32 * 1024 * 1024
 """The largest file. Most of a large one are attachments, which are not read."""
@@ -31,12 +30,12 @@ MAX_COST = 6_000_000
 """How much is read of all events together, in bytes; half a minute's worth on a slow machine is twice that."""
 TOO_LARGE = "it is too large, so that only its name and time were read"
 
-_TEXTS = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION"})
-_READ = _TEXTS | {
+_TEXT_PROPERTIES = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION"})
+_READ_PROPERTIES = _TEXT_PROPERTIES | {
     *("UID", "DTSTART", "DTEND", "DURATION", "RECURRENCE-ID", "RRULE", "RDATE", "EXRULE", "EXDATE", "SEQUENCE"),
     *("ATTENDEE", "STATUS", "TRANSP", "X-MICROSOFT-CDO-BUSYSTATUS"),
 }
-_ESSENTIAL = ("UID", "DTSTART", "DTEND", "SUMMARY", "RECURRENCE-ID")
+_ESSENTIAL_PROPERTIES = ("UID", "DTSTART", "DTEND", "SUMMARY", "RECURRENCE-ID")
 _SHORT = 500
 _PER_EVENT = 60
 _ZONE_LINES = 400
@@ -44,7 +43,7 @@ _MOST_ZONES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class EventBlock:
     """One VEVENT: its lines in the file, what they say, and what was left out if it is over a limit."""
 
     first: int
@@ -64,23 +63,23 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class IcsDocument:
     """An ICS file."""
 
     file: str
     lines: tuple[str, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[EventBlock, ...]
     zones: str
     """The lines of the time zones that the file defines."""
     end: int
     """The line that closes the first calendar: new events go before it."""
 
-    def text_of(self, block: Block) -> str:
+    def text_of(self, block: EventBlock) -> str:
         return "".join(self.lines[block.first : block.last + 1])
 
-    def whole(self, block: Block) -> Component:
+    def whole(self, block: EventBlock) -> Component:
         """The event with everything in it, as it is needed to write it again."""
-        return _components([self.text_of(block)], self.zones, self.file)[0]
+        return _parse_components([self.text_of(block)], self.zones, self.file)[0]
 
     def edited(self, changes: Mapping[int, str], *, added: str = "") -> str:
         """The file with the text of some blocks (by their first line) replaced and new text at the end."""
@@ -107,14 +106,14 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spans:
+class _LineSpans:
     events: list[tuple[int, int]]
     zones: list[tuple[int, int]]
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _EventSource:
     """What is read of an event: its lines, and about how many bytes' worth of work they are."""
 
     text: str
@@ -122,56 +121,56 @@ class _Source:
     limit: str = ""
 
 
-def read_document(raw: bytes, file: str) -> Document:
+def read_document(raw: bytes, file: str) -> IcsDocument:
     """The document in these bytes; one that is no calendar is refused with the line where it goes wrong."""
     if len(raw) > MAX_BYTES:
-        raise _too_large(file, f"more than {MAX_BYTES:,} bytes")
+        raise _too_large_error(file, f"more than {MAX_BYTES:,} bytes")
     text = raw.decode("utf-8-sig", "surrogateescape")
-    lines = _lines(text if text.strip() else EMPTY)
-    spans = _spans(lines, file)
+    lines = _split_lines(text if text.strip() else EMPTY_CALENDAR)
+    spans = _find_spans(lines, file)
     if len(spans.events) > MAX_EVENTS:
-        raise _too_large(file, f"more than {MAX_EVENTS:,} events")
-    sources = _affordable([lines[first : last + 1] for first, last in spans.events])
-    zones = "".join(_zones(lines, spans.zones))
-    components = _components([source.text for source in sources], zones, file)
-    return Document(file, lines, tuple(_blocks(lines, spans.events, sources, components)), zones, spans.end)
+        raise _too_large_error(file, f"more than {MAX_EVENTS:,} events")
+    sources = _select_sources([lines[first : last + 1] for first, last in spans.events])
+    zones = "".join(_plain_zones(lines, spans.zones))
+    components = _parse_components([source.text for source in sources], zones, file)
+    return IcsDocument(file, lines, tuple(_make_blocks(lines, spans.events, sources, components)), zones, spans.end)
 
 
-def _affordable(events: list[tuple[str, ...]]) -> list[_Source]:
+def _select_sources(events: list[tuple[str, ...]]) -> list[_EventSource]:
     """What is read of each event. Where all of them are too much, the largest are read by name and time alone."""
-    sources = [_source(lines) for lines in events]
+    sources = [_event_source(lines) for lines in events]
     left = MAX_COST - _PER_EVENT * len(sources)
     for number in sorted(range(len(sources)), key=lambda number: sources[number].cost):
         left -= sources[number].cost
         if left < 0 and not sources[number].limit:
-            sources[number] = _essential(events[number])
+            sources[number] = _essential_source(events[number])
     return sources
 
 
-def _source(lines: tuple[str, ...]) -> _Source:
+def _event_source(lines: tuple[str, ...]) -> _EventSource:
     texts, others = 0, 0
     kept: list[str] = [lines[0]]
     for name, content in _properties(lines):
-        if name not in _READ:
+        if name not in _READ_PROPERTIES:
             continue
         kept.append(content)
-        if name in _TEXTS:
+        if name in _TEXT_PROPERTIES:
             texts += len(content)
         else:
             others += len(content)
     if others > MAX_EVENT or texts > 4 * MAX_EVENT:
-        return _essential(lines)
-    return _Source("".join((*kept, lines[-1])), others + texts // 8)
+        return _essential_source(lines)
+    return _EventSource("".join((*kept, lines[-1])), others + texts // 8)
 
 
-def _essential(lines: tuple[str, ...]) -> _Source:
+def _essential_source(lines: tuple[str, ...]) -> _EventSource:
     """The name and time of an event, as far as they are short."""
     found: dict[str, str] = {}
     for name, content in _properties(lines):
-        if name in _ESSENTIAL and len(content) <= _SHORT:
+        if name in _ESSENTIAL_PROPERTIES and len(content) <= _SHORT:
             found.setdefault(name, content)
     text = "".join((lines[0], *found.values(), lines[-1]))
-    return _Source(text, len(text), TOO_LARGE)
+    return _EventSource(text, len(text), TOO_LARGE)
 
 
 def _properties(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -193,7 +192,7 @@ def _properties(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield name, "".join(parts)
 
 
-def _zones(lines: tuple[str, ...], spans: Iterable[tuple[int, int]]) -> Iterator[str]:
+def _plain_zones(lines: tuple[str, ...], spans: Iterable[tuple[int, int]]) -> Iterator[str]:
     """The definitions of time zones, but for those that no honest zone needs.
 
     Each time in such a zone is looked up by going through the zone's own rules, so that a rule which repeats each
@@ -201,11 +200,11 @@ def _zones(lines: tuple[str, ...], spans: Iterable[tuple[int, int]]) -> Iterator
     """
     for first, last in list(spans)[:_MOST_ZONES]:
         zone = lines[first : last + 1]
-        if len(zone) <= _ZONE_LINES and all(map(_is_plain, _unfolded(zone))):
+        if len(zone) <= _ZONE_LINES and all(map(_is_plain_zone_line, _unfold_lines(zone))):
             yield from zone
 
 
-def _unfolded(lines: tuple[str, ...]) -> list[str]:
+def _unfold_lines(lines: tuple[str, ...]) -> list[str]:
     whole: list[str] = []
     for line in lines:
         if line[:1] in (" ", "\t") and whole:
@@ -215,7 +214,7 @@ def _unfolded(lines: tuple[str, ...]) -> list[str]:
     return whole
 
 
-def _is_plain(line: str) -> bool:
+def _is_plain_zone_line(line: str) -> bool:
     """Whether a line of a time zone is no rule, or one that repeats once a year."""
     if len(line) > 4 * _SHORT:
         return False
@@ -232,28 +231,28 @@ def _is_plain(line: str) -> bool:
     )
 
 
-def _blocks(
-    lines: tuple[str, ...], spans: list[tuple[int, int]], sources: list[_Source], components: list[Component]
-) -> Iterator[Block]:
+def _make_blocks(
+    lines: tuple[str, ...], spans: list[tuple[int, int]], sources: list[_EventSource], components: list[Component]
+) -> Iterator[EventBlock]:
     used: Counter[str] = Counter()
     for (first, last), source, component in zip(spans, sources, components, strict=True):
-        uid = _uid(component, lines[first : last + 1])
+        uid = _event_uid(component, lines[first : last + 1])
         if "RECURRENCE-ID" not in component:
             used[uid] += 1
             # A UID should be used once; where it is not, each event still has an id of its own.
             uid = uid if used[uid] == 1 else f"{uid}#{used[uid]}"
-        yield Block(first, last, uid, component, source.limit)
+        yield EventBlock(first, last, uid, component, source.limit)
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def _split_lines(text: str) -> tuple[str, ...]:
     # Not splitlines: it also splits at characters that are part of a text.
     pieces = text.split("\n")
     return tuple(f"{piece}\n" for piece in pieces[:-1]) + ((pieces[-1],) if pieces[-1] else ())
 
 
-def _spans(lines: tuple[str, ...], file: str) -> _Spans:
+def _find_spans(lines: tuple[str, ...], file: str) -> _LineSpans:
     """Where each event and each time zone begins and ends, and where the first calendar ends."""
-    found = _Spans([], [], -1)
+    found = _LineSpans([], [], -1)
     open_: list[tuple[str, int]] = []
     end = -1
     for number, line in enumerate(lines):
@@ -267,7 +266,7 @@ def _spans(lines: tuple[str, ...], file: str) -> _Spans:
             open_.append((name, number))
             continue
         if not open_ or open_[-1][0] != name:
-            raise _broken(file, number + 1, f"END:{name[:60]} closes nothing")
+            raise _broken_calendar_error(file, number + 1, f"END:{name[:60]} closes nothing")
         _, first = open_.pop()
         if len(open_) == 1 and open_[0][0] == "VCALENDAR":
             if name == "VEVENT":
@@ -277,13 +276,13 @@ def _spans(lines: tuple[str, ...], file: str) -> _Spans:
         if name == "VCALENDAR" and not open_ and end < 0:
             end = number
     if open_ or end < 0:
-        raise _broken(file, len(lines), f"{open_[-1][0][:60] if open_ else 'VCALENDAR'} is not closed")
-    return _Spans(found.events, found.zones, end)
+        raise _broken_calendar_error(file, len(lines), f"{open_[-1][0][:60] if open_ else 'VCALENDAR'} is not closed")
+    return _LineSpans(found.events, found.zones, end)
 
 
-def _components(events: list[str], zones: str, file: str) -> list[Component]:
+def _parse_components(events: list[str], zones: str, file: str) -> list[Component]:
     """What some events say, read together with the time zones of their file."""
-    require("icalendar")
+    require_standard("icalendar")
     from icalendar import Calendar
     from icalendar import Event as Component
 
@@ -292,19 +291,19 @@ def _components(events: list[str], zones: str, file: str) -> list[Component]:
     try:
         calendars = Calendar.from_ical(sound, multiple=True)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise _broken(file, None, str(error)[:200]) from None
+        raise _broken_calendar_error(file, None, str(error)[:200]) from None
     found = [part for calendar in calendars for part in calendar.subcomponents if isinstance(part, Component)]
     if len(found) != len(events):
-        raise _broken(file, None, "its events do not begin and end in pairs")
+        raise _broken_calendar_error(file, None, "its events do not begin and end in pairs")
     return found
 
 
-def _uid(component: Component, lines: tuple[str, ...]) -> str:
+def _event_uid(component: Component, lines: tuple[str, ...]) -> str:
     given = str(component.get("UID", "")).strip()
     return given or "event-" + hashlib.sha256("".join(lines).encode("utf-8", "replace")).hexdigest()[:12]
 
 
-def _too_large(file: str, why: str) -> ToolError:
+def _too_large_error(file: str, why: str) -> ToolError:
     return ToolError(
         "calendar.too-large",
         f"the calendar has {why}",
@@ -313,7 +312,7 @@ def _too_large(file: str, why: str) -> ToolError:
     )
 
 
-def _broken(file: str, line: int | None, why: str) -> ToolError:
+def _broken_calendar_error(file: str, line: int | None, why: str) -> ToolError:
     return ToolError(
         "calendar.broken",
         f"this is not a calendar that can be read: {why}",

@@ -1,28 +1,84 @@
-"""The calendar tools."""
+"""The calendar tools, their settings and their records."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import field_validator
 
 from bicameral.errors import Place, ToolError
 from bicameral.labels import Trust
-from bicameral.parsing import MIB, Limits, Parser
-from bicameral.tools import Origin, Participants, Surroundings, Tool, Toolbox, tool
+from bicameral.parsing import MIB, ParseLimits, Parser
+from bicameral.toolboxes.calendar._document import EMPTY_CALENDAR, MAX_BYTES
+from bicameral.tools import Origin, Participants, Settings, Surroundings, Tool, Toolbox, tool
 from bicameral.types import Id
 
-from ._document import EMPTY, MAX_BYTES
-from ._free import free_slots
-from ._records import Event, Slot
-from ._settings import CalendarSettings
+
+class CalendarSettings(Settings):
+    """Where the calendar is and in which time zone its owner lives."""
+
+    file: str = "calendar.ics"
+    timezone: str | None = None
+    """Such as `Europe/Berlin`; without it, the time zone of the machine."""
+
+    @field_validator("timezone")
+    @classmethod
+    def _known(cls, name: str | None) -> str | None:
+        try:
+            return name if name is None else ZoneInfo(name).key
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"{name!r} is not a time zone; write one like 'Europe/Berlin'") from None
+
+    @property
+    def zone(self) -> tzinfo | None:
+        return ZoneInfo(self.timezone) if self.timezone else None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event, or one occurrence of a recurring one, in local time; an all-day event ends at the next midnight."""
+
+    id: Id
+    title: str
+    start: datetime
+    end: datetime
+    all_day: bool
+    location: str
+    description: str
+    attendees: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A stretch of free time."""
+
+    start: datetime
+    end: datetime
+
+
+def free_slots(busy: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime, minutes: int) -> list[Slot]:
+    """The free stretches between start and end that are long enough, each as long as it can be."""
+    enough = timedelta(minutes=minutes)
+    slots: list[Slot] = []
+    free_from = start
+    for begin, finish in sorted(busy):
+        if min(begin, end) - free_from >= enough:
+            slots.append(Slot(free_from, min(begin, end)))
+        free_from = max(free_from, finish)
+    if end - free_from >= enough:
+        slots.append(Slot(free_from, end))
+    return slots
+
 
 _LONGEST_RANGE = timedelta(days=3660)
 _LONGEST_MINUTES = 366 * 24 * 60
 _SERIES_AHEAD = timedelta(days=366)
-_TRIES = 5
+_MAX_TRIES = 5
 
 # Whoever sends an invitation writes all of the event, down to its id, and the file does not tell who that was. So an
 # event is a stranger's, unless the file lies in a folder in which nobody but the user writes.
@@ -30,21 +86,21 @@ _READERS = Participants(("attendees",))
 
 # Twice what the limits in `_document` and `_repetition` should let through, and less than the tools' own timeout: a
 # tool that runs out of time is tried again, which would be of no use here.
-_LIMITS = Limits(cpu=30.0, wall=45.0, memory=1536 * MIB)
+_PARSE_LIMITS = ParseLimits(cpu=30.0, wall=45.0, memory=1536 * MIB)
 _TIMEOUT = 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ListedEvent:
     event: Event
     busy: bool
 
 
-_READING = "bicameral.toolboxes.calendar._reading"
-_LIST: Parser[list[_Found]] = Parser(f"{_READING}:list_between", list[_Found], _LIMITS)
-_ADD: Parser[Event] = Parser(f"{_READING}:add_event", Event, _LIMITS)
-_CHANGE: Parser[Event] = Parser(f"{_READING}:change_event", Event, _LIMITS)
-_DELETE: Parser[None] = Parser(f"{_READING}:delete_event", None, _LIMITS)
+_PARSER_MODULE = "bicameral.toolboxes.calendar._operations"
+_LIST_PARSER: Parser[list[_ListedEvent]] = Parser(f"{_PARSER_MODULE}:list_between", list[_ListedEvent], _PARSE_LIMITS)
+_ADD_PARSER: Parser[Event] = Parser(f"{_PARSER_MODULE}:add_event", Event, _PARSE_LIMITS)
+_CHANGE_PARSER: Parser[Event] = Parser(f"{_PARSER_MODULE}:change_event", Event, _PARSE_LIMITS)
+_DELETE_PARSER: Parser[None] = Parser(f"{_PARSER_MODULE}:delete_event", None, _PARSE_LIMITS)
 
 
 @dataclass(slots=True)
@@ -57,15 +113,15 @@ class _Calendar:
 
     def between(
         self, since: datetime, before: datetime, series: tuple[datetime, datetime] | None = None
-    ) -> list[_Found]:
+    ) -> list[_ListedEvent]:
         expand = None if series is None else [moment.isoformat() for moment in series]
         facts = {"since": since.isoformat(), "before": before.isoformat(), "series": expand}
-        return _LIST(self._raw(), what=self._name, **self._facts(facts))
+        return _LIST_PARSER(self._raw(), what=self._name, **self._facts(facts))
 
     def change(self, parser: Parser[Any], facts: dict[str, Any], *, or_new: bool = False) -> Any:
         """Put a change into the file; gives the event that was changed."""
         facts = self._facts(facts | {"now": self.surroundings.now().isoformat()})
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             raw = self._raw(or_new=or_new)
             event, changed = parser.with_body(raw, what=self._name, **facts)
             # The lock is held for looking and writing alone, and not while a stranger's event is read. If the file has
@@ -87,7 +143,7 @@ class _Calendar:
             if error.code != "files.missing":
                 raise
             if or_new:
-                return EMPTY.encode()
+                return EMPTY_CALENDAR.encode()
             raise ToolError(
                 "calendar.no-file",
                 f"there is no calendar at {self.settings.file!r}",
@@ -118,13 +174,13 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
     @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def list_events(start: date, end: Annotated[date | None, "last day"] = None) -> list[Event]:
         """Events from a day to another day, by default of one day."""
-        since, before = _days(start, end or start)
+        since, before = _day_range(start, end or start)
         return [each.event for each in calendar.between(since, before)]
 
     @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def search_events(text: str, start: date | None = None, end: date | None = None) -> list[Event]:
         """Find events whose title, place, description or attendees have these words."""
-        return [each.event for each in _search(calendar, start, end) if _has_words(each.event, text)]
+        return [each.event for each in _search_range(calendar, start, end) if _has_words(each.event, text)]
 
     @tool(effect="read", timeout=_TIMEOUT, origins=Origin(calendar.trust))
     def find_free_time(day: date, minutes: int = 60, earliest: time = time(9), latest: time = time(17)) -> list[Slot]:
@@ -132,7 +188,7 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
         _check_minutes(minutes)
         if earliest >= latest:
             raise ToolError("calendar.bad-hours", f"{earliest:%H:%M} is not before {latest:%H:%M}")
-        since, before = _days(day, day)
+        since, before = _day_range(day, day)
         busy = [(each.event.start, each.event.end) for each in calendar.between(since, before) if each.busy]
         return free_slots(busy, datetime.combine(day, earliest), datetime.combine(day, latest), minutes)
 
@@ -166,7 +222,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
             "description": description,
             "attendees": list(attendees),
         }
-        return calendar.change(_ADD, facts, or_new=True)
+        return calendar.change(_ADD_PARSER, facts, or_new=True)
 
     @tool(
         effect="write",
@@ -208,7 +264,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
             "minutes": minutes,
             "location": location,
         }
-        return calendar.change(_CHANGE, facts)
+        return calendar.change(_CHANGE_PARSER, facts)
 
     @tool(
         effect="irreversible",
@@ -219,15 +275,15 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
     )
     def delete_event(id: Id) -> None:
         """Delete an event, or one occurrence of a recurring event."""
-        calendar.change(_DELETE, {"id": id})
+        calendar.change(_DELETE_PARSER, {"id": id})
 
     return [add_event, change_event, delete_event]
 
 
-def _search(calendar: _Calendar, start: date | None, end: date | None) -> list[_Found]:
+def _search_range(calendar: _Calendar, start: date | None, end: date | None) -> list[_ListedEvent]:
     """Plain events of any time, and a year of each series: from the start, up to the end, or from today."""
     if start and end:
-        since, before = _days(start, end)
+        since, before = _day_range(start, end)
         return calendar.between(since, before)
     if start or end:
         since = datetime.combine(start, time()) if start else datetime.min + timedelta(days=2)
@@ -240,7 +296,7 @@ def _search(calendar: _Calendar, start: date | None, end: date | None) -> list[_
     return calendar.between(since, before, series)
 
 
-def _days(first: date, last: date) -> tuple[datetime, datetime]:
+def _day_range(first: date, last: date) -> tuple[datetime, datetime]:
     since = datetime.combine(first, time())
     try:
         before = datetime.combine(last, time()) + timedelta(days=1)

@@ -11,13 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._records import Mail
-    from ._settings import MailSettings, Smtp
-    from ._tools import toolbox
+    from bicameral.toolboxes.mail._mailbox import Mail
+    from bicameral.toolboxes.mail._tools import MailSettings, Smtp, toolbox
 
 __all__ = ["Mail", "MailSettings", "Smtp", "toolbox"]
 
-_MODULES = {"Mail": "_records", "MailSettings": "_settings", "Smtp": "_settings", "toolbox": "_tools"}
+_MODULES = {"Mail": "_mailbox", "MailSettings": "_tools", "Smtp": "_tools", "toolbox": "_tools"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,13 @@
-"""The bytes of an outgoing mail, written by hand and then read again.
+"""Outgoing mail: recipients parsed strictly, and the bytes of a message composed by hand and then read again.
 
-A header's text may come from a mail that somebody else wrote. The header classes of the standard library decode it
-when it is set (`=?utf-8?q?Bill=0AReply-To:…?=` becomes two headers), so every line is written here, in ASCII. What was
-written is then parsed by both parsers of the standard library and compared with what was meant: the headers and their
-decoded values, the addresses, the structure, and the name and bytes of each part. Any difference means that the mail
-is not sent.
+The parsers of the standard library accept much more than one address (groups, comments, routes, quoted local parts,
+encoded words) and drop what they do not understand, so a recipient is first matched against a small grammar of our
+own: what a server or a mail reader could take for another address is refused.
+
+A header's text may come from an untrusted mail. The header classes of the standard library decode it when it is set
+(`=?utf-8?q?Bill=0AReply-To:...?=` becomes two headers), so every line is written here, in ASCII. The result is parsed
+by both parsers of the standard library and compared with the draft: the headers and their decoded values, the
+addresses, the structure, and the name and bytes of each part. Any difference means that the mail is not sent.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import binascii
 import mimetypes
 import re
 import secrets
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,9 +29,109 @@ from email.utils import format_datetime, getaddresses
 from typing import Any, TypeAlias, cast
 from urllib.parse import quote
 
-from bicameral.errors import ToolError
+from bicameral.display import has_hidden, make_visible
+from bicameral.errors import Place, ToolError
 
-from ._addresses import ENCODED_WORD, Recipient
+_MAX_NAME = 200
+_MAX_SHOWN = 80
+_MAX_DOMAIN = 253
+# `name <spec>` with the name in quotes or without any character that structures a list of addresses.
+_NAMED = re.compile(r"""(?P<name>"(?:[^"\\]|\\.)*"|[^"\\<>@,;:()\[\]]*)\s*<(?P<spec>[^<>\s]+)>""")
+# No `%` and no `!`: a server may take `a%b@c` and `c!b!a` for a route. Nothing that a program could take for an option.
+_LOCAL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_+'&~#=*^$-]|\.(?!\.))*(?<!\.)")
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_LINE_BREAKING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+ENCODED_WORD = "=?"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """A display name, which may be empty, and an address in ASCII."""
+
+    name: str
+    local: str
+    domain: str
+
+    @property
+    def spec(self) -> str:
+        return f"{self.local}@{self.domain}"
+
+
+def parse_recipient(given: str, argument: str) -> Recipient:
+    """One recipient, `a@example.com` or `Ann <a@example.com>`; anything else is refused."""
+    refuse_line_breaks(given, argument)
+    whole = given.strip()
+    named = _NAMED.fullmatch(whole)
+    name, spec = (_unquote_name(named["name"].strip()), named["spec"]) if named else ("", whole)
+    local, at, domain = spec.partition("@")
+    sound = _ascii_domain(domain)
+    # A name that looks like an address, or hides something, shows the reader somebody else than who gets the mail.
+    odd_name = len(name) > _MAX_NAME or any(sign in name for sign in "@<>") or has_hidden(name)
+    odd_local = len(local) > 64 or not _LOCAL.fullmatch(local)
+    if not at or sound is None or odd_local or odd_name or ENCODED_WORD in whole:
+        raise _bad_address_error(given, argument)
+    return Recipient(name, local, sound)
+
+
+def refuse_line_breaks(text: str, argument: str) -> None:
+    """Refuse what could end a header: every control character, and what some readers take for the end of a line."""
+    if _LINE_BREAKING.search(text):
+        raise ToolError(
+            "mail.bad-header",
+            f"the {argument} has a line break or control character in it, which could forge a header",
+            place=Place(argument=argument),
+            expected="one line of text",
+        )
+
+
+def _unquote_name(name: str) -> str:
+    return re.sub(r"\\(.)", r"\1", name[1:-1]) if name.startswith('"') else name
+
+
+def _ascii_domain(given: str) -> str | None:
+    """A domain in ASCII, or None: each label as it was given, never as one that only looks or sounds like it."""
+    labels = [_ascii_label(label) for label in given.split(".")]
+    domain = ".".join(label or "" for label in labels)
+    if None in labels or len(domain) > _MAX_DOMAIN or domain.rpartition(".")[2].isdigit():
+        return None
+    return domain
+
+
+def _ascii_label(given: str) -> str | None:
+    label = given.lower()
+    if label.isascii():
+        return label if _LABEL.fullmatch(label) and _is_sound_punycode(label) else None
+    # The mapping of IDNA 2003 would turn full-width letters and `ß` into others: a domain that nobody has written.
+    if unicodedata.normalize("NFKC", label) != label or has_hidden(label) or not _has_only_letters(label):
+        return None
+    encoded = f"xn--{label.encode('punycode').decode('ascii')}"
+    return encoded if _LABEL.fullmatch(encoded) else None
+
+
+def _is_sound_punycode(label: str) -> bool:
+    """Whether a label is no punycode, or stands for letters and nothing else (`xn--` can spell `@` and blanks)."""
+    if not label.startswith("xn--"):
+        return True
+    try:
+        stands_for = label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return False
+    return not stands_for.isascii() and _has_only_letters(stands_for)
+
+
+def _has_only_letters(label: str) -> bool:
+    return all(each in "-\u00b7" or unicodedata.category(each)[0] in "LMN" for each in label)
+
+
+def _bad_address_error(given: str, argument: str) -> ToolError:
+    shown = given if len(given) <= _MAX_SHOWN else given[: _MAX_SHOWN - 3] + "..."
+    return ToolError(
+        "mail.bad-address",
+        f"{make_visible(shown, strict=True)!r} is not a mail address",
+        place=Place(argument=argument),
+        expected="one address such as 'ann@example.com' for each recipient",
+    )
+
 
 _MAX_LINE = 998
 _FOLD = 76
@@ -56,7 +160,7 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MailDraft:
     """A mail as it is meant."""
 
     sender: Recipient
@@ -82,13 +186,13 @@ def without_encoded_words(text: str) -> str:
     return text.replace(ENCODED_WORD, "= ?")
 
 
-def compose(draft: Draft) -> bytes:
+def compose_message(draft: MailDraft) -> bytes:
     """The mail as it is sent; a ToolError if what a reader would see is not exactly what was meant."""
     lines = [
-        f"From: {_addresses((draft.sender,))}",
-        f"To: {_addresses(draft.to)}",
-        *([f"Cc: {_addresses(draft.cc)}"] if draft.cc else []),
-        f"Subject: {_unstructured(draft.subject)}",
+        f"From: {_address_list((draft.sender,))}",
+        f"To: {_address_list(draft.to)}",
+        *([f"Cc: {_address_list(draft.cc)}"] if draft.cc else []),
+        f"Subject: {_subject_text(draft.subject)}",
         f"Date: {format_datetime(draft.date)}",
         f"Message-ID: {draft.message_id}",
         "MIME-Version: 1.0",
@@ -102,15 +206,15 @@ def compose(draft: Draft) -> bytes:
     else:
         body = text
     raw = ("\r\n".join(lines) + ("\r\n" if not draft.attachments else "") + body).encode("ascii")
-    verify(raw, draft)
+    verify_message(raw, draft)
     return raw
 
 
-def _addresses(recipients: Sequence[Recipient]) -> str:
-    return ",\r\n ".join(_address(each) for each in recipients)
+def _address_list(recipients: Sequence[Recipient]) -> str:
+    return ",\r\n ".join(_address_text(each) for each in recipients)
 
 
-def _address(recipient: Recipient) -> str:
+def _address_text(recipient: Recipient) -> str:
     name = recipient.name
     if not name:
         return recipient.spec
@@ -122,7 +226,7 @@ def _address(recipient: Recipient) -> str:
     return f"{_encoded_words(name)}\r\n <{recipient.spec}>"
 
 
-def _unstructured(text: str) -> str:
+def _subject_text(text: str) -> str:
     words = text.split(" ")
     # Where an encoded word was undone no line may be folded: a reader that drops the blank would put it together again.
     undone = "= ?" in text
@@ -155,14 +259,14 @@ def _text_part(body: str) -> str:
         encoding, content = "7bit", text
     else:
         raw = text.encode()
-        quoted = re.sub(r"(?m)^(F)(?=rom )|^(\.)", _in_hex, binascii.b2a_qp(raw).decode("ascii"))
+        quoted = re.sub(r"(?m)^(F)(?=rom )|^(\.)", _hex_escape, binascii.b2a_qp(raw).decode("ascii"))
         in_base64 = base64.encodebytes(raw).decode("ascii")
         encoding, content = min(("quoted-printable", quoted), ("base64", in_base64), key=lambda each: len(each[1]))
     head = f'Content-Type: text/plain; charset="utf-8"\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n'
     return head + content.replace("\n", "\r\n")
 
 
-def _in_hex(found: re.Match[str]) -> str:
+def _hex_escape(found: re.Match[str]) -> str:
     return f"={ord(found[0]):02X}"
 
 
@@ -186,29 +290,29 @@ def _boundary(parts: Sequence[str]) -> str:
 
 # Reading again
 
-Part: TypeAlias = tuple[str, str | None, bytes]
+ParsedPart: TypeAlias = tuple[str, str | None, bytes]
 """A MIME type, the name of a file, and the decoded bytes."""
-Seen: TypeAlias = tuple[tuple[tuple[str, object], ...], tuple[Part, ...]]
+ParsedMessage: TypeAlias = tuple[tuple[tuple[str, object], ...], tuple[ParsedPart, ...]]
 """Headers with their decoded values, in order, and the parts."""
 
-_ADDRESSED = ("from", "to", "cc")
+_ADDRESS_HEADERS = ("from", "to", "cc")
 
 
-def verify(raw: bytes, draft: Draft) -> None:
+def verify_message(raw: bytes, draft: MailDraft) -> None:
     """Refuse bytes that do not say exactly what was meant, to the strict parser and to the lenient one."""
-    meant = _meant(draft)
+    meant = _expected_message(draft)
     lines = raw.split(b"\r\n")
     sound = raw.isascii() and not any(b"\r" in line or b"\n" in line or b"\0" in line for line in lines)
     if not sound or max(map(len, lines)) > _MAX_LINE:
-        raise _differs("its lines")
-    for seen in (_by_strict_parser(raw), _by_lenient_parser(raw)):
+        raise _differs_error("its lines")
+    for seen in (_parse_strictly(raw), _parse_leniently(raw)):
         if seen[0] != meant[0]:
-            raise _differs("its headers")
+            raise _differs_error("its headers")
         if seen[1] != meant[1]:
-            raise _differs("its text or attachments")
+            raise _differs_error("its text or attachments")
 
 
-def _differs(what: str) -> ToolError:
+def _differs_error(what: str) -> ToolError:
     return ToolError(
         "mail.not-as-meant",
         f"a mail program would read {what} differently from what was meant, so the mail was not sent",
@@ -216,7 +320,7 @@ def _differs(what: str) -> ToolError:
     )
 
 
-def _meant(draft: Draft) -> Seen:
+def _expected_message(draft: MailDraft) -> ParsedMessage:
     headers: list[tuple[str, object]] = [
         ("from", ((draft.sender.name, draft.sender.spec),)),
         ("to", tuple((each.name, each.spec) for each in draft.to)),
@@ -227,47 +331,47 @@ def _meant(draft: Draft) -> Seen:
         ("mime-version", "1.0"),
     ]
     body = draft.body if draft.body.endswith("\n") else f"{draft.body}\n"
-    parts: list[Part] = [("text/plain", None, body.encode())]
+    parts: list[ParsedPart] = [("text/plain", None, body.encode())]
     parts += [(each.kind, each.name, each.content) for each in draft.attachments]
     return tuple(headers), tuple(parts)
 
 
-def _by_strict_parser(raw: bytes) -> Seen:
+def _parse_strictly(raw: bytes) -> ParsedMessage:
     message = BytesParser(policy=policy.SMTP).parsebytes(raw)
     headers: list[tuple[str, object]] = []
     for name, value in message.items():
         key = name.lower()
-        if key in _ADDRESSED:
-            headers.append((key, _known_addresses(value)))
+        if key in _ADDRESS_HEADERS:
+            headers.append((key, _header_addresses(value)))
         elif not key.startswith("content-"):
             headers.append((key, str(value)))
-    return tuple(headers), _parts(message)
+    return tuple(headers), _message_parts(message)
 
 
-def _known_addresses(field: Any) -> tuple[tuple[str, str], ...]:
+def _header_addresses(field: Any) -> tuple[tuple[str, str], ...]:
     """The addresses of a header; none if it has a defect or a group in it."""
     if field.defects or any(group.display_name for group in field.groups):
         return ()
     return tuple((str(each.display_name), str(each.addr_spec)) for each in field.addresses)
 
 
-def _by_lenient_parser(raw: bytes) -> Seen:
+def _parse_leniently(raw: bytes) -> ParsedMessage:
     message = BytesParser(policy=policy.compat32).parsebytes(raw)
     headers: list[tuple[str, object]] = []
     for name, folded in message.raw_items():
         key, value = name.lower(), re.sub(r"\r?\n(?=[ \t])", "", folded)
-        if key in _ADDRESSED:
-            headers.append((key, tuple((_decoded(name), spec) for name, spec in getaddresses([value]))))
+        if key in _ADDRESS_HEADERS:
+            headers.append((key, tuple((_decode_header_text(name), spec) for name, spec in getaddresses([value]))))
         elif not key.startswith("content-"):
-            headers.append((key, _decoded(value)))
-    return tuple(headers), _parts(message)
+            headers.append((key, _decode_header_text(value)))
+    return tuple(headers), _message_parts(message)
 
 
-def _decoded(value: str) -> str:
+def _decode_header_text(value: str) -> str:
     return str(make_header(decode_header(value)))
 
 
-def _parts(message: Message[Any, Any]) -> tuple[Part, ...]:
+def _message_parts(message: Message[Any, Any]) -> tuple[ParsedPart, ...]:
     """The parts of a mail with one level of structure; a deeper one, or any defect, is nothing that we wrote."""
     leaves = cast("list[Message[Any, Any]]", message.get_payload()) if message.is_multipart() else [message]
     whole = (message, *leaves)
@@ -275,10 +379,10 @@ def _parts(message: Message[Any, Any]) -> tuple[Part, ...]:
         return ()
     if message.is_multipart() and message.get_content_type() != "multipart/mixed":
         return ()
-    return tuple(_part(each) for each in leaves)
+    return tuple(_message_part(each) for each in leaves)
 
 
-def _part(leaf: Message[Any, Any]) -> Part:
+def _message_part(leaf: Message[Any, Any]) -> ParsedPart:
     content = leaf.get_payload(decode=True)
     raw = content if isinstance(content, bytes) else b""
     text = leaf.get_content_disposition() is None

@@ -1,62 +1,254 @@
-"""The mailbox: which mails there are, quickly, and one mail in full."""
+"""The mailbox: Maildir folders and mbox files on disk, a cache of what was parsed, search, and one mail in full.
+
+Mailboxes are opened for reading only: nothing is locked, moved or flagged.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
-from bicameral.errors import ToolError, nearest
-from bicameral.parsing import Limits, ParseLimit, Parser
+from bicameral.errors import ToolError, nearest_name
+from bicameral.parsing import ParseLimitError, ParseLimits, Parser
+from bicameral.toolboxes.mail._mime import MailHeaders, parse_local_date
 from bicameral.tools import Folders
-
-from ._boxes import MAX_MAIL, Stored, is_mailbox, mailboxes, stored
-from ._headers import Headers, local_date
-from ._records import Mail
-
-_USUAL = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
-_KEPT_TEXT = 40_000_000
-"""How many characters of bodies are kept in memory between searches."""
-_BATCH = 200
-_BATCH_BYTES = 4 * 1024 * 1024
-_LARGE = 4 * 1024 * 1024
+from bicameral.types import Id
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Mail:
+    """One mail; `date` is local time, `sender` is the address alone."""
+
+    id: Id
+    sender: str
+    sender_name: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    subject: str
+    date: datetime
+    body: str
+    folder: str
+    unread: bool
+    attachments: tuple[str, ...]
+
+
+INBOX = "INBOX"
+MAX_MAIL = 32 * 1024 * 1024
+"""Of a larger mail only this many bytes are read."""
+_MAX_HEAD = 64 * 1024
+_MAX_DEPTH = 8
+_HEADER_LINE = re.compile(rb"[!-9;-~]+:")
+_QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
+_MBOX_NAMES = (".mbox", ".mbx")
+_LONGEST_LINE = 64 * 1024
+MAX_MAILS = 200_000
+"""Of one folder. A mail of nothing but a line `From x` takes a few bytes on disk and a hundred times that in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMail:
+    """One mail on disk: where its bytes are and what the mailbox says about it."""
+
+    key: str
+    folder: str
+    path: Path
+    modified: int
+    """Nanoseconds; together with key and size it tells whether the mail is still the same."""
+    size: int
+    start: int = 0
+    unread: bool | None = None
+    """None where only the mail itself can say (mbox)."""
+    envelope: bytes = b""
+    """The `From ` line of an mbox."""
+
+    def head(self) -> bytes:
+        """The first bytes of the mail, enough for its headers."""
+        return self._read(min(self.size, _MAX_HEAD))
+
+    def raw(self) -> bytes:
+        """The whole mail, up to `MAX_MAIL` bytes."""
+        return self._read(min(self.size, MAX_MAIL))
+
+    def _read(self, size: int) -> bytes:
+        with open_nofollow(self.path) as stream:
+            if self.envelope and os.fstat(stream.fileno()).st_mtime_ns != self.modified:
+                raise FileNotFoundError("the mbox has changed, so the mail may be elsewhere in it now")
+            stream.seek(self.start)
+            raw = stream.read(size)
+        return _QUOTED_FROM.sub(rb"\1", raw) if self.envelope else raw
+
+
+def open_nofollow(path: Path) -> BinaryIO:
+    """Open a file for reading unless it has become a link, which could lead out of the mailbox."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
+def is_mailbox(path: Path) -> bool:
+    """Whether there is mail here: an mbox file, a Maildir, or a folder with one of them in it."""
+    if path.is_file():
+        return _looks_like_mbox(path)
+    return path.is_dir() and next(_walk_mailboxes(path, "", 0), None) is not None
+
+
+def list_mailboxes(root: Path) -> list[tuple[str, Path]]:
+    """The folders of a mailbox by name: `INBOX`, `Archive`, `Archive/2026`."""
+    if root.is_file():
+        return [(INBOX, root)]
+    return list(_walk_mailboxes(root, "", 0))
+
+
+def list_stored_mails(folder: str, path: Path) -> list[StoredMail]:
+    """The mails of one folder, in no particular order."""
+    found = list(islice(_iter_mbox(folder, path) if path.is_file() else _iter_maildir(folder, path), MAX_MAILS + 1))
+    if len(found) > MAX_MAILS:
+        raise ToolError(
+            "mail.folder-too-large",
+            f"there are more than {MAX_MAILS:,} mails in the folder {folder!r}",
+            fix="Move old mails to another place, or set `folder` under [toolbox.mail] in bicameral.toml.",
+        )
+    return found
+
+
+def _walk_mailboxes(path: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
+    if _is_maildir(path):
+        yield name or INBOX, path
+    if depth >= _MAX_DEPTH:
+        return
+    for entry in sorted(_scan_folder(path), key=lambda entry: entry.name):
+        if entry.is_dir(follow_symlinks=False) and entry.name not in ("cur", "new", "tmp"):
+            yield from _walk_mailboxes(Path(entry.path), _folder_name(name, entry.name), depth + 1)
+        elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(_MBOX_NAMES):
+            yield _folder_name(name, Path(entry.name).stem), Path(entry.path)
+
+
+def _folder_name(parent: str, name: str) -> str:
+    # Maildir++ writes the folder Archive/2026 as `.Archive.2026`.
+    own = name[1:].replace(".", "/") if name.startswith(".") else name
+    return f"{parent}/{own}" if parent else own
+
+
+def _scan_folder(path: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _is_maildir(path: Path) -> bool:
+    return any(entry.name in ("cur", "new") and entry.is_dir(follow_symlinks=False) for entry in _scan_folder(path))
+
+
+def _iter_maildir(folder: str, path: Path) -> Iterator[StoredMail]:
+    for part in ("cur", "new"):
+        if (path / part).is_symlink():
+            continue
+        for entry in _scan_folder(path / part):
+            if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
+                continue
+            try:
+                facts = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            key, _, flags = entry.name.partition(":2,")
+            unread = part == "new" or "S" not in flags
+            yield StoredMail(
+                f"{folder}/{key}", folder, Path(entry.path), facts.st_mtime_ns, facts.st_size, unread=unread
+            )
+
+
+def _looks_like_mbox(path: Path) -> bool:
+    try:
+        with open_nofollow(path) as stream:
+            start = stream.read(5)
+    except OSError:
+        return False
+    return start in (b"From ", b"")
+
+
+def _iter_mbox(folder: str, path: Path) -> Iterator[StoredMail]:
+    with open_nofollow(path) as stream:
+        modified = os.fstat(stream.fileno()).st_mtime_ns
+        number, start, envelope, offset = 0, -1, b"", 0
+        after_blank, candidate = True, b""
+        whole = True
+        # In pieces: a line of a gigabyte is not read at once. What follows the first piece begins no line.
+        for line in iter(lambda: stream.readline(_LONGEST_LINE), b""):
+            if not whole:
+                whole = line.endswith(b"\n")
+                candidate, after_blank = b"", False
+                offset += len(line)
+                continue
+            whole = line.endswith(b"\n")
+            if candidate and _HEADER_LINE.match(line):
+                if start >= 0:
+                    size = offset - len(candidate) - start
+                    yield StoredMail(f"{folder}/{number}", folder, path, modified, size, start, None, envelope)
+                number, start, envelope = number + 1, offset, candidate
+            # A separator stands after an empty line and before a header; "From " elsewhere is part of a sentence.
+            candidate = line if after_blank and line.startswith(b"From ") else b""
+            after_blank = line in (b"\n", b"\r\n")
+            offset += len(line)
+        if start >= 0:
+            yield StoredMail(f"{folder}/{number}", folder, path, modified, offset - start, start, None, envelope)
+
+
+_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
+_MAX_CACHED_TEXT = 40_000_000
+"""How many characters of bodies are kept in memory between searches."""
+_BATCH = 200
+_BATCH_BYTES = 4 * 1024 * 1024
+_LARGE_MAIL = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MailEntry:
     """A mail whose headers are known."""
 
-    stored: Stored
-    headers: Headers
+    stored: StoredMail
+    headers: MailHeaders
     id: str
     date: datetime
     unread: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Content:
+class _ParsedContent:
     body: str
     attachments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _MailText:
     body: str
     attachments: tuple[str, ...]
-    problem: ParseLimit | None = field(default=None, compare=False)
+    problem: ParseLimitError | None = field(default=None, compare=False)
 
 
 # An honest mail is read in milliseconds, one of many megabytes in a second. A search goes on after one that is not, so
 # the limits are low, and below the timeout of the tools: a tool that runs out of time is tried again.
-_READING = "bicameral.toolboxes.mail._reading"
-_HEADS: Parser[list[Headers]] = Parser(f"{_READING}:read_heads", list[Headers], Limits(cpu=2.0, wall=5.0))
-_CONTENT: Parser[_Content] = Parser(f"{_READING}:read_mail", _Content, Limits(cpu=2.0, wall=8.0))
-_LARGE_CONTENT: Parser[_Content] = Parser(f"{_READING}:read_mail", _Content, Limits(cpu=8.0, wall=15.0))
-_ATTACHMENT: Parser[list[str]] = Parser(f"{_READING}:read_attachment", list[str], Limits(cpu=10.0, wall=20.0))
+_PARSER_MODULE = "bicameral.toolboxes.mail._mime"
+_HEADERS_PARSER: Parser[list[MailHeaders]] = Parser(
+    f"{_PARSER_MODULE}:read_heads", list[MailHeaders], ParseLimits(cpu=2.0, wall=5.0)
+)
+_CONTENT_PARSER: Parser[_ParsedContent] = Parser(
+    f"{_PARSER_MODULE}:read_mail", _ParsedContent, ParseLimits(cpu=2.0, wall=8.0)
+)
+_LARGE_CONTENT_PARSER: Parser[_ParsedContent] = Parser(
+    f"{_PARSER_MODULE}:read_mail", _ParsedContent, ParseLimits(cpu=8.0, wall=15.0)
+)
+_ATTACHMENT_PARSER: Parser[list[str]] = Parser(
+    f"{_PARSER_MODULE}:read_attachment", list[str], ParseLimits(cpu=10.0, wall=20.0)
+)
 
 
 @dataclass(slots=True)
@@ -65,9 +257,13 @@ class Mailbox:
 
     folders: Folders
     folder: str | None
-    _headers: dict[str, tuple[int, int, Headers]] = field(default_factory=dict[str, tuple[int, int, Headers]])
-    _boxes: dict[Path, tuple[int, int, list[Stored]]] = field(default_factory=dict[Path, tuple[int, int, list[Stored]]])
-    _texts: OrderedDict[str, tuple[int, int, _Text]] = field(default_factory=OrderedDict[str, tuple[int, int, _Text]])
+    _headers: dict[str, tuple[int, int, MailHeaders]] = field(default_factory=dict[str, tuple[int, int, MailHeaders]])
+    _boxes: dict[Path, tuple[int, int, list[StoredMail]]] = field(
+        default_factory=dict[Path, tuple[int, int, list[StoredMail]]]
+    )
+    _texts: OrderedDict[str, tuple[int, int, _MailText]] = field(
+        default_factory=OrderedDict[str, tuple[int, int, _MailText]]
+    )
     _kept: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -100,7 +296,7 @@ class Mailbox:
             text_of = self._text_of(entry.stored)
             # One that could not be read is among the results: nobody knows that the words are not in it.
             if text_of and (text_of.problem or has_words(f"{headers.subject}\n{text_of.body}", text)):
-                found.append(_mail(entry, text_of))
+                found.append(_make_mail(entry, text_of))
         return found
 
     def read(self, id: str) -> Mail:
@@ -112,7 +308,7 @@ class Mailbox:
             if text is not None and text.problem is not None:
                 raise text.problem
             if text is not None:
-                return _mail(entry, text)
+                return _make_mail(entry, text)
         raise ToolError("mail.unknown-mail", f"the mail {id!r} has just been moved or deleted")
 
     def attachment(self, id: str, name: str) -> bytes:
@@ -126,18 +322,18 @@ class Mailbox:
             raise ToolError(
                 "mail.unreadable", f"the mail {entry.stored.key!r} cannot be read: {error.strerror}"
             ) from None
-        attachments, content = _ATTACHMENT.with_body(raw, what=f"the mail {id!r}", name=name)
+        attachments, content = _ATTACHMENT_PARSER.with_body(raw, what=f"the mail {id!r}", name=name)
         # The name becomes that of a file, so it must be a bare one, whatever the parser says.
-        if name not in attachments or not is_bare(name):
+        if name not in attachments or not is_bare_name(name):
             raise ToolError(
                 "mail.unknown-attachment",
                 f"the mail {id!r} has no attachment {name!r}",
                 expected=", ".join(map(repr, attachments[:20])) or "a mail with attachments",
-                nearest=nearest(name, attachments[:200]),
+                nearest=nearest_name(name, attachments[:200]),
             )
         return content
 
-    def _find(self, id: str) -> Entry:
+    def _find(self, id: str) -> MailEntry:
         entries = self._entries("")
         wanted = id.strip("<> ")
         found = [entry for entry in entries if wanted in (entry.id, entry.stored.key)]
@@ -152,20 +348,20 @@ class Mailbox:
         raise ToolError(
             "mail.unknown-mail",
             f"there is no mail with the id {id!r}",
-            nearest=nearest(wanted, (entry.id for entry in entries)),
+            nearest=nearest_name(wanted, (entry.id for entry in entries)),
             fix="Take the id from search_mail.",
         )
 
-    def _entries(self, folder: str) -> list[Entry]:
-        everything = mailboxes(self._root())
-        chosen = [(name, path) for name, path in everything if _is_in(name, folder)]
+    def _entries(self, folder: str) -> list[MailEntry]:
+        everything = list_mailboxes(self._root())
+        chosen = [(name, path) for name, path in everything if _is_in_folder(name, folder)]
         if not chosen and folder:
             names = [name for name, _ in everything]
             raise ToolError(
                 "mail.unknown-folder",
                 f"there is no mail folder {folder!r}",
                 expected=", ".join(map(repr, names)),
-                nearest=nearest(folder, names),
+                nearest=nearest_name(folder, names),
             )
         known = self._headers_of(self._stored(everything))
         # Strangers choose the Message-ID: one that is used twice, or spells another mail's key, names nobody.
@@ -173,14 +369,14 @@ class Mailbox:
         taken.update(item.key for item, _ in known)
         names = {name for name, _ in chosen}
         return [
-            _entry(item, headers, unique=taken[headers.message_id] == 1)
+            _make_entry(item, headers, unique=taken[headers.message_id] == 1)
             for item, headers in known
             if item.folder in names
         ]
 
     def _root(self) -> Path:
         if self.folder is not None:
-            root = _reading(self.folders, self.folder)
+            root = _find_readable(self.folders, self.folder)
             if root is None or not is_mailbox(root):
                 raise ToolError(
                     "mail.no-folder",
@@ -188,46 +384,46 @@ class Mailbox:
                     fix="Set `folder` under [toolbox.mail] in bicameral.toml.",
                 )
             return root
-        for name in _USUAL:
-            root = _reading(self.folders, name)
+        for name in _USUAL_PLACES:
+            root = _find_readable(self.folders, name)
             if root is not None and is_mailbox(root):
                 return root
         raise ToolError(
             "mail.no-folder",
-            f"there is no mail here: looked for {', '.join(_USUAL)}",
+            f"there is no mail here: looked for {', '.join(_USUAL_PLACES)}",
             fix="Set `folder` under [toolbox.mail] in bicameral.toml to a Maildir folder or an mbox file.",
         )
 
-    def _stored(self, boxes: Iterable[tuple[str, Path]]) -> list[Stored]:
-        found: list[Stored] = []
+    def _stored(self, boxes: Iterable[tuple[str, Path]]) -> list[StoredMail]:
+        found: list[StoredMail] = []
         for name, path in boxes:
             if not path.is_file():
-                found.extend(stored(name, path))
+                found.extend(list_stored_mails(name, path))
                 continue
             facts = path.stat()
             kept = self._boxes.get(path)
             if kept is None or kept[:2] != (facts.st_mtime_ns, facts.st_size):
-                kept = self._boxes[path] = (facts.st_mtime_ns, facts.st_size, stored(name, path))
+                kept = self._boxes[path] = (facts.st_mtime_ns, facts.st_size, list_stored_mails(name, path))
             found.extend(kept[2])
         return found
 
-    def _headers_of(self, items: list[Stored]) -> list[tuple[Stored, Headers]]:
+    def _headers_of(self, items: list[StoredMail]) -> list[tuple[StoredMail, MailHeaders]]:
         """The mails that are still there, with their headers; those that are not known yet are read in batches."""
-        for batch in _batches(item for item in items if self._known_headers(item) is None):
+        for batch in _read_batches(item for item in items if self._known_headers(item) is None):
             try:
-                found = _heads(batch)
-            except ParseLimit:
+                found = _parse_headers(batch)
+            except ParseLimitError:
                 # One of them is too much: each is read alone, so that only that one is not.
-                found = [_head_alone(item, raw) for item, raw in batch]
+                found = [_parse_one_header(item, raw) for item, raw in batch]
             for (item, _), headers in zip(batch, found, strict=True):
                 self._headers[item.key] = (item.modified, item.size, headers)
         return [(item, headers) for item in items if (headers := self._known_headers(item))]
 
-    def _known_headers(self, item: Stored) -> Headers | None:
+    def _known_headers(self, item: StoredMail) -> MailHeaders | None:
         kept = self._headers.get(item.key)
         return kept[2] if kept is not None and kept[:2] == (item.modified, item.size) else None
 
-    def _text_of(self, item: Stored) -> _Text | None:
+    def _text_of(self, item: StoredMail) -> _MailText | None:
         """The text of a mail, or None when it vanished under our hands."""
         # The lock is for what is kept alone. It is not held while a mail is read: a hostile one takes its time.
         with self._lock:
@@ -240,25 +436,25 @@ class Mailbox:
         except OSError:
             return None
         try:
-            parser = _CONTENT if len(raw) <= _LARGE else _LARGE_CONTENT
+            parser = _CONTENT_PARSER if len(raw) <= _LARGE_MAIL else _LARGE_CONTENT_PARSER
             content = parser(raw, what=f"the mail {item.key!r}")
-            text = _Text(content.body, content.attachments)
-        except ParseLimit as problem:
-            text = _Text(f"[{problem.message}]", (), problem)
+            text = _MailText(content.body, content.attachments)
+        except ParseLimitError as problem:
+            text = _MailText(f"[{problem.message}]", (), problem)
         with self._lock:
             self._keep(item, text)
         return text
 
-    def _keep(self, item: Stored, text: _Text) -> None:
+    def _keep(self, item: StoredMail, text: _MailText) -> None:
         replaced = self._texts.pop(item.key, None)
         self._texts[item.key] = (item.modified, item.size, text)
         self._kept += len(text.body) - (0 if replaced is None else len(replaced[2].body))
-        while self._kept > _KEPT_TEXT:
+        while self._kept > _MAX_CACHED_TEXT:
             _, (_, _, dropped) = self._texts.popitem(last=False)
             self._kept -= len(dropped.body)
 
 
-def _mail(entry: Entry, text: _Text) -> Mail:
+def _make_mail(entry: MailEntry, text: _MailText) -> Mail:
     headers = entry.headers
     return Mail(
         id=entry.id,
@@ -275,9 +471,9 @@ def _mail(entry: Entry, text: _Text) -> Mail:
     )
 
 
-def _batches(items: Iterable[Stored]) -> Iterator[list[tuple[Stored, bytes]]]:
+def _read_batches(items: Iterable[StoredMail]) -> Iterator[list[tuple[StoredMail, bytes]]]:
     """The beginnings of mails, some at a time; one that vanished is left out."""
-    batch: list[tuple[Stored, bytes]] = []
+    batch: list[tuple[StoredMail, bytes]] = []
     size = 0
     for item in items:
         try:
@@ -292,27 +488,27 @@ def _batches(items: Iterable[Stored]) -> Iterator[list[tuple[Stored, bytes]]]:
         yield batch
 
 
-def _heads(batch: list[tuple[Stored, bytes]]) -> list[Headers]:
+def _parse_headers(batch: list[tuple[StoredMail, bytes]]) -> list[MailHeaders]:
     raws = [raw for _, raw in batch]
-    found = _HEADS(b"".join(raws), what=f"{len(batch)} mails", sizes=list(map(len, raws)))
+    found = _HEADERS_PARSER(b"".join(raws), what=f"{len(batch)} mails", sizes=list(map(len, raws)))
     if len(found) != len(batch):
         raise ToolError("tools.unreadable", "the parser of mails replied with something else than it should")
     return found
 
 
-def _head_alone(item: Stored, raw: bytes) -> Headers:
+def _parse_one_header(item: StoredMail, raw: bytes) -> MailHeaders:
     try:
-        return _heads([(item, raw)])[0]
-    except ParseLimit as problem:
-        return Headers("", "", "", (), (), f"[{problem.message}]", None, read=False)
+        return _parse_headers([(item, raw)])[0]
+    except ParseLimitError as problem:
+        return MailHeaders("", "", "", (), (), f"[{problem.message}]", None, read=False)
 
 
-def is_bare(name: str) -> bool:
+def is_bare_name(name: str) -> bool:
     """Whether this is the name of a file and no way to another folder."""
     return name not in ("", ".", "..") and not any(mark in name for mark in "/\\\0") and name.isprintable()
 
 
-def _reading(folders: Folders, path: str) -> Path | None:
+def _find_readable(folders: Folders, path: str) -> Path | None:
     try:
         return folders.reading(path)
     except ToolError as error:
@@ -327,24 +523,24 @@ def has_words(text: str, words: str) -> bool:
     return all(word in folded for word in words.casefold().split())
 
 
-def _is_in(name: str, folder: str) -> bool:
+def _is_in_folder(name: str, folder: str) -> bool:
     wanted, own = folder.strip("/").casefold(), name.casefold()
     return not wanted or own == wanted or own.startswith(f"{wanted}/") or own.endswith(f"/{wanted}")
 
 
-def _entry(item: Stored, headers: Headers, *, unique: bool) -> Entry:
-    id = _own_id(headers.message_id) if headers.message_id and unique else item.key
+def _make_entry(item: StoredMail, headers: MailHeaders, *, unique: bool) -> MailEntry:
+    id = _hash_message_id(headers.message_id) if headers.message_id and unique else item.key
     unread = not headers.read if item.unread is None else item.unread
-    return Entry(item, headers, id, headers.date or _fallback_date(item), unread)
+    return MailEntry(item, headers, id, headers.date or _fallback_date(item), unread)
 
 
-def _own_id(message_id: str) -> str:
+def _hash_message_id(message_id: str) -> str:
     """An id of our own making: it stays when the mail is moved, and holds no word of the stranger who sent it."""
     return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
-def _fallback_date(item: Stored) -> datetime:
+def _fallback_date(item: StoredMail) -> datetime:
     if not item.envelope:
         return datetime.fromtimestamp(item.modified // 1_000_000_000)
     _, _, sent = item.envelope.decode("ascii", "replace").removeprefix("From ").strip().partition(" ")
-    return local_date(sent) or datetime.fromtimestamp(0)
+    return parse_local_date(sent) or datetime.fromtimestamp(0)

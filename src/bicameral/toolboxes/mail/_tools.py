@@ -1,20 +1,273 @@
-"""The mail tools."""
+"""The mail tools, their settings, and sending through an SMTP server.
+
+Nothing is sent unless every address, header and attachment is sound.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from typing import Annotated, Any
+from email.utils import make_msgid
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from bicameral.errors import Place, ToolError
-from bicameral.tools import Folders, Origin, Participants, Surroundings, Target, Tool, Toolbox, tool
+from bicameral.secrets import register_secret
+from bicameral.toolboxes._text import clean_text
+from bicameral.toolboxes.mail._compose import (
+    Attachment,
+    MailDraft,
+    compose_message,
+    parse_recipient,
+    refuse_line_breaks,
+    without_encoded_words,
+)
+from bicameral.toolboxes.mail._mailbox import Mail, Mailbox
+from bicameral.toolboxes.mail._mime import number_name
+from bicameral.tools import (
+    Folders,
+    Origin,
+    Participants,
+    Settings,
+    Surroundings,
+    Tool,
+    Toolbox,
+    WriteTarget,
+    call_key,
+    read_attached,
+    tool,
+)
 from bicameral.types import Address, Id
 
-from ._bodies import numbered
-from ._mailbox import Mailbox
-from ._records import Mail
-from ._send import know_password, send
-from ._settings import MailSettings
+if TYPE_CHECKING:
+    import smtplib
+
+
+_PORTS = {"none": 25, "starttls": 587, "tls": 465}
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+
+class Smtp(BaseModel):
+    """The server that takes outgoing mail; the password stays in the environment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: Annotated[str, Field(min_length=1)]
+    port: Annotated[int, Field(gt=0, lt=65536)] | None = None
+    user: str | None = None
+    password_env: str | None = None
+    tls: Literal["none", "starttls", "tls"] = "starttls"
+    timeout: Annotated[float, Field(gt=0, le=300)] = 20.0
+
+    @property
+    def port_or_usual(self) -> int:
+        return self.port or _PORTS[self.tls]
+
+    @model_validator(mode="after")
+    def _password_is_safe(self) -> Smtp:
+        if (self.user is None) != (self.password_env is None):
+            raise ValueError("user and password_env (the name of an environment variable) go together")
+        if self.user is not None and self.tls == "none" and self.host not in _THIS_MACHINE:
+            raise ValueError("with tls = 'none' the password would travel in the clear; use 'starttls' or 'tls'")
+        return self
+
+
+class MailSettings(Settings):
+    """Where mail lies and how it is sent."""
+
+    folder: str | None = None
+    """A Maildir folder or an mbox file; without it `Maildir`, `mail`, `mail.mbox` and the like are looked for."""
+    address: str = ""
+    """The address that outgoing mail comes from."""
+    smtp: Smtp | None = None
+
+
+MAX_ATTACHMENTS = 25 * 1024 * 1024
+MAX_RECIPIENTS = 100
+_UNSAFE_IN_NAMES = re.compile(r'[<>:"|?*\\]')
+_UNUSUAL_IN_IDS = re.compile(r"[^A-Za-z0-9._-]")
+_SMTP_SETTING = "Set `smtp` under [toolbox.mail] in bicameral.toml."
+
+
+def send_message(
+    settings: MailSettings,
+    surroundings: Surroundings,
+    *,
+    to: Sequence[str],
+    cc: Sequence[str],
+    subject: str,
+    body: str,
+    attachments: Sequence[str],
+) -> None:
+    """Send one mail or raise; see `_deliver` for what is known when the connection breaks."""
+    if settings.smtp is None:
+        raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
+    if not settings.address:
+        raise ToolError(
+            "mail.no-address", "no sender address is set", fix="Set `address` under [toolbox.mail] in bicameral.toml."
+        )
+    draft = _make_draft(
+        settings.address, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments
+    )
+    # Composed, and read again, before anybody is connected to: what is not as it was meant reaches no server.
+    raw = compose_message(draft)
+    password = _smtp_password(settings.smtp, surroundings)
+    client = _connect_smtp(settings.smtp, password)
+    try:
+        _deliver(client, draft, raw)
+    finally:
+        # Whether the server says goodbye nicely changes nothing about the mail.
+        with suppress(OSError):
+            client.close()
+
+
+def _make_draft(
+    sender: str,
+    surroundings: Surroundings,
+    *,
+    to: Sequence[str],
+    cc: Sequence[str],
+    subject: str,
+    body: str,
+    attachments: Sequence[str],
+) -> MailDraft:
+    """The mail as it is meant. Recipients are taken as they are or refused; of a subject, encoded words are undone."""
+    if not to:
+        raise ToolError("mail.bad-address", "there is nobody to send this to", place=Place(argument="to"))
+    if len(to) + len(cc) > MAX_RECIPIENTS:
+        raise ToolError("mail.too-many", f"{len(to) + len(cc)} recipients", expected=f"at most {MAX_RECIPIENTS}")
+    refuse_line_breaks(subject, "subject")
+    origin = parse_recipient(sender, "address")
+    now = surroundings.now()
+    return MailDraft(
+        origin,
+        tuple(parse_recipient(each, "to") for each in to),
+        tuple(parse_recipient(each, "cc") for each in cc),
+        without_encoded_words(clean_text(subject).strip()),
+        clean_text(body),
+        now if now.tzinfo else now.astimezone(),
+        make_message_id(origin.domain),
+        tuple(_read_attachments(surroundings.folders, attachments)),
+    )
+
+
+def make_message_id(domain: str) -> str:
+    """The id of a mail. One that is sent again, since nobody knew whether it went out, has the same id."""
+    key = call_key()
+    return make_msgid(domain=domain) if key is None else f"<{_UNUSUAL_IN_IDS.sub('-', key)}@{domain}>"
+
+
+def _read_attachments(folders: Folders, paths: Sequence[str]) -> Iterator[Attachment]:
+    left = MAX_ATTACHMENTS
+    for path in paths:
+        # After a person's yes: exactly the bytes that were approved, or an error.
+        content = read_attached(folders, path, max_bytes=left)
+        left -= len(content)
+        name = PurePosixPath(path).name
+        refuse_line_breaks(name, "attachments")
+        # Without the signs that quote, bracket or encode a name in a header: no receiver's disk takes them either.
+        yield Attachment(_UNSAFE_IN_NAMES.sub("_", clean_text(name)).strip(), content)
+
+
+def register_password(settings: MailSettings, surroundings: Surroundings) -> None:
+    """Let the password of the mail server not out, whether a mail is ever sent or not."""
+    if settings.smtp is not None and settings.smtp.password_env is not None:
+        register_secret(settings.smtp.password_env, surroundings.environment.get(settings.smtp.password_env, ""))
+
+
+def _smtp_password(smtp: Smtp, surroundings: Surroundings) -> str | None:
+    if smtp.password_env is None:
+        return None
+    if not (password := surroundings.environment.get(smtp.password_env)):
+        raise ToolError(
+            "mail.smtp-auth",
+            f"the environment variable {smtp.password_env!r} holds no password",
+            fix="Set it, or change `smtp.password_env` under [toolbox.mail].",
+        )
+    return password
+
+
+def _connect_smtp(smtp: Smtp, password: str | None) -> smtplib.SMTP:
+    """A connection that is encrypted and logged in as the settings ask, or an error: nothing is sent in the clear."""
+    import smtplib
+    import ssl
+
+    place = f"the SMTP server {smtp.host}:{smtp.port_or_usual}"
+    client: smtplib.SMTP | None = None
+    try:
+        if smtp.tls == "tls":
+            context = ssl.create_default_context()
+            client = smtplib.SMTP_SSL(smtp.host, smtp.port_or_usual, timeout=smtp.timeout, context=context)
+        else:
+            client = smtplib.SMTP(smtp.host, smtp.port_or_usual, timeout=smtp.timeout)
+        if smtp.tls == "starttls":
+            client.starttls(context=ssl.create_default_context())
+        if smtp.user is not None and password is not None:
+            client.login(smtp.user, password)
+    except Exception as error:
+        if client is not None:
+            client.close()
+        raise _connection_error(error, place) from None
+    return client
+
+
+def _connection_error(error: Exception, place: str) -> Exception:
+    import smtplib
+
+    match error:
+        # What a server says about a login may repeat what it was sent, so only its code is shown.
+        case smtplib.SMTPAuthenticationError():
+            return ToolError("mail.smtp-auth", f"{place} did not accept the user and password ({error.smtp_code})")
+        case smtplib.SMTPNotSupportedError():
+            return ToolError("mail.smtp-refused", f"{place} offers no encryption or login as `smtp.tls` asks for")
+        case smtplib.SMTPServerDisconnected() | smtplib.SMTPConnectError():
+            return ToolError("mail.smtp-unreachable", f"{place} closed the connection")
+        case smtplib.SMTPException():
+            return ToolError("mail.smtp-refused", f"{place} refused the session", fix="Check `smtp.tls` and the user.")
+        case OSError() | UnicodeError():
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            return ToolError("mail.smtp-unreachable", f"{place} cannot be reached: {reason}", fix=_SMTP_SETTING)
+        case _:
+            return error
+
+
+def _deliver(client: smtplib.SMTP, draft: MailDraft, raw: bytes) -> None:
+    import smtplib
+
+    try:
+        refused = client.sendmail(draft.sender.spec, draft.recipients, raw)
+    except smtplib.SMTPRecipientsRefused as error:
+        raise _refused_error("no recipient was accepted: " + _refusal_reasons(error.recipients)) from None
+    except smtplib.SMTPResponseException as error:
+        raise _refused_error(f"{error.smtp_code} {_server_text(error.smtp_error)}") from None
+    except (smtplib.SMTPException, OSError):
+        raise ToolError(
+            "mail.smtp-unreachable",
+            "the connection broke while the mail was handed over; it may have been sent",
+            fix="Look whether it arrived before you send it again.",
+        ) from None
+    with suppress(smtplib.SMTPException, OSError):
+        client.quit()
+    if refused:
+        raise _refused_error("the mail was sent, but not to everybody: " + _refusal_reasons(refused))
+
+
+def _refused_error(what: str) -> ToolError:
+    return ToolError("mail.smtp-refused", f"the SMTP server refused the mail: {what}")
+
+
+def _refusal_reasons(refused: dict[str, tuple[int, bytes]]) -> str:
+    return "; ".join(f"{who}: {code} {_server_text(why)}" for who, (code, why) in refused.items())
+
+
+def _server_text(answer: bytes | str) -> str:
+    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+    return clean_text(text).replace("\n", " ")[:200]
+
 
 _MAX_LIMIT = 1000
 
@@ -22,17 +275,22 @@ _MAX_LIMIT = 1000
 # keeps even what was read inside the mail.) Anybody can send one that a search finds, so how many there are is theirs
 # as well. Only the id is of our making, and the folder is where the user or his server put it. Those whom a mail names
 # have read it.
-_WRITTEN = Origin("third_party", Participants(("sender", "to", "cc")))
-_OURS = Origin("system")
-_MAIL = {"": _WRITTEN, "id": _OURS, "folder": _OURS}
-_MAILS = {"": Origin("third_party"), "[]": _WRITTEN, "[].id": _OURS, "[].folder": _OURS}
+_SENDER_WRITTEN = Origin("third_party", Participants(("sender", "to", "cc")))
+_SYSTEM_ORIGIN = Origin("system")
+_MAIL_ORIGINS = {"": _SENDER_WRITTEN, "id": _SYSTEM_ORIGIN, "folder": _SYSTEM_ORIGIN}
+_MAILS_ORIGINS = {
+    "": Origin("third_party"),
+    "[]": _SENDER_WRITTEN,
+    "[].id": _SYSTEM_ORIGIN,
+    "[].folder": _SYSTEM_ORIGIN,
+}
 
 
 def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
-    know_password(settings, surroundings)
+    register_password(settings, surroundings)
     mailbox = Mailbox(surroundings.folders, settings.folder)
 
-    @tool(effect="read", timeout=60, origins=_MAILS)
+    @tool(effect="read", timeout=60, origins=_MAILS_ORIGINS)
     def search_mail(
         text: Annotated[str, "words in subject or body"] = "",
         sender: Annotated[str, "address or name"] = "",
@@ -59,7 +317,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
             limit=limit,
         )
 
-    @tool(effect="read", origins=_MAIL)
+    @tool(effect="read", origins=_MAIL_ORIGINS)
     def read_mail(id: Id) -> Mail:
         """Read one mail by its id."""
         return mailbox.read(id)
@@ -74,7 +332,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         # A file is the user's alone, whoever wrote it.
         attaches=("attachments",),
         attached_in=surroundings.folders,
-        origins=_OURS,
+        origins=_SYSTEM_ORIGIN,
         words=(
             *(
                 "send",
@@ -101,33 +359,33 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
         attachments: Annotated[Sequence[str], "file paths"] = (),
     ) -> None:
         """Send a mail."""
-        send(settings, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
+        send_message(settings, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments)
 
     @tool(
         effect="write",
         timeout=60,
         purpose={"id": "selects", "name": "directs", "folder": "directs"},
-        origins=_OURS,
+        origins=_SYSTEM_ORIGIN,
         target=lambda given: _attachment_target(surroundings.folders, given),
         words=("save", "download", "store", "keep", "put", "extract"),
     )
     def save_attachment(id: Id, name: str, folder: str = ".") -> Annotated[str, "path"]:
         """Save an attachment of a mail into a folder; gives the path."""
-        return _save(surroundings.folders, folder, name, mailbox.attachment(id, name))
+        return _save_under_free_name(surroundings.folders, folder, name, mailbox.attachment(id, name))
 
     return [search_mail, read_mail, send_mail, save_attachment]
 
 
-def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> Target:
+def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> WriteTarget:
     """Where an attachment goes: whoever sent it wrote it."""
     name = given.get("name")
     return folders.target(f"{given.get('folder', '.')}/{name}" if isinstance(name, str) else None, copied=True)
 
 
-def _save(folders: Folders, folder: str, name: str, content: bytes) -> str:
+def _save_under_free_name(folders: Folders, folder: str, name: str, content: bytes) -> str:
     """Write under a name that is free: a stranger's attachment never replaces a file."""
     for copy in range(1, 1000):
-        path = f"{folder}/{name if copy == 1 else numbered(name, copy)}"
+        path = f"{folder}/{name if copy == 1 else number_name(name, copy)}"
         try:
             folders.write_atomic(path, content, replace=False)
         except ToolError as error:

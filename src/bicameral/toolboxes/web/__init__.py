@@ -11,12 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._settings import WebSettings
-    from ._tools import Link, Page, toolbox
+    from bicameral.toolboxes.web._tools import Link, Page, WebSettings, toolbox
 
 __all__ = ["Link", "Page", "WebSettings", "toolbox"]
 
-_MODULES = {"WebSettings": "_settings", "Link": "_tools", "Page": "_tools", "toolbox": "_tools"}
+_MODULES = {"WebSettings": "_tools", "Link": "_tools", "Page": "_tools", "toolbox": "_tools"}
 
 
 def __getattr__(name: str) -> Any:

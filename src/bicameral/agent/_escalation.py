@@ -1,0 +1,145 @@
+"""The plan for a request with all that led to it, and escalation to a larger model's plan.
+
+Escalation happens once, where the run of the first plan failed before it had changed anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from bicameral.errors import ModelError, PlanError
+from bicameral.labels import Label
+from bicameral.models import Route, Usage
+from bicameral.planning import CompiledPlan, Intent, Mismatch, PlanCascade, Planner
+from bicameral.plans import RUN_CODES, Plan, PlanLimits, Proof, Report
+from bicameral.runs import Checked, Failed, Observer, RunOutcome, StartState, StepProgress, check_plan
+from bicameral.sessions import ChamberUsage, Role, open_ledger
+from bicameral.telemetry import Fact, Span
+from bicameral.tools import CHANGING, Registry
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with everything that led to it; `source` is the plan as people read it.
+
+    `proof` has what policy will say of each call; it is None if the report has errors.
+    """
+
+    intent: Intent
+    plan: Plan
+    report: Report
+    proof: Proof | None
+    mismatches: tuple[Mismatch, ...]
+    source: str
+    repairs: int
+    cached: bool
+    seconds: float
+    usage: Mapping[Role, Usage]
+    spent: ChamberUsage = field(default_factory=ChamberUsage)
+    """What planning cost, by chamber; the plan's runs count for themselves."""
+    route: Route | None = None
+    """Which model of a cascade wrote it, and why those before did not."""
+    money: float = 0.0
+    """What is known of the cost of planning, in the currency of the price table."""
+    degraded: tuple[str, ...] = ()
+    """The ways in which replies were less than what was wanted, such as those of another model."""
+    calls: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
+    """The calls that planning took, for the journal."""
+
+
+def record_planned(told: Span, planned: Planned) -> None:
+    """What a plan is like and what it cost; not what it says."""
+    if not told.on:
+        return
+    facts: dict[str, Fact] = {
+        "bicameral.planning.by": planned.intent.by,
+        "bicameral.plan.steps": len(planned.plan.steps),
+        "bicameral.plan.ok": planned.report.ok,
+        "bicameral.plan.proved": planned.proof is not None and planned.proof.proved,
+        "bicameral.plan.cached": planned.cached,
+        "bicameral.plan.repairs": planned.repairs,
+    }
+    if planned.route is not None:
+        facts["bicameral.plan.alias"] = planned.route.alias
+        facts["bicameral.plan.escalations"] = len(planned.route.attempts)
+    told.tell(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})
+
+
+RunPlan: TypeAlias = Callable[..., Awaitable[RunOutcome]]
+ESCALATION_CODES = frozenset({*RUN_CODES, "files.missing"})
+"""Failures that a better plan may avoid: a value that is not there, a name that is wrong."""
+
+
+class EffectObserver:
+    """An observer that passes everything on and notes whether a call that changes something was ever begun.
+
+    An effect that has begun may have happened, however its step ended.
+    """
+
+    def __init__(self, observer: Observer | None) -> None:
+        self._observer = observer
+        self.changing = False
+
+    def __call__(self, progress: StepProgress) -> None:
+        self.changing = self.changing or progress.facts.get("effect") in CHANGING
+        if self._observer is not None:
+            self._observer(progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """Runs a plan, and once more with a larger model's plan where the first one was at fault and has changed nothing.
+
+    The larger model reads the request and nothing of the run, so all that the run decides is which of two plans for
+    the same request is taken. That decision may be a stranger's doing: its label lies on all that the second plan does.
+    """
+
+    planner: Planner
+    planned: Planned
+    checked: Checked
+    registry: Registry
+    policy: Policy
+    limits: PlanLimits
+
+    async def run(self, run: RunPlan, observer: Observer | None, written_by: Mapping[str, Any]) -> RunOutcome:
+        begun = EffectObserver(observer)
+        outcome = await run(self.planned.plan, observer=begun, **written_by)
+        with open_ledger() as ledger:
+            compiled = await self._another(outcome, begun)
+        if compiled is None or not isinstance(outcome, Failed):
+            return outcome
+        start = StartState(read=self._label(outcome))
+        request = self.planned.intent.request
+        checked = check_plan(
+            compiled.plan, self.registry, self.policy, limits=self.limits, start=start, request=request
+        )
+        if not checked.ok:
+            return outcome
+        spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}
+        return await run(compiled.plan, observer=observer, start=start, link={"instead_of": outcome.run}, **spent)
+
+    async def _another(self, outcome: RunOutcome, begun: EffectObserver) -> CompiledPlan | None:
+        """What to run instead, if that is worth it and a larger model finds a plan; else the failure stands."""
+        planner, route = self.planner, self.planned.route
+        if not isinstance(planner, PlanCascade) or not isinstance(outcome, Failed):
+            return None
+        if begun.changing or outcome.effects or outcome.error.code not in ESCALATION_CODES:
+            return None
+        if route is None or not planner.can_go_on(route):
+            return None
+        with suppress(PlanError, ModelError):
+            reason = f"its run failed before it changed anything [{outcome.error.code}]"
+            return await planner.go_on(route, reason, self.planned.intent, self.registry)
+        return None
+
+    def _label(self, outcome: Failed) -> Label:
+        from bicameral.patterns.reasoner import label_of_failure, round_failure
+
+        failure = round_failure(outcome.error, self.planned.plan, self.registry, outcome.step)
+        return label_of_failure(failure, self.checked.proof, self.registry)

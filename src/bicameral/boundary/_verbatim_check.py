@@ -1,0 +1,161 @@
+"""Which values must be copied from the text they were read from, by type, and whether they were.
+
+An address, an account, a code or an amount of money is never made up and never computed, so it must stand in the text.
+Dates and times must, too, where the text does not leave them to be computed (`tomorrow`). A plain `int` or `float` may
+be a count or a sum and is only noted; whoever wants a number as it stands there asks for a `number`. Truth values,
+choices, durations and free text are a reader's own words.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from bicameral.types import (
+    FORMATS,
+    MONEY,
+    AnyType,
+    DateTimeType,
+    DateType,
+    DictType,
+    FloatType,
+    IntType,
+    ListType,
+    OptionalType,
+    RecordType,
+    StrType,
+    TimeType,
+    TupleType,
+    Type,
+)
+
+if TYPE_CHECKING:
+    from bicameral.boundary._evidence import Evidence
+
+COPIED_TYPES: frozenset[str] = frozenset(
+    {"email", "url", "iban", "phone", "id", "code", "currency", "money", "number", "date", "datetime", "time"}
+)
+"""The types, by name, whose values are rejected if they are not in the text. `COPIED | {"float"}` holds every number
+to that, `COPIED | {"str"}` every text; `COPIED - {"date"}` lets dates be reckoned, and `frozenset()` everything."""
+
+NOTED_TYPES: frozenset[str] = frozenset({"int", "float"})
+"""Types whose values may be reckoned; where one is not in the text, the outcome says so."""
+
+
+SEARCHABLE_TYPES: frozenset[str] = COPIED_TYPES | NOTED_TYPES | {"str"}
+"""Every type whose values can be looked for in a text."""
+
+
+def scalar_type_names(type_: Type) -> Iterator[str]:
+    """The names of the scalar types in a type; one that cannot be looked for in a text is named `other`."""
+    match type_:
+        case OptionalType(item=item) | ListType(item=item) | DictType(value=item):
+            yield from scalar_type_names(item)
+        case RecordType() if type_ == MONEY:
+            yield "money"
+        case RecordType(fields=fields):
+            for field in fields:
+                yield from scalar_type_names(field.type)
+        case TupleType(items=items):
+            for item in items:
+                yield from scalar_type_names(item)
+        case StrType(format=name):
+            yield name if name is not None and name in FORMATS else "str"
+        case DateTimeType() | DateType() | TimeType() | IntType() | FloatType():
+            yield str(type_)
+        case _:
+            yield "other"
+
+
+def find_uncopied(value: Any, type_: Type, evidence: Evidence, names: frozenset[str], path: str = "value") -> list[str]:
+    """Where a value has parts of these types that do not stand in the text."""
+    return [
+        place
+        for place, part, name in _scalar_parts(value, type_, path)
+        if name in names and not _is_in_text(part, name, evidence)
+    ]
+
+
+def free_texts(value: Any, type_: Type) -> Iterator[tuple[str, str]]:
+    """The free texts of a value, with their places."""
+    return ((place, part) for place, part, name in _scalar_parts(value, type_, "value") if name in ("str", "Any"))
+
+
+def _scalar_parts(value: Any, type_: Type, path: str) -> Iterator[tuple[str, Any, str]]:
+    """The scalar parts of a value with their places and the names of their types."""
+    if value is None:
+        return
+    match type_:
+        case OptionalType(item=item):
+            yield from _scalar_parts(value, item, path)
+        case RecordType() if type_ == MONEY:
+            yield path, value, "money"
+        case RecordType(fields=fields):
+            for field in fields:
+                inner = field.name if path == "value" else f"{path}.{field.name}"
+                yield from _scalar_parts(value.get(field.name), field.type, inner)
+        case ListType(item=item):
+            for number, each in enumerate(cast("list[Any]", value)):
+                yield from _scalar_parts(each, item, f"{path}[{number}]")
+        case TupleType(items=items):
+            for number, (each, item) in enumerate(zip(cast("list[Any]", value), items, strict=True)):
+                yield from _scalar_parts(each, item, f"{path}[{number}]")
+        case DictType(value=item):
+            # The keys are the model's own words and name nothing.
+            for each in cast("dict[str, Any]", value).values():
+                yield from _scalar_parts(each, item, f"{path}[…]")
+        case StrType(format=name):
+            yield path, value, name if name is not None and name in FORMATS else "str"
+        case AnyType():
+            yield from _untyped_texts(value, path)
+        case DateTimeType() | DateType() | TimeType() | IntType() | FloatType():
+            yield path, value, str(type_)
+        case _:
+            pass
+
+
+def _untyped_texts(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
+    match value:
+        case str():
+            yield path, value, "Any"
+        case list():
+            for each in cast("list[Any]", value):
+                yield from _untyped_texts(each, path)
+        case dict():
+            for key, each in cast("dict[str, Any]", value).items():
+                yield path, key, "Any"
+                yield from _untyped_texts(each, path)
+        case _:
+            pass
+
+
+def _is_in_text(value: Any, name: str, evidence: Evidence) -> bool:
+    match name, value:
+        case "money", dict():
+            found = cast("dict[str, Any]", value)
+            return evidence.money(found["amount"], found["currency"])
+        case "currency", str():
+            return value in evidence.currencies
+        case "email", str():
+            return evidence.email(value)
+        case "url", str():
+            return evidence.url(value)
+        case "iban", str():
+            return evidence.grouped(value)
+        case "phone", str():
+            return evidence.phone(value)
+        case (("id" | "code"), str()):
+            return evidence.token(value)
+        case _, str():
+            return evidence.words(value)
+        case _, dt.datetime():
+            return evidence.moments.datetime(value)
+        case _, dt.date():
+            return evidence.moments.date(value)
+        case _, dt.time():
+            return evidence.moments.time(value)
+        case _, int() | float():
+            return evidence.number(value)
+        case _:
+            return False

@@ -1,0 +1,478 @@
+r"""All screens of the shield: characters, encodings, hidden HTML, and phrases that speak to a model.
+
+Each is tried only where a quick look says that it could find something, and takes time linear in the text: no pattern
+has a part that could match in two ways, phrases (in several languages) are looked for by their stems first, and
+patterns never go back over a word (`\w++`). Encoded text (base64, hex, percent signs, entities, escapes) is decoded
+once and only to be looked at.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import islice
+from urllib.parse import unquote
+
+from bicameral.boundary.shield._screening import Mark, MarkKind
+from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, MOST_MARKS, NO_CHARACTERS, PRIVATE, SELECTORS
+
+TAG_CHARACTERS = range(0xE0000, 0xE0080)
+_SELECTORS = range(0xE0100, 0xE01F0)
+
+# The marks of one direction (an Arabic letter mark and its like) are quieter than what embeds or overrides one.
+_DIRECTION_MARKS = "\u061c\u200e\u200f"
+
+INVISIBLE_RUN = re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{PRIVATE}{NO_CHARACTERS}{_DIRECTION_MARKS}]+")
+DIRECTION_RUN = re.compile(f"(?![{_DIRECTION_MARKS}])[{DIRECTIONS}]+")
+CONTROL_CHARACTER = re.compile(f"(?![\r\x85])[{CONTROLS}]")
+
+_PILED_MARKS = re.compile(f"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]{{{MOST_MARKS + 1},}}")
+
+_LATIN_RANGE = "A-Za-z\u00c0-\u024f"
+_OTHER_RANGE = "\u0370-\u03ff\u0400-\u052f\u0531-\u058f\u13a0-\u13ff"
+_MIXED_SCRIPTS = re.compile(f"[{_LATIN_RANGE}][{_OTHER_RANGE}]|[{_OTHER_RANGE}][{_LATIN_RANGE}]")
+_LOOKALIKE = re.compile(f"[{_OTHER_RANGE}]")
+_LETTER = re.compile(f"[{_LATIN_RANGE}{_OTHER_RANGE}]")
+_STYLED_RANGE = "\uff21-\uff3a\uff41-\uff5a\u24b6-\u24e9\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
+_STYLED_LETTER = re.compile(f"[{_STYLED_RANGE}]")
+_STYLED_WORD = re.compile(f"[{_STYLED_RANGE}]{{4,}}")
+_SPACED_WORD = re.compile(r"(?<!\w)[^\W\d_](?:[ .*_·-][^\W\d_]){7,}(?!\w)")
+
+_MAX_MARKS_OF_A_KIND = 1_000
+"""Marks of one kind in one text; it is suspicious long before."""
+_MAX_WORD_REACH = 40
+"""How far a word is followed to both sides."""
+
+
+def character_marks(text: str, alphabet: str) -> Iterator[Mark]:
+    """Marks of single characters and of runs of them; `alphabet` is each character of the text once, without ASCII."""
+    if INVISIBLE_RUN.search(alphabet):
+        for found in islice(INVISIBLE_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
+            yield _invisible_mark(text, found.start(), found.end())
+    if _PILED_MARKS.search(text):
+        for found in islice(_PILED_MARKS.finditer(text), _MAX_MARKS_OF_A_KIND):
+            yield Mark("invisible", found.start(), found.end(), 0.3, "many marks on one letter")
+    if DIRECTION_RUN.search(alphabet):
+        for found in islice(DIRECTION_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
+            yield Mark("direction", found.start(), found.end(), 0.5, "characters that turn the writing direction")
+    if _LOOKALIKE.search(alphabet):
+        yield from islice(_mixed_script_marks(text), _MAX_MARKS_OF_A_KIND)
+    if _STYLED_LETTER.search(alphabet):
+        for found in islice(_STYLED_WORD.finditer(text), _MAX_MARKS_OF_A_KIND):
+            yield Mark("styled", found.start(), found.end(), 0.4, "letters in a style of their own")
+
+
+def control_marks(text: str) -> Iterator[Mark]:
+    for found in islice(CONTROL_CHARACTER.finditer(text), _MAX_MARKS_OF_A_KIND):
+        yield Mark("control", found.start(), found.end(), 0.3, "control characters")
+
+
+def spaced_marks(text: str) -> Iterator[Mark]:
+    for found in islice(_SPACED_WORD.finditer(text), _MAX_MARKS_OF_A_KIND):
+        yield Mark("spaced", found.start(), found.end(), 0.3, "words spelled out letter by letter")
+
+
+def _invisible_mark(text: str, start: int, end: int) -> Mark:
+    run = text[start:end]
+    if any(ord(character) in TAG_CHARACTERS for character in run):
+        return Mark("invisible", start, end, 0.9, "tag characters, which carry text that nobody sees")
+    if sum(ord(character) in _SELECTORS for character in run) > 1:
+        return Mark("invisible", start, end, 0.8, "variation selectors in a row, which can carry text")
+    if end - start >= 8:
+        return Mark("invisible", start, end, 0.7, "many invisible characters in a row")
+    inside_a_word = text[start - 1 : start].isascii() and text[start - 1 : start].isalpha()
+    if inside_a_word and text[end : end + 1].isascii() and text[end : end + 1].isalpha() and run != "\u00ad":
+        return Mark("invisible", start, end, 0.5, "an invisible character inside a word")
+    return Mark("invisible", start, end, 0.05, "an invisible character")
+
+
+def _mixed_script_marks(text: str) -> Iterator[Mark]:
+    until = 0
+    for found in _MIXED_SCRIPTS.finditer(text):
+        if found.start() < until:
+            continue
+        start, until = found.start(), found.end()
+        while start > max(0, found.start() - _MAX_WORD_REACH) and _LETTER.match(text[start - 1]):
+            start -= 1
+        while until < min(len(text), found.end() + _MAX_WORD_REACH) and _LETTER.match(text[until]):
+            until += 1
+        if until - start >= 4:
+            yield Mark("mixed-script", start, until, 0.5, "a word of letters from two scripts")
+
+
+def tagged_text(text: str) -> str:
+    """What the tag characters of a text say."""
+    return "".join(chr(ord(each) - 0xE0000) for each in text if 0xE0020 <= ord(each) <= 0xE007E)
+
+
+_LOOKALIKES = dict(
+    zip(
+        "аеорсухіјѕԁһԛԝьпгтимнвкАВЕКМНОРСТХУІЈЅαεορτυνικΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+        "aeopcyxijsdhqwbnrtumhbkABEKMHOPCTXYIJSaeoptuvikABEZHIKMNOPTYX",
+        strict=True,
+    )
+)
+
+
+def plain_skeleton(text: str) -> tuple[str, list[int]]:
+    """The text as it looks, in plain letters and without what nobody sees, and where each letter came from."""
+    letters: list[str] = []
+    places: list[int] = []
+    known: dict[str, str] = {}
+    for place, character in enumerate(text):
+        if character.isascii():
+            plain = character
+        elif (plain := known.get(character, "?")) == "?":
+            plain = known[character] = _plain_character(character)
+        if plain:
+            letters.append(plain)
+            places.append(place)
+    return "".join(letters), places
+
+
+def _plain_character(character: str) -> str:
+    if INVISIBLE_RUN.match(character) or DIRECTION_RUN.match(character):
+        return ""
+    like = _LOOKALIKES.get(character) or unicodedata.normalize("NFKC", character)
+    return like if len(like) == 1 else character
+
+
+MIN_ENCODED_LENGTH = 24
+"""Shorter words are not tried: there is little that one can say in them."""
+MAX_TRIED = 200
+MAX_DECODED = 4_096
+
+# No pattern has a part that could match in two ways, so each takes one look at every character.
+_BASE64 = re.compile(rf"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{{{MIN_ENCODED_LENGTH},}}+={{0,2}}")
+_HEX = re.compile("(?:[0-9A-Fa-f]{2})+")
+_PERCENT = re.compile("(?:%[0-9A-Fa-f]{2}){6,}+")
+_ENTITIES = re.compile("(?:&#x?[0-9A-Fa-f]{1,6};){6,}+")
+_ESCAPES = re.compile(r"(?:\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}){6,}+")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
+
+DecodedPiece = tuple[Mark, str]
+
+
+def decoded_pieces(text: str, *, long_words: bool) -> Iterator[DecodedPiece]:
+    """Pieces that decode to text, each with what it says. `long_words`: whether there are any."""
+    if long_words:
+        yield from _try_decoding(text, _BASE64, _decode_base64_or_hex, 0.4)
+    if "%" in text:
+        yield from _try_decoding(text, _PERCENT, unquote, 0.4)
+    if "&#" in text:
+        yield from _try_decoding(text, _ENTITIES, _decode_entities, 0.4)
+    # JSON of texts in other scripts is full of these.
+    if "\\u" in text or "\\x" in text:
+        yield from _try_decoding(text, _ESCAPES, _decode_escapes, 0.1)
+
+
+def _try_decoding(
+    text: str, pattern: re.Pattern[str], decode: Callable[[str], str | None], weight: float
+) -> Iterator[DecodedPiece]:
+    for tried, found in enumerate(pattern.finditer(text)):
+        if tried >= MAX_TRIED:
+            return
+        said = decode(found[0][:MAX_DECODED])
+        if said is not None and is_readable_text(said):
+            yield Mark("encoded", found.start(), found.end(), weight, "a piece that decodes to text"), said
+
+
+def _decode_base64_or_hex(piece: str) -> str | None:
+    bare = piece.rstrip("=")
+    if _HEX.fullmatch(bare) and (said := _decode_utf8(bytes.fromhex(bare))) is not None:
+        return said
+    plain = bare.replace("-", "+").replace("_", "/")
+    plain = plain[: len(plain) - (len(plain) % 4 == 1)]
+    try:
+        return _decode_utf8(base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _decode_utf8(raw: bytes) -> str | None:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A piece is cut off at a length, perhaps inside a character.
+        return raw[: error.start].decode("utf-8") if error.start >= len(raw) - 3 > 0 else None
+
+
+def _decode_escapes(piece: str) -> str:
+    return "".join(chr(int(four or two, 16)) for four, two in _ESCAPE.findall(piece))
+
+
+def _decode_entities(piece: str) -> str:
+    return html.unescape(piece[: piece.rfind(";") + 1])
+
+
+def is_readable_text(said: str) -> bool:
+    """Whether it is something to read: letters for the most part, nothing unprintable."""
+    if len(said) < 6:
+        return False
+    letters = sum(character.isalpha() or character.isspace() for character in said)
+    odd = sum(not (character.isprintable() or character in "\n\r\t") for character in said)
+    return odd == 0 and letters >= 0.6 * len(said)
+
+
+MAX_COMMENTS = 200
+_THREE_WORDS = re.compile(r"[^\W\d_]{2,}[ \t\r\n]+[^\W\d_]{2,}[ \t\r\n]+[^\W\d_]{2,}")
+
+_HIDING_STYLES = (
+    ("display", re.compile(r"display\s{0,3}:\s{0,3}none")),
+    ("visibility", re.compile(r"visibility\s{0,3}:\s{0,3}hidden")),
+    ("font-size", re.compile(r"font-size\s{0,3}:\s{0,3}0(?:\.0|px|em|pt|%|;|\s|\"|')")),
+    ("opacity", re.compile(r"opacity\s{0,3}:\s{0,3}0(?:\.0+)?(?:[;\s\"'])")),
+    ("text-indent", re.compile(r"text-indent\s{0,3}:\s{0,3}-\d{3}")),
+    ("left", re.compile(r"left\s{0,3}:\s{0,3}-\d{3}")),
+    ("color", re.compile(r"color\s{0,3}:\s{0,3}(?:#fff(?:fff)?\b|white\b|transparent\b)")),
+    ("hidden", re.compile(r"hidden(?=[\s>=])")),
+)
+
+
+def hidden_marks(lowered: str) -> Iterator[Mark]:
+    """Marks of hidden elements and of comments with words in them."""
+    if "<" not in lowered:
+        return
+    for anchor, style in _HIDING_STYLES:
+        if anchor in lowered:
+            for found in style.finditer(lowered):
+                if _is_in_tag(lowered, found.start()):
+                    weight = 0.15 if anchor == "color" else 0.35
+                    yield Mark("hidden-html", found.start(), found.end(), weight, "an element that nobody sees")
+    yield from _comment_marks(lowered)
+
+
+def _is_in_tag(text: str, place: int) -> bool:
+    before = text[max(0, place - 500) : place]
+    return before.rfind("<") > before.rfind(">")
+
+
+def _comment_marks(text: str) -> Iterator[Mark]:
+    start = text.find("<!--")
+    for _ in range(MAX_COMMENTS):
+        if start < 0:
+            return
+        end = text.find("-->", start + 4)
+        inside = text[start + 4 : end if end >= 0 else None][:2_000]
+        if _THREE_WORDS.search(inside):
+            yield Mark("hidden-html", start, end + 3 if end >= 0 else len(text), 0.25, "a comment with words in it")
+        if end < 0:
+            return
+        start = text.find("<!--", end)
+
+
+BEFORE, AFTER = 60, 140
+_GAP = r"[^\w.!?:]++(?:\w++[^\w.!?:]++){0,5}?"
+"""A few words of the same sentence."""
+
+ORDER, ADDRESS, MARKUP, HINT = 0.7, 0.5, 0.6, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A pattern, the stems of which one is in every match, and what a match weighs."""
+
+    stems: tuple[str, ...]
+    pattern: str
+    weight: float
+    note: str = "words that order a model about"
+    kind: MarkKind = "instruction"
+
+
+def _ignore_phrase(stems: str, verbs: str, things: str) -> Phrase:
+    """An order to ignore something: verbs, and things to ignore not far behind."""
+    return Phrase(tuple(stems.split()), rf"\b(?:{verbs}){_GAP}(?:{things})", ORDER, "an order to ignore instructions")
+
+
+_MEANT_FOR_A_MODEL = "words that are meant for a model"
+_LATIN_PHRASES = (
+    _ignore_phrase(
+        "ignor disregard forget overrid bypass",
+        r"ignor\w*|disregard\w*|forget|overrid\w*|bypass\w*",
+        r"instruction|prompt|rules?\b|direction|guideline|command|of the above|all above"
+        r"|everything (?:you|above|before)",
+    ),
+    # Without "forget": people remind each other of their tasks.
+    _ignore_phrase("ignor disregard abandon", r"ignor\w*|disregard\w*|abandon\w*",
+           r"your (?:\w++ )?(?:task|goal|job)s?\b|you (?:were|have been|are) (?:told|asked)"),
+    _ignore_phrase("ignorier vergiss vergessen missacht", r"ignorier\w*|vergiss|vergessen|missachte\w*",
+           r"anweisung|befehl|regel|vorgabe|instruktion|prompt"),
+    _ignore_phrase("ignor oubli", r"ignore[rz]?|oublie[rz]?", r"instruction|consigne|r[èe]gle|directive|tout ce"),
+    _ignore_phrase("ignor olvid", r"ignor\w+|olvid\w+", r"instrucci|reglas?\b|[óo]rdenes|indicaci|todo lo"),
+    _ignore_phrase("ignor dimentic", r"ignor\w+|dimentic\w+", r"istruzion|regol|ordini|tutto ci"),
+    _ignore_phrase("ignor esque desconsider", r"ignor\w+|esque[cç]\w+|desconsider\w+", r"instru[cç]|regras?\b|ordens|tudo o"),
+    _ignore_phrase("negeer vergeet", r"negeer|vergeet", r"instructie|regels?\b|opdracht"),
+    _ignore_phrase("ignoruj zapomnij", r"z?ignoruj\w*|zapomnij", r"instrukcj|polece|zasad"),
+    Phrase(("talimat", "komut"), r"(?:talimat|komut)\w*" + _GAP + r"(?:yok ?say|unut|görmezden|dikkate alma)", ORDER),
+    Phrase(
+        ("instruction", "anweisung", "instruccion", "istruzion", "instruç"),
+        r"\b(?:new|updated|real|actual|hidden|secret|system|urgent|neue|nouvelles?|nuevas?|nuove|novas)\W+"
+        r"(?:instruction|anweisung|instruccion|istruzion|instruç)",
+        ADDRESS,
+    ),
+    Phrase(
+        ("you are now", "from now on", "act as", "pretend"),
+        r"\b(?:you are now (?:a|an|the|in)\b|from now on,? you|act as (?:a|an|if|my)\b|pretend (?:to be|that|you))",
+        ADDRESS,
+        _MEANT_FOR_A_MODEL,
+    ),
+    Phrase(("du bist jetzt", "du bist nun", "tu es maintenant", "ahora eres", "ora sei un", "agora você é"),
+           r"\b(?:du bist (?:jetzt|nun)|tu es maintenant|ahora eres|ora sei un|agora você é)", ADDRESS, _MEANT_FOR_A_MODEL),
+    Phrase(
+        ("system prompt", "system-prompt", "developer mode", "jailbreak", "prompt injection", "language model"),
+        r"system.prompt|developer mode|jailbreak|prompt injection|large language model|as an? (?:ai )?language model",
+        ADDRESS,
+        _MEANT_FOR_A_MODEL,
+    ),
+    Phrase(
+        (" ai assistant", "ai agent", "dear ai", "attention ai", "to you, gpt", "to you, claude", "dear assistant"),
+        r"ai assistant|ai agent|dear (?:ai|assistant)|attention,? ai|to you, (?:gpt|claude)",
+        ADDRESS,
+        _MEANT_FOR_A_MODEL,
+    ),
+    Phrase(
+        ("before you", "after you do that", "do the following"),
+        r"before you (?:can )?(?:solve|continue|proceed|answer|do anything)|after you do that"
+        r"|(?:please|must|first) do the following",
+        ADDRESS,
+        _MEANT_FOR_A_MODEL,
+    ),
+    Phrase(
+        ("the user", "the human", "dem nutzer", "l'utilisateur", "al usuario"),
+        r"(?:do not|don't|never|without)\W+(?:tell|inform|ask|alert|notif|mention|reveal)\w*\W+(?:\w++\W++){0,4}?"
+        r"(?:the user|the human)|sag\w* dem nutzer nicht|ne dis? pas à l'utilisateur|no le digas al usuario",
+        ORDER,
+    ),
+    Phrase(
+        ("forward", "transfer", "send", "upload", "delete"),
+        r"\b(?:forward|transfer|send|upload|delete)\W+(?:me\W+)?(?:all|every|each of|the user'?s)\W+(?:\w++\W++){0,4}?"
+        r"(?:e-?mail|message|file|password|key|token|credential|data|secret|money|document|contact)",
+        HINT,
+        "an order to send or delete things",
+    ),
+    Phrase(("vafgehpgvba",), r"vafgehpgvba", 0.6, "instructions in ROT13", "encoded"),
+    Phrase(("snoitcurtsni",), r"snoitcurtsni", 0.6, "instructions written backwards", "encoded"),
+    Phrase(("<|",), r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|?>", MARKUP,
+           "the marks of a chat with a model", "markup"),
+    Phrase(("[inst", "[/inst", "<<sys"), r"\[/?inst\]|<</?sys>>", MARKUP, "the marks of a chat with a model", "markup"),
+    Phrase(("tool_call", "function_call", "<system", "</system", "<instruct", "<information", "<assistant", "<admin"),
+           r"</?(?:tool_calls?|function_calls?|system|instructions?|information|assistant|admin)\b[^<>]{0,40}>", MARKUP,
+           "the marks of a chat with a model", "markup"),
+    Phrase(("system:", "assistant:", "developer:", "# system", "# instruction"),
+           r"(?:^|\n)\W{0,6}(?:system|assistant|developer):|(?:^|\n)#{2,}\s?(?:system|instruction)", HINT,
+           "the marks of a chat with a model", "markup"),
+)  # fmt: skip
+_OTHER_SCRIPT_PHRASES = (
+    _ignore_phrase("игнорир забудь", r"(?:про)?игнорир\w+|забудь\w*", r"инструкц|указани|правил|команд"),
+    Phrase(("ты теперь",), r"ты теперь", ADDRESS, _MEANT_FOR_A_MODEL),
+    Phrase(("忽略", "无视", "無視", "忘记", "忘記"),
+           r"(?:忽略|无视|無視|忘记|忘記).{0,12}(?:指令|指示|说明|說明|规则|規則|提示)"
+           r"|(?:指示|命令|ルール|プロンプト).{0,8}(?:無視|忘れ)", ORDER),
+    Phrase(("忘れ",), r"(?:指示|命令|ルール|プロンプト).{0,8}忘れ", ORDER),
+    Phrase(("你现在是", "你現在是"), r"你[现現]在是", ADDRESS, _MEANT_FOR_A_MODEL),
+    Phrase(("무시", "잊"), r"(?:지시|명령|규칙|프롬프트).{0,10}(?:무시|잊)", ORDER),
+    Phrase(("تجاهل", "انس"), r"(?:تجاهل|انس)\w*\W+(?:\w++\W++){0,3}?\w*(?:تعليمات|أوامر|قواعد)", ORDER),
+    Phrase(("अनदेखा", "भूल"), r"(?:निर्देश|आदेश).{0,20}(?:अनदेखा|भूल)", ORDER),
+)  # fmt: skip
+
+
+@cache
+def _compile_phrase(phrase: Phrase) -> re.Pattern[str]:
+    return re.compile(phrase.pattern)
+
+
+def phrase_marks(lowered: str, *, ascii_only: bool) -> Iterator[Mark]:
+    """Marks of phrases in a text of small letters."""
+    yield from _find_phrases(lowered, _LATIN_PHRASES)
+    if not ascii_only:
+        yield from _find_phrases(lowered, _OTHER_SCRIPT_PHRASES)
+
+
+def _find_phrases(text: str, phrases: Iterable[Phrase]) -> Iterator[Mark]:
+    known: dict[str, list[int]] = {}
+    for phrase in phrases:
+        for stem in phrase.stems:
+            if stem not in known:
+                known[stem] = _stem_places(text, stem)
+        for start, end in _windows_around(sorted(place for stem in phrase.stems for place in known[stem])):
+            for found in _compile_phrase(phrase).finditer(text, start, end):
+                yield Mark(phrase.kind, found.start(), found.end(), phrase.weight, phrase.note)
+
+
+def _windows_around(places: list[int]) -> Iterator[tuple[int, int]]:
+    """The parts of a text that are near a stem, each place in one part at most."""
+    start = end = 0
+    for place in places:
+        if place - BEFORE > end:
+            if end:
+                yield start, end
+            start = place - BEFORE
+        end = place + AFTER
+    if end:
+        yield start, end
+
+
+def _stem_places(text: str, stem: str) -> list[int]:
+    places: list[int] = []
+    place = text.find(stem)
+    while place >= 0:
+        places.append(place)
+        place = text.find(stem, place + AFTER // 2)
+    return places
+
+
+_CONTROL_BYTES = bytes(code for code in range(32) if code not in b"\t\n\r") + b"\x7f"
+_BASE64_OTHERS = b"+/-_0123456789"
+# Each byte as one of its kind, so that a run of a kind can be looked for like a word.
+_BYTE_KINDS = bytes(
+    ord("a") if chr(code).isalpha() and code < 128 else 48 if code in _BASE64_OTHERS else 32 if code == 32 else 46
+    for code in range(256)
+)
+_BASE64_KINDS = bytes(ord("a") if code in b"a0" else code for code in range(256))
+_SPACED_LETTERS, _LONG_RUN = b" ".join([b"a"] * 8), b"a" * MIN_ENCODED_LENGTH
+_DISGUISING_KINDS = frozenset({"invisible", "mixed-script", "styled", "direction"})
+
+
+def all_marks(text: str) -> Iterator[Mark]:
+    """The marks of every screen over one text."""
+    plain = text.isascii()
+    alphabet = "" if plain else "".join(each for each in set(text) if not each.isascii())
+    marks = [] if plain else list(character_marks(text, alphabet))
+    yield from marks
+    raw = text.encode("utf-8", "surrogatepass")
+    if len(raw.translate(None, _CONTROL_BYTES)) < len(raw) or CONTROL_CHARACTER.search(alphabet):
+        yield from control_marks(text)
+    # Of all letters, small or large, this alone becomes two; the places must stay the same.
+    lowered = text.replace("İ", "i").lower()
+    phrases = list(phrase_marks(lowered, ascii_only=plain))
+    yield from phrases
+    yield from hidden_marks(lowered)
+    kinds = raw.translate(_BYTE_KINDS)
+    if _SPACED_LETTERS in kinds:
+        yield from spaced_marks(text)
+    for mark, said in decoded_pieces(text, long_words=_LONG_RUN in kinds.translate(_BASE64_KINDS)):
+        yield replace(mark, weight=0.9) if _has_phrases(said) else mark
+    if any(mark.kind in _DISGUISING_KINDS for mark in marks):
+        yield from _disguised_phrases(text, phrases)
+        if _has_phrases(tagged_text(text)):
+            yield Mark("instruction", 0, len(text), 0.9, "an order in tag characters")
+
+
+def _has_phrases(said: str) -> bool:
+    return any(True for _ in phrase_marks(said.lower(), ascii_only=said.isascii()))
+
+
+def _disguised_phrases(text: str, seen: list[Mark]) -> Iterator[Mark]:
+    """Phrases that are there only for someone who sees past invisible and look-alike characters."""
+    skeleton, places = plain_skeleton(text)
+    known = {(mark.note, mark.start) for mark in seen}
+    for mark in phrase_marks(skeleton.lower(), ascii_only=skeleton.isascii()):
+        start, end = places[mark.start], places[mark.end - 1] + 1
+        if (mark.note, start) not in known:
+            yield Mark("instruction", start, end, 0.9, "an order in disguised letters")

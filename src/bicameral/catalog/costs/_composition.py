@@ -1,0 +1,499 @@
+"""Costs of the patterns of one agent together: which wraps which, what comes on top, how often each repeats.
+
+| as | what it does in a stack |
+|---|---|
+| `wraps` | goes round what is deeper: its session `at` is where that runs, as often as the session is called |
+| `hosts` | is the call itself where nothing wraps; where something does, its session `at` counts nothing |
+| `shapes` | makes the innermost call longer, by what its session `at` has more than a plain call |
+| `adds` | its sessions come on top, once a run |
+| `apart` | happens beside runs (before a release, between sessions): reported, and not in the sum of a run |
+
+What a pattern has beside its session `at` always comes on top. A pattern that is `part_of` another in the same agent
+counts nothing: the other's sessions are its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, Literal
+
+from bicameral.catalog.costs._sessions import (
+    NO_AMOUNTS,
+    Amounts,
+    CostPart,
+    Rates,
+    SessionLoad,
+    expected_amounts,
+    round_count,
+    worst_amounts,
+)
+from bicameral.catalog.facts import SIZES, Expression, PatternFacts, SessionCost, default_sizes
+from bicameral.catalog.facts._reader import load_records
+from bicameral.errors import CatalogError, nearest_name
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Something that is done again and again: so often as a rule, so often at most, so many side by side."""
+
+    often: float = 1.0
+    most: float = 1.0
+    at_once: float = 1.0
+
+
+def expected_repeated(
+    session: SessionLoad, rates: Rates, levels: Sequence[Repetition], *, warmed: bool = False
+) -> Amounts:
+    """What it takes as a rule. Its head is in the cache from the second time on, or from the second round."""
+    levels, session = _fit_lanes(levels, session, rates.lanes)
+    often = math.prod(level.often for level in levels)
+    if often <= 0 or session.calls <= 0:
+        return NO_AMOUNTS
+    at_once = math.prod(max(1.0, min(level.often, math.floor(level.at_once))) for level in levels)
+    turns = math.prod(round_count(level.often, level.at_once) for level in levels)
+    cold = min(often, 1.0 if warmed else at_once)
+    first = expected_amounts(replace(session, later=session.later or often > cold), rates, warmed=warmed)
+    later = expected_amounts(replace(session, known=True), rates, warmed=warmed)
+    found = first.times(cold).plus(later.times(often - cold))
+    seconds = None
+    if first.seconds is not None and later.seconds is not None:
+        seconds = first.seconds * min(1.0, turns) + later.seconds * max(0.0, turns - 1.0)
+    return replace(found, seconds=seconds, memory=first.memory * at_once)
+
+
+def worst_repeated(
+    session: SessionLoad, rates: Rates, levels: Sequence[Repetition], *, warmed: bool = False
+) -> Amounts:
+    """What it takes at most: as often as it can be held, and the cache forgets everything."""
+    levels, session = _fit_lanes(levels, session, rates.lanes)
+    again = math.prod(level.most for level in levels) > 1
+    found = worst_amounts(replace(session, later=session.later or again), rates, warmed=warmed)
+    for level in levels:
+        found = found.times(math.ceil(level.most), level.at_once)
+    return found
+
+
+def _fit_lanes(
+    levels: Sequence[Repetition], session: SessionLoad, lanes: float
+) -> tuple[list[Repetition], SessionLoad]:
+    """As many side by side as the model can do: the outermost are served first."""
+    found: list[Repetition] = []
+    for level in levels:
+        at_once = max(1.0, min(level.at_once, lanes))
+        lanes = max(1.0, lanes / at_once)
+        found.append(replace(level, at_once=at_once))
+    return found, replace(session, parallel=min(session.parallel, lanes))
+
+
+NestingManner = Literal["wraps", "hosts", "shapes", "adds", "apart"]
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """How one pattern goes together with others."""
+
+    id: str
+    manner: NestingManner = field(metadata={"key": "as"})
+    at: str = ""
+    depth: int = 0
+    """Of those that wrap, the smallest is outermost; of those that host, the largest is the call itself."""
+    hands_on: bool = False
+    """Whether what runs inside gets a brief in place of the task, and without O17 also what the outer one has read."""
+    part_of: tuple[str, ...] = ()
+
+
+@cache
+def nestings() -> Mapping[str, Nesting]:
+    """Every pattern's entry in `nesting.yaml`."""
+    return load_records("nesting.yaml", Nesting)
+
+
+SizeValues = Mapping[str, float]
+
+MAX_SIZE = 1e12
+"""No size is larger; what is was mistyped."""
+
+
+def resolve_sizes(given: Mapping[str, Any] | None) -> dict[str, float]:
+    """All sizes: those given over those of a small task; `catalog.unknown-size` for one that does not exist."""
+    found = default_sizes()
+    for name, value in (given or {}).items():
+        if name not in SIZES:
+            raise CatalogError(
+                "catalog.unknown-size",
+                f"there is no size {name!r}",
+                nearest=nearest_name(name, SIZES),
+                fix=f"There are {', '.join(SIZES)}.",
+            )
+        found[name] = _check_number(f"the size {name}", value, 0, MAX_SIZE)
+    return found
+
+
+def resolve_knobs(pattern: PatternFacts, sizes: SizeValues, knobs: Mapping[str, Any]) -> dict[str, float]:
+    """The values that the expressions of a pattern can name."""
+    values = {**sizes, **pattern.defaults}
+    for name, value in knobs.items():
+        knob = pattern.knobs.get(name)
+        if knob is None:
+            raise CatalogError(
+                "catalog.unknown-knob",
+                f"{pattern.id} has no knob {name!r}",
+                nearest=nearest_name(name, pattern.knobs),
+                fix=f"It has {', '.join(pattern.knobs)}." if pattern.knobs else "It has none.",
+            )
+        if knob.numeric:
+            values[name] = _check_number(f"the knob {name} of {pattern.id}", value, knob.least, knob.most)
+    return values
+
+
+def evaluate_session(cost: SessionCost, values: SizeValues) -> tuple[SessionLoad, SessionLoad]:
+    """A session as expected and at worst. What is expected never exceeds the bound that the worst case has.
+
+    At worst there is as much to do as the knobs allow; what no knob bounds is as large as the sizes say.
+    """
+    most = _bounded_value(cost.most, values)
+    usual = SessionLoad(
+        calls=min(_non_negative_value(cost.calls, values), most),
+        stable=_non_negative_value(cost.stable, values),
+        prompt=_non_negative_value(cost.prompt, values),
+        grows=_non_negative_value(cost.grows, values),
+        output=_non_negative_value(cost.output, values),
+        parallel=max(1.0, _non_negative_value(cost.parallel, values)),
+    )
+    worst = SessionLoad(
+        calls=most,
+        stable=_bounded_value(cost.stable, values),
+        prompt=_bounded_value(cost.prompt, values),
+        grows=_bounded_value(cost.grows, values),
+        output=_bounded_value(cost.output, values),
+        parallel=usual.parallel,
+    )
+    return usual, worst
+
+
+def evaluate_tool_calls(pattern: PatternFacts, values: SizeValues, role: str = "") -> tuple[float, float]:
+    """Calls of tools as expected and at worst.
+
+    At worst there are as many as the knobs allow, however much there is to do, and they grow as the calls of the main
+    session do: that of this role, or the first.
+    """
+    counted, bound = _non_negative_value(pattern.cost.tools, values), _bounded_value(pattern.cost.tools, values)
+    main = next((each for each in pattern.cost.sessions if each.role == role), next(iter(pattern.cost.sessions), None))
+    if main is None:
+        return counted, bound
+    calls, most = _non_negative_value(main.calls, values), _bounded_value(main.most, values)
+    grown = most / calls if calls > 0 else 1.0
+    usual = counted * min(1.0, grown)
+    return usual, max(counted * grown, bound)
+
+
+_COUNTS = tuple(name for name, size in SIZES.items() if size.unit == "count")
+
+
+def _bounded_value(expression: Expression, values: SizeValues) -> float:
+    """The most that an expression can be while knobs hold it; what grows with the work is what the sizes say."""
+    given = _non_negative_value(expression, values)
+    if not expression.names.intersection(_COUNTS):
+        return given
+    far, farther = (
+        _non_negative_value(expression, {**values, **dict.fromkeys(_COUNTS, count)}) for count in (1e6, 1e7)
+    )
+    return max(given, far) if far == farther else given
+
+
+def _non_negative_value(expression: Expression, values: SizeValues) -> float:
+    return max(0.0, expression.value(values))
+
+
+def _check_number(what: str, value: Any, least: float | None, most: float | None) -> float:
+    low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or math.isnan(value):
+        bounds = (
+            f"from {low:g} on"
+            if high >= MAX_SIZE
+            else f"up to {high:g}"
+            if low == -math.inf
+            else f"{low:g} to {high:g}"
+        )
+        raise CatalogError("catalog.bad-number", f"{what} is {value!r}", expected=f"a number {bounds}")
+    return float(value)
+
+
+EMPTY_SESSION = SessionLoad(0)
+
+TOOLS_ROLE = "tools"
+"""The role under which the calls of tools are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostedPattern:
+    """A pattern of an agent with its knobs, and how it goes together with the others."""
+
+    pattern: PatternFacts
+    knobs: Mapping[str, Any]
+    nesting: Nesting
+
+    @property
+    def id(self) -> str:
+        return self.pattern.id
+
+    @property
+    def at(self) -> SessionCost | None:
+        """The session where what is deeper runs, or which is the call itself."""
+        sessions = self.pattern.cost.sessions
+        return next((each for each in sessions if each.role == self.nesting.at), None)
+
+    @property
+    def others(self) -> list[SessionCost]:
+        at = self.at
+        return [each for each in self.pattern.cost.sessions if each is not at]
+
+    def values(self, sizes: SizeValues) -> dict[str, float]:
+        return resolve_knobs(self.pattern, sizes, self.knobs)
+
+    def tools(self, sizes: SizeValues) -> tuple[float, float]:
+        return evaluate_tool_calls(self.pattern, self.values(sizes), self.nesting.at)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCosts:
+    """All that the cost of an agent depends on: its patterns, sizes, and which model a session has."""
+
+    name: str
+    members: Sequence[CostedPattern]
+    sizes: SizeValues
+    rates: Callable[[SessionCost], Rates]
+    beside: frozenset[str] = frozenset()
+    """Patterns of the whole, which hold for this agent too and are counted there."""
+    described: frozenset[str] = frozenset()
+    """Patterns whose tokens are in the sizes already, since the prompt was described part by part."""
+    late: SessionLoad = EMPTY_SESSION
+    """What every innermost call has at another place than the patterns say."""
+    tool_seconds: float = 0.0
+
+    def has(self, id: str) -> bool:
+        return id in self.beside or any(member.id == id for member in self.members)
+
+    def of(self, *manners: str) -> list[CostedPattern]:
+        """Those that go together with the others in one of these ways, and are no part of another that is there."""
+        return [
+            member
+            for member in self.members
+            if member.nesting.manner in manners and not any(self.has(other) for other in member.nesting.part_of)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CostContext:
+    """What is around a session: what repeats it, which patterns, and what lengthens its calls.
+
+    `briefed` says that what stands there is a part of the task, with the size of a brief.
+    """
+
+    levels: tuple[Repetition, ...] = ()
+    patterns: tuple[str, ...] = ()
+    briefed: bool = False
+    usual: SessionLoad = EMPTY_SESSION
+    most: SessionLoad = EMPTY_SESSION
+
+    def sizes(self, agent: AgentCosts) -> SizeValues:
+        return {**agent.sizes, "input": agent.sizes["brief"]} if self.briefed else agent.sizes
+
+
+def agent_parts(agent: AgentCosts, outside: CostContext | None = None) -> Iterator[CostPart]:
+    """Every session of the agent with what it takes; `outside` is what goes round the whole agent."""
+    around = outside or CostContext()
+    around = replace(around, usual=_add_sessions(around.usual, agent.late), most=_add_sessions(around.most, agent.late))
+    chain = wrapping_chain(agent)
+    hosts = sorted(agent.of("hosts"), key=lambda member: member.nesting.depth)
+    shapes = agent.of("shapes")
+    if not chain:
+        chain = hosts[-1:] or _longest_shape(shapes, around.sizes(agent))
+    yield from _PatternChain(agent, [member for member in shapes if member not in chain]).parts(chain, around)
+    for member in (*hosts, *shapes):
+        if member not in chain:
+            yield from _session_parts(agent, member, member.others, around)
+    yield from additional_parts(agent, around)
+
+
+def additional_parts(agent: AgentCosts, around: CostContext) -> Iterator[CostPart]:
+    """What comes on top of the calls of an agent, and what happens apart from its runs."""
+    for member in agent.of("adds", "apart"):
+        apart = member.nesting.manner == "apart"
+        yield from _session_parts(agent, member, member.pattern.cost.sessions, around, apart=apart)
+        yield from _tool_parts(agent, member, around, apart=apart)
+
+
+def wrapping_chain(agent: AgentCosts) -> list[CostedPattern]:
+    """The patterns of an agent that go round others, the outermost first."""
+    return sorted(agent.of("wraps"), key=lambda member: member.nesting.depth)
+
+
+def wrapping_parts(
+    whole: AgentCosts, chain: Sequence[CostedPattern], around: CostContext
+) -> tuple[list[CostPart], CostContext]:
+    """What the chain of the whole takes by itself, and what it is for the agents inside."""
+    found: list[CostPart] = []
+    for member in chain:
+        found += _session_parts(whole, member, member.others, around)
+        if not member.nesting.hands_on:
+            found += _tool_parts(whole, member, around)
+        if member.at is not None:
+            around = inner_context(whole, member, member.at, around)
+    return found, around
+
+
+def _longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[CostedPattern]:
+    """Where nothing wraps and nothing hosts, the call is that of the shape which makes it longest."""
+
+    def length(member: CostedPattern) -> float:
+        return evaluate_session(member.at, member.values(sizes))[0].first if member.at is not None else -1.0
+
+    found = max(shapes, key=length, default=None)
+    return [] if found is None else [found]
+
+
+@dataclass(frozen=True, slots=True)
+class _PatternChain:
+    """Patterns one inside the other, with the shapes that lengthen the innermost call."""
+
+    agent: AgentCosts
+    shapes: Sequence[CostedPattern]
+
+    def parts(self, chain: Sequence[CostedPattern], around: CostContext) -> Iterator[CostPart]:
+        if not chain:
+            return
+        member, deeper = chain[0], chain[1:]
+        yield from _session_parts(self.agent, member, member.others, around)
+        if member.at is not None and deeper:
+            yield from self.parts(deeper, inner_context(self.agent, member, member.at, around))
+        elif member.at is not None:
+            innermost = self._lengthened(around)
+            yield from _session_parts(self.agent, member, [member.at], innermost, lengthened=True)
+        # What a pattern says of its workers' tools is said by the pattern of the workers, where there is one.
+        if not (member.nesting.hands_on and any(each.tools(around.sizes(self.agent))[0] for each in deeper)):
+            yield from _tool_parts(self.agent, member, around)
+
+    def _lengthened(self, around: CostContext) -> CostContext:
+        """The innermost call with what every shape adds; one that may call again makes the worst case longer."""
+        levels, further = list(around.levels), EMPTY_SESSION
+        for shape in self.shapes:
+            if shape.at is None:
+                continue
+            values = shape.values(around.sizes(self.agent))
+            usual, most = evaluate_session(shape.at, values)
+            if shape.id not in self.agent.described:
+                further = _add_sessions(further, replace(_extra_tokens(usual, values, once=True), grows=usual.grows))
+            if usual.calls > 0 and most.calls > usual.calls:
+                levels.append(Repetition(1.0, most.calls / usual.calls))
+        return replace(
+            around,
+            levels=tuple(levels),
+            usual=_add_sessions(around.usual, further),
+            most=_add_sessions(around.most, further),
+        )
+
+
+def inner_context(agent: AgentCosts, member: CostedPattern, at: SessionCost, around: CostContext) -> CostContext:
+    """What is around those deeper: this pattern repeats them, and hands them a brief or lengthens their calls."""
+    values = member.values(around.sizes(agent))
+    usual, most = evaluate_session(at, values)
+    levels = (*around.levels, Repetition(usual.calls, most.calls, usual.parallel))
+    inner = replace(around, levels=levels, patterns=(*around.patterns, member.id))
+    if not member.nesting.hands_on:
+        return replace(
+            inner,
+            usual=_add_sessions(around.usual, _extra_tokens(usual, values)),
+            most=_add_sessions(around.most, _extra_tokens(most, values)),
+        )
+    inner = replace(inner, briefed=True)
+    if agent.has("O17"):
+        return inner
+    # Without a window of its own a worker also reads what stands before the one that sent it.
+    read = max((evaluate_session(other, values)[0].first for other in member.others), default=0.0)
+    seen = SessionLoad(0, prompt=read)
+    return replace(inner, usual=_add_sessions(inner.usual, seen), most=_add_sessions(inner.most, seen))
+
+
+def _extra_tokens(session: SessionLoad, values: SizeValues, *, once: bool = False) -> SessionLoad:
+    """What a call has more than a plain one. What grows from call to call is on the mean in every one of them."""
+    grown = 0.0 if once else session.grows * max(0.0, session.calls - 1) / 2
+    return SessionLoad(
+        0,
+        session.stable - values["setup"],
+        session.prompt - values["input"] + grown,
+        0.0,
+        session.output - values["output"],
+    )
+
+
+def _add_sessions(one: SessionLoad, other: SessionLoad) -> SessionLoad:
+    """Both together; a part may be below nothing as long as the call it is added to is not."""
+    return replace(
+        one,
+        stable=one.stable + other.stable,
+        prompt=one.prompt + other.prompt,
+        grows=max(one.grows, other.grows),
+        output=one.output + other.output,
+    )
+
+
+def _session_parts(
+    agent: AgentCosts,
+    member: CostedPattern,
+    costs: Sequence[SessionCost],
+    around: CostContext,
+    *,
+    lengthened: bool = False,
+    apart: bool = False,
+) -> Iterator[CostPart]:
+    values = member.values(around.sizes(agent))
+    warmed = agent.has("O18")
+    for cost in costs:
+        usual, most = evaluate_session(cost, values)
+        if lengthened:
+            usual, most = (
+                _compact_session(agent, usual.more(around.usual)),
+                _compact_session(agent, most.more(around.most)),
+            )
+        if member.id == "O18":
+            # Its warm-up stores the head for the workers, which all find it.
+            usual = replace(usual, later=cost.role != member.nesting.at, known=cost.role == member.nesting.at)
+        rates = agent.rates(cost)
+        yield CostPart(
+            agent.name,
+            member.id,
+            cost.role,
+            rates.model,
+            expected_repeated(usual, rates, around.levels, warmed=warmed),
+            worst_repeated(most, rates, around.levels, warmed=warmed),
+            around.patterns,
+            apart,
+        )
+
+
+def _compact_session(agent: AgentCosts, session: SessionLoad) -> SessionLoad:
+    """With K6 a prompt grows to a share of the window and no further; each summary rewrites what lies behind it."""
+    member = next((each for each in agent.members if each.id == "K6"), None)
+    if member is None or session.grows <= 0:
+        return session
+    values = member.values(agent.sizes)
+    freed = max(1.0, values["span_tokens"] - values["summary_tokens"])
+    return replace(session, cap=values["trigger"] * values["window_tokens"], resets=min(1.0, session.grows / freed))
+
+
+def _tool_parts(
+    agent: AgentCosts, member: CostedPattern, around: CostContext, *, apart: bool = False
+) -> Iterator[CostPart]:
+    usual, most = member.tools(around.sizes(agent))
+    if not most:
+        return
+    expected = Amounts(tools=usual, seconds=usual * agent.tool_seconds)
+    worst = Amounts(tools=most, seconds=most * agent.tool_seconds)
+    for level in around.levels:
+        expected = expected.times(level.often, level.at_once)
+        worst = worst.times(math.ceil(level.most), level.at_once)
+    yield CostPart(agent.name, member.id, TOOLS_ROLE, "", expected, worst, around.patterns, apart)

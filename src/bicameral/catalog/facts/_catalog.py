@@ -1,0 +1,374 @@
+"""The catalogue: patterns, mechanisms and rules by id, and a search over them.
+
+Each file is read when something in it is first asked for, and once. The search cuts words to their stems, weighs rare
+words more than common ones and a word in the name more than one in a footnote, and matches an unknown word to the ones
+spelt nearly like it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+
+from bicameral.catalog.facts._expressions import SIZES
+from bicameral.catalog.facts._reader import DataPlace, YamlRow, bad_data_error, read_record, read_rows
+from bicameral.catalog.facts._records import (
+    CATEGORIES,
+    IDS,
+    MOVED_IDS,
+    AntiPattern,
+    CacheRule,
+    Category,
+    Conflict,
+    Knob,
+    Law,
+    Mechanism,
+    PatternFacts,
+    Requirement,
+)
+from bicameral.errors import CatalogError, nearest_name
+
+MAX_QUERY = 400
+_WORD = re.compile(r"[a-z0-9]+")
+_STOP_WORDS = frozenset(
+    "a an and are as at be been but by can do does for from has have how i if in into is it its many much my no not of "
+    "on one or our so some than that the them then there they this to too use used want was what when where which who "
+    "will with you your".split()
+)
+_ENDINGS = (
+    "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ions", "ings", "ies", "ing", "ers", "ion", "ed",
+    "er", "es", "ly", "al", "s", "e", "y",
+)  # fmt: skip
+_SHORTEST_STEM = 3
+# What fits ten times worse than the best is not worth a line.
+_MIN_RELATIVE_SCORE = 0.1
+_ABBREVIATIONS = {
+    "a2a": "agent to agent",
+    "cli": "command line",
+    "cot": "chain of thought",
+    "got": "graph of thoughts",
+    "hitl": "human in the loop",
+    "hotl": "human on the loop",
+    "lats": "language agent tree search",
+    "llm": "language model",
+    "mcp": "model context protocol",
+    "pot": "program of thoughts",
+    "rag": "retrieval augmented generation",
+    "tot": "tree of thoughts",
+}
+"""What the field's short names stand for: either finds the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternHit:
+    """A pattern that was found, how well it fits, and which of the words that were asked for fit it."""
+
+    pattern: PatternFacts
+    score: float
+    words: tuple[str, ...]
+
+
+def stem(word: str) -> str:
+    """A word without the endings that only change its form: routing, routers and routed are all `rout`."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] == word[-2] else word
+
+
+class PatternIndex:
+    """The words of all patterns, and where they stand."""
+
+    def __init__(self, patterns: Iterable[PatternFacts]) -> None:
+        self._weights: dict[str, dict[str, float]] = {}
+        self._patterns = {pattern.id: pattern for pattern in patterns}
+        for pattern in self._patterns.values():
+            for word, weight in _word_weights(pattern).items():
+                self._weights.setdefault(word, {})[pattern.id] = weight
+
+    def search(self, words: str, *, limit: int = 10) -> list[PatternHit]:
+        """The patterns that fit best; none if no word fits any."""
+        asked = _query_words(words[:MAX_QUERY])
+        scores: dict[str, float] = {}
+        found: dict[str, dict[str, None]] = {}
+        for cut, said in asked.items():
+            for word, likeness in self._like(cut):
+                rarity = math.log(1 + len(self._patterns) / len(self._weights[word]))
+                for id, weight in self._weights[word].items():
+                    scores[id] = scores.get(id, 0.0) + likeness * rarity * weight
+                    found.setdefault(id, {})[said] = None
+        for id in scores:
+            if " ".join(asked) in " ".join(_stemmed_words(self._patterns[id].name)):
+                scores[id] *= 2
+        # Who has more of the words comes first: two words that fit say more than one that fits well.
+        fits = {id: len(found[id]) * score for id, score in scores.items()}
+        places = {id: place for place, id in enumerate(self._patterns)}
+        order = sorted(fits, key=lambda id: (-fits[id], places[id]))
+        good = [id for id in order if fits[id] >= _MIN_RELATIVE_SCORE * fits[order[0]]]
+        return [PatternHit(self._patterns[id], round(scores[id], 3), tuple(found[id])) for id in good[:limit]]
+
+    def _like(self, asked: str) -> Iterator[tuple[str, float]]:
+        """The words of the catalogue that this word means, and how surely."""
+        if asked in self._weights:
+            yield asked, 1.0
+            return
+        if asked in _ABBREVIATIONS:
+            return
+        begun = [word for word in self._weights if len(asked) >= _SHORTEST_STEM and word.startswith(asked)]
+        for word in begun:
+            yield word, 0.6
+        if not begun and len(asked) > _SHORTEST_STEM:
+            for word in get_close_matches(asked, self._weights, n=3, cutoff=0.75):
+                yield word, 0.5
+
+
+def _word_weights(pattern: PatternFacts) -> dict[str, float]:
+    """Each word of a pattern with the weight of the best place where it stands."""
+    found: dict[str, float] = {}
+    for text, weight in _weighted_texts(pattern):
+        for word in _stemmed_words(text):
+            found[word] = max(found.get(word, 0.0), weight)
+    return found
+
+
+def _weighted_texts(pattern: PatternFacts) -> Iterator[tuple[str, float]]:
+    yield pattern.id, 20.0
+    yield pattern.name, 8.0
+    for word in _WORD.findall(pattern.name.lower()):
+        yield _ABBREVIATIONS.get(word, ""), 8.0
+    yield pattern.what, 4.0
+    for text in pattern.when:
+        yield text, 3.0
+    for variant in pattern.variants:
+        yield f"{variant.name} {variant.what}", 2.5
+    yield pattern.how, 2.0
+    yield pattern.category, 2.0
+    for participant in pattern.participants:
+        yield f"{participant.name} {participant.does}", 1.5
+    for failure in pattern.failures:
+        yield failure.what, 1.0
+    for invariant in pattern.invariants:
+        yield invariant.rule, 1.0
+    for name, knob in pattern.knobs.items():
+        yield f"{name.replace('_', ' ')} {knob.what}", 1.0
+
+
+def _query_words(words: str) -> dict[str, str]:
+    """The stem of each word that was asked for, with the word; short names in full beside themselves."""
+    found: dict[str, str] = {}
+    for said in _WORD.findall(words.lower()):
+        for word in _stemmed_words(f"{said} {_ABBREVIATIONS.get(said, '')}"):
+            found.setdefault(word, said)
+    return found
+
+
+def _stemmed_words(text: str) -> list[str]:
+    return [stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+
+
+T = TypeVar("T")
+
+
+@cache
+def catalog() -> Catalog:
+    """The catalogue that comes with the package.
+
+    Example:
+        >>> catalog().pattern("O4").name
+        'Parallelization'
+    """
+    return Catalog(Path(__file__).parents[1] / "data")
+
+
+class Catalog:
+    """Patterns, mechanisms and rules by their ids, and how to find them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[Category, Mapping[str, PatternFacts]] = {}
+
+    @cached_property
+    def patterns(self) -> Mapping[str, PatternFacts]:
+        """Every pattern by its id, category by category."""
+        return MappingProxyType({id: pattern for name in CATEGORIES for id, pattern in self.category(name).items()})
+
+    def category(self, name: str) -> Mapping[str, PatternFacts]:
+        """The patterns of one category; `catalog.unknown-category` if there is none of this name."""
+        if name not in CATEGORIES:
+            raise CatalogError(
+                "catalog.unknown-category",
+                f"there is no category {name!r}",
+                nearest=nearest_name(name, CATEGORIES),
+                fix=f"There are {', '.join(CATEGORIES)}.",
+            )
+        known = cast("Category", name)
+        if known not in self._read:
+            self._read[known] = self._patterns_of(known)
+        return self._read[known]
+
+    def pattern(self, id: str) -> PatternFacts:
+        """The pattern with this id; `catalog.unknown-pattern` with the nearest one if there is none."""
+        wanted = id.strip().upper()
+        if wanted not in IDS:
+            raise self._unknown_pattern(id)
+        return self.category(IDS[wanted])[wanted]
+
+    def search(self, words: str, *, limit: int = 10) -> list[PatternHit]:
+        """The patterns that fit these words, best first; other forms and small misspellings of a word count too."""
+        return self._index.search(words, limit=limit)
+
+    @cached_property
+    def mechanisms(self) -> Mapping[str, Mechanism]:
+        """The twelve mechanisms by their ids."""
+        return self._all("mechanisms.yaml", Mechanism)
+
+    @cached_property
+    def requirements(self) -> Mapping[str, Requirement]:
+        """What patterns need beside them."""
+        return self._all("requirements.yaml", Requirement)
+
+    @cached_property
+    def conflicts(self) -> Mapping[str, Conflict]:
+        """Which patterns bear on each other."""
+        return self._all("conflicts.yaml", Conflict)
+
+    @cached_property
+    def laws(self) -> Mapping[str, Law]:
+        """What holds for every stack."""
+        return self._all("laws.yaml", Law)
+
+    @cached_property
+    def anti_patterns(self) -> Mapping[str, AntiPattern]:
+        """Shapes that keep going wrong."""
+        return self._all("anti_patterns.yaml", AntiPattern)
+
+    @cached_property
+    def cache_rules(self) -> Mapping[str, CacheRule]:
+        """What keeps prompts cacheable."""
+        return self._all("cache_rules.yaml", CacheRule)
+
+    def requirements_of(self, pattern: str) -> list[Requirement]:
+        """What a pattern needs."""
+        return [each for each in self.requirements.values() if each.binds(pattern)]
+
+    def needed_by(self, pattern: str) -> list[Requirement]:
+        """The requirements that a pattern meets, alone or as one of several."""
+        return [each for each in self.requirements.values() if pattern in (*each.all_of, *each.any_of)]
+
+    def conflicts_of(self, pattern: str) -> list[Conflict]:
+        """The conflicts that a pattern is part of."""
+        return [each for each in self.conflicts.values() if pattern in each.patterns]
+
+    def patterns_by(self, mechanism: str) -> list[PatternFacts]:
+        """The patterns that rest on a mechanism."""
+        return [pattern for pattern in self.patterns.values() if mechanism in pattern.mechanisms]
+
+    @cached_property
+    def _index(self) -> PatternIndex:
+        return PatternIndex(self.patterns.values())
+
+    def _patterns_of(self, category: Category) -> Mapping[str, PatternFacts]:
+        file = f"patterns/{category}.yaml"
+        found = self._all(file, PatternFacts, _check_pattern, category=category)
+        wanted = CATEGORIES[category]
+        if tuple(found) != wanted:
+            missing = ", ".join(id for id in wanted if id not in found)
+            strange = ", ".join(id for id in found if id not in wanted)
+            what = f"{missing} is missing" if missing else f"{strange} does not belong here" if strange else "the order"
+            raise bad_data_error(f"data/{file}", 1, f"these are not the patterns of {category}: {what}")
+        return found
+
+    def _all(
+        self, file: str, kind: type[T], check: Callable[[T, DataPlace], None] | None = None, **given: Any
+    ) -> Mapping[str, T]:
+        """Every record of a file by its id."""
+        shown = f"data/{file}"
+        found: dict[str, T] = {}
+        for row in self._rows(file):
+            id = row.get("id")
+            if not isinstance(id, str):
+                raise bad_data_error(shown, row.line, "a record has no id")
+            spot = DataPlace(shown, row.line, id)
+            if id in found:
+                raise spot.wrong("this id is there twice")
+            found[id] = read_record(kind, row, spot, **given)
+            if check is not None:
+                check(found[id], spot)
+        return MappingProxyType(found)
+
+    def _rows(self, file: str) -> Sequence[YamlRow]:
+        try:
+            text = (self._folder / file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            what = "the file is not there" if isinstance(error, FileNotFoundError) else "the file cannot be read"
+            raise bad_data_error(f"data/{file}", None, what, fix="Install the package again.") from None
+        return read_rows(text, f"data/{file}")
+
+    def _unknown_pattern(self, id: str) -> CatalogError:
+        wanted = id.strip().upper()
+        # A zero is easily written for the letter O.
+        lettered = f"O{wanted[1:]}" if wanted.startswith("0") else wanted
+        close = MOVED_IDS.get(wanted) or nearest_name(lettered, IDS) or self._named(id)
+        return CatalogError(
+            "catalog.unknown-pattern",
+            f"there is no pattern {id[:60]!r}",
+            nearest=close,
+            fix="`bicameral patterns list` shows them all.",
+        )
+
+    def _named(self, words: str) -> str | None:
+        """The pattern whose name was given instead of its id."""
+        try:
+            names = {pattern.name.lower(): pattern.id for pattern in self.patterns.values()}
+        except CatalogError:
+            return None
+        close = nearest_name(words.strip().lower()[:60], names)
+        return names[close] if close else None
+
+
+def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
+    """What the parts of a pattern say of each other."""
+    for name, knob in pattern.knobs.items():
+        _check_knob(name, knob, spot.at(f"knobs.{name}"))
+    for name in pattern.bounded_by:
+        if name not in pattern.knobs:
+            raise spot.at("bounded_by").wrong(f"there is no knob {name!r}", nearest=nearest_name(name, pattern.knobs))
+    known = SIZES.keys() | pattern.defaults.keys()
+    for name in sorted(_expression_names(pattern) - known):
+        raise spot.at("cost").wrong(f"there is no size and no numeric knob {name!r}", nearest=nearest_name(name, known))
+
+
+def _expression_names(pattern: PatternFacts) -> frozenset[str]:
+    found: Iterable[frozenset[str]] = (
+        each.names
+        for session in pattern.cost.sessions
+        for each in (
+            session.calls,
+            session.most,
+            session.stable,
+            session.prompt,
+            session.grows,
+            session.output,
+            session.parallel,
+        )
+    )
+    return pattern.cost.tools.names.union(*found)
+
+
+def _check_knob(name: str, knob: Knob, spot: DataPlace) -> None:
+    if name in SIZES:
+        raise spot.wrong(f"{name!r} is the name of a size")
+    if knob.numeric and knob.least is not None and knob.default < knob.least:
+        raise spot.wrong(f"the default {knob.default!r} is below its least")
+    if knob.numeric and knob.most is not None and knob.default > knob.most:
+        raise spot.wrong(f"the default {knob.default!r} is above its most")
+    if knob.choices and knob.default not in (None, *knob.choices):
+        raise spot.wrong(f"the default {knob.default!r} is none of its choices")

@@ -1,0 +1,307 @@
+"""The records of the catalogue as frozen values: patterns, mechanisms, rules, and the ids of all patterns.
+
+The files in `data` have the same keys as these classes have fields. The numbers of the ids are those of the literature
+they come from, so a few are not used. `plain_record` turns a record back into dictionaries with the keys of the files,
+for JSON and to read it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, cast
+
+from bicameral.catalog.facts._expressions import Expression
+
+Category: TypeAlias = Literal[
+    "signal", "knowledge", "reasoning", "orchestration", "reliability", "integration", "humanizer"
+]
+ParticipantKind: TypeAlias = Literal["model", "code", "store", "tool", "person"]
+SessionTier: TypeAlias = Literal["small", "mid", "large", "any"]
+Enforcement: TypeAlias = Literal["type", "run", "lint", "test", "person"]
+
+ZERO = Expression.number(0)
+ONE = Expression.number(1)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternAlternative:
+    """When a pattern is wrong, and which are right then (none where it should not be built at all)."""
+
+    condition: str = field(metadata={"key": "if"})
+    use: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """One who takes part in a pattern: what it does, and what it must never do."""
+
+    name: str
+    kind: ParticipantKind
+    does: str
+    must_not: str = ""
+    tier: SessionTier | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """What always holds, and the strongest way in which it can be held."""
+
+    rule: str
+    held: Enforcement
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """Something that can be set: a number with bounds, a word out of a few, or nothing until somebody says it."""
+
+    default: Any
+    what: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def numeric(self) -> bool:
+        """Whether a cost expression may speak of it."""
+        return isinstance(self.default, int | float) and not isinstance(self.default, bool)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCost:
+    """One kind of model call: how many, and how long they are."""
+
+    role: str
+    tier: SessionTier
+    calls: Expression
+    stable: Expression
+    prompt: Expression
+    output: Expression
+    worst: Expression | None = None
+    grows: Expression = ZERO
+    parallel: Expression = ONE
+
+    @property
+    def most(self) -> Expression:
+        """The most calls that there can be."""
+        return self.worst or self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class PatternCost:
+    """What a pattern takes: model calls by role, and calls of tools."""
+
+    sessions: tuple[SessionCost, ...]
+    tools: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class FailureMode:
+    """A way in which a pattern goes wrong, and what mends it."""
+
+    what: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another way to build the same pattern."""
+
+    name: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that somebody published, and where."""
+
+    figure: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PatternFacts:
+    """Everything the catalogue says of one pattern.
+
+    Example:
+        >>> from bicameral.catalog import catalog
+        >>> catalog().pattern("O6").name
+        'Orchestrator-Workers'
+    """
+
+    id: str
+    name: str
+    category: Category
+    what: str
+    how: str
+    when: tuple[str, ...]
+    not_when: tuple[PatternAlternative, ...]
+    participants: tuple[Participant, ...]
+    invariants: tuple[Invariant, ...]
+    loops: bool
+    cost: PatternCost
+    watch: tuple[str, ...]
+    mechanisms: tuple[str, ...]
+    sources: tuple[str, ...]
+    knobs: Mapping[str, Knob] = field(default_factory=dict[str, Knob])
+    bounded_by: tuple[str, ...] = ()
+    failures: tuple[FailureMode, ...] = ()
+    goes_with: tuple[str, ...] = field(default=(), metadata={"key": "with"})
+    grows_to: tuple[str, ...] = ()
+    shrinks_to: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    measured: tuple[Figure, ...] = ()
+
+    @property
+    def defaults(self) -> dict[str, float]:
+        """The numeric knobs with their defaults, as values for cost expressions."""
+        return {name: knob.default for name, knob in self.knobs.items() if knob.numeric}
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """Why patterns work: a claim about models, how sure it is (A can be derived, B was measured), and what follows."""
+
+    id: str
+    name: str
+    grade: Literal["A", "B", "A/B"]
+    claim: str
+    formulas: tuple[str, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rules: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
+
+
+NeedStrength: TypeAlias = Literal["hard", "strong", "advisory"]
+RuleSeverity: TypeAlias = Literal["error", "warning", "note"]
+ConflictKind: TypeAlias = Literal["exclusive", "tension", "prerequisite", "interaction", "progression", "layers"]
+CheckSpec: TypeAlias = Mapping[str, Any]
+"""How a rule is held against a stack: its `kind`, and what that kind needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What a pattern needs beside it: all of these, or one of those."""
+
+    id: str
+    pattern: str
+    strength: NeedStrength
+    why: str
+    all_of: tuple[str, ...] = ()
+    any_of: tuple[str, ...] = ()
+    when: str | None = None
+
+    def binds(self, pattern: str) -> bool:
+        """Whether it is about this pattern; `H*` is about every one whose id begins with an H."""
+        return self.pattern == pattern or (self.pattern.endswith("*") and pattern.startswith(self.pattern[:-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Patterns that bear on each other, and the rule that keeps them from doing harm."""
+
+    id: str
+    name: str
+    kind: ConflictKind
+    patterns: tuple[str, ...]
+    severity: RuleSeverity
+    why: str
+    rule: str
+    fix: str
+    checks: tuple[CheckSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What holds for every stack."""
+
+    id: str
+    name: str
+    severity: RuleSeverity
+    patterns: tuple[str, ...]
+    rule: str
+    why: str
+    fix: str
+    checks: tuple[CheckSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AntiPattern:
+    """A shape that keeps going wrong: how it shows, why, and which patterns mend it."""
+
+    id: str
+    name: str
+    category: str
+    severity: RuleSeverity
+    mend: tuple[str, ...]
+    symptom: str
+    why: str
+    fix: str
+    checks: tuple[CheckSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRule:
+    """What keeps a prompt cacheable, and the mechanisms or patterns it comes from."""
+
+    id: str
+    name: str
+    severity: RuleSeverity
+    patterns: tuple[str, ...]
+    origin: tuple[str, ...] = field(metadata={"key": "from"})
+    rule: str
+    why: str
+    fix: str
+    checks: tuple[CheckSpec, ...] = ()
+
+
+def _number_ids(letter: str, numbers: Iterable[int]) -> tuple[str, ...]:
+    return tuple(f"{letter}{number}" for number in numbers)
+
+
+CATEGORIES: Mapping[Category, tuple[str, ...]] = MappingProxyType(
+    {
+        "signal": _number_ids("S", (1, 2, 3, 4, 5, 6, 8, 9)),
+        "knowledge": _number_ids("K", range(1, 14)),
+        "reasoning": _number_ids("R", (*range(1, 15), *range(16, 21))),
+        "orchestration": _number_ids("O", range(1, 19)),
+        "reliability": _number_ids("V", range(1, 21)),
+        "integration": _number_ids("I", range(1, 7)),
+        "humanizer": _number_ids("H", range(1, 11)),
+    }
+)
+"""The ids of every category, in order."""
+
+IDS: Mapping[str, Category] = MappingProxyType({id: category for category, ids in CATEGORIES.items() for id in ids})
+"""The category of every pattern."""
+
+MOVED_IDS: Mapping[str, str] = MappingProxyType({"S7": "R17", "S10": "K6", "R15": "H6"})
+"""Numbers that are not used any more, and where what they stood for is told now."""
+
+
+def plain_record(value: object) -> Any:
+    """A fact as dictionaries, lists, texts and numbers; what may be left unsaid and is, is left out.
+
+    Example:
+        >>> plain_record(Knob(default=5, what="workers in a run", most=10))
+        {'default': 5, 'what': 'workers in a run', 'most': 10, 'choices': []}
+    """
+    match value:
+        case Expression():
+            return value.text
+        case tuple() | list():
+            return [plain_record(each) for each in cast("tuple[object, ...]", value)]
+        case Mapping():
+            return {str(key): plain_record(each) for key, each in cast("Mapping[object, object]", value).items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {
+                str(each.metadata.get("key", each.name)): plain_record(getattr(value, each.name))
+                for each in fields(value)
+                if getattr(value, each.name) not in _OMITTED or each.name == "default"
+            }
+        case _:
+            return value
+
+
+_OMITTED: tuple[object, ...] = (None, "")

@@ -1,0 +1,295 @@
+"""Problems that checks report, their merge into findings, and the findings as SARIF 2.1.0.
+
+Problems with one key are one thing: what several rules say about it, or one rule about several agents, becomes one
+finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from bicameral.catalog.facts import IDS, catalog
+from bicameral.catalog.lint._rules import (
+    SEVERITIES,
+    LintFinding,
+    LintReport,
+    LintRule,
+    LintSeverity,
+    most_severe,
+    rules,
+)
+from bicameral.catalog.lint._scope import SECTION_OF_FACT, AgentScope
+from bicameral.catalog.stacks import FACTS, Stack, StackPath, dotted_path
+from bicameral.errors import BicameralError, Place
+
+ProblemKey: TypeAlias = tuple[str, ...]
+
+_TOOL_SECTIONS = {"count": "how many tools the agent has", "schema_tokens": "how many tokens their schemas take"}
+STACK_SECTIONS = {
+    **{f"tools.{name}": what for name, what in _TOOL_SECTIONS.items()},
+    "legs": "which of private data, strangers' text and ways out the agent has",
+    "guards": "where guards stand",
+    "prompt": "the parts of the prompt in their order",
+    "loops": "what repeats, and the caps of each",
+    "sessions": "which session reads, writes and judges what",
+    "actions": "what is done to the world, and behind which gate",
+    "stores": "what is kept, and who writes and erases it",
+    "pipeline": "what comes after what",
+    "policy": "the policy of each role",
+    "owner": "who answers for each agent",
+}
+"""What a stack can describe beside facts, and what each section says."""
+
+
+@dataclass(frozen=True, slots=True)
+class LintProblem:
+    """Something that is wrong or not decided: what, where, and what would help."""
+
+    key: ProblemKey
+    message: str
+    path: StackPath
+    severity: LintSeverity | None = None
+    """None: as severe as the rule."""
+    wants: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    needed_by: tuple[str, ...] = ()
+
+    @property
+    def undecided(self) -> bool:
+        return self.key[0] == "undeclared"
+
+
+def missing_pattern(
+    alternatives: Iterable[str], path: StackPath, needed_by: Iterable[str] = (), says: str = ""
+) -> LintProblem:
+    """That a pattern is not there, or none of several of which one would do."""
+    wanted = "|".join(alternatives)
+    return LintProblem(
+        ("missing", wanted),
+        says,
+        path,
+        wants=(wanted,),
+        patterns=tuple(wanted.split("|")),
+        needed_by=tuple(needed_by),
+    )
+
+
+def undeclared_fact(name: str, path: StackPath) -> LintProblem:
+    """That a rule cannot be decided, because nobody said this."""
+    key, message, wants = _undeclared_parts(name)
+    return LintProblem(key, message, path, "note", wants)
+
+
+@cache
+def _undeclared_parts(name: str) -> tuple[ProblemKey, str, tuple[str, ...]]:
+    name = SECTION_OF_FACT.get(name, name)
+    if name in FACTS:
+        wanted = f"facts.{name}"
+        what = f"{FACTS[name].what} ({FACTS[name].expected})"
+    elif name in STACK_SECTIONS:
+        wanted, what = name, STACK_SECTIONS[name]
+    else:
+        wanted, what = name, "nobody says how it is set"
+    return ("undeclared", name), f"not decidable: declare `{wanted}`: {what}", (wanted,)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedProblem:
+    """A trouble, the rule that told it, and the agent in which it was found."""
+
+    rule: LintRule
+    trouble: LintProblem
+    scope: AgentScope
+    severity: LintSeverity
+    waived: str | None = None
+
+
+def merge_problems(stack: Stack, heard: Iterable[ReportedProblem], agents: int) -> list[LintFinding]:
+    """One finding for each thing, the most severe first and then in the order of the file."""
+    by_key: dict[ProblemKey, list[ReportedProblem]] = {}
+    for each in heard:
+        by_key.setdefault(each.trouble.key, []).append(each)
+    found = [_merge_group(stack, group) for several in by_key.values() for group in _group_by_place(several, agents)]
+    return sorted(found, key=_finding_order)
+
+
+def _group_by_place(several: list[ReportedProblem], agents: int) -> Iterable[list[ReportedProblem]]:
+    """What was heard of one thing, apart where it is wrong at several places.
+
+    What is wrong in every agent is wrong once, and what is not known can be said for the whole. What is wrong in some
+    of them, but stands at one place, is told for those together.
+    """
+    by_scope: dict[StackPath, list[ReportedProblem]] = {}
+    for each in several:
+        by_scope.setdefault(each.scope.path, []).append(each)
+    if len(by_scope) == agents or several[0].trouble.undecided:
+        return [several]
+    by_place: dict[StackPath, list[ReportedProblem]] = {}
+    for group in by_scope.values():
+        by_place.setdefault(min(group, key=_problem_rank).trouble.path, []).extend(group)
+    return by_place.values()
+
+
+def _problem_rank(heard: ReportedProblem) -> tuple[int, int]:
+    return SEVERITIES.index(heard.severity), heard.rule.rank
+
+
+def _finding_order(finding: LintFinding) -> tuple[int, bool, int, str, str, str]:
+    line = finding.place.line or 0
+    return SEVERITIES.index(finding.severity), finding.undecided, line, finding.path, finding.rule, finding.message
+
+
+def _merge_group(stack: Stack, group: Sequence[ReportedProblem]) -> LintFinding:
+    severity = most_severe(each.severity for each in group)
+    ranked = sorted(group, key=_problem_rank)
+    first = ranked[0]
+    rules = list(dict.fromkeys(each.rule.id for each in ranked))
+    message = _finding_message(ranked) + _agent_suffix(stack, group, first.trouble)
+    patterns = dict.fromkeys(id for each in ranked for id in (*each.trouble.patterns, *each.trouble.needed_by))
+    undecided = first.trouble.undecided
+    return LintFinding(
+        rules[0],
+        severity,
+        stack.place(first.trouble.path),
+        dotted_path(first.trouble.path),
+        message,
+        "a rule that nobody can decide may be broken" if undecided else first.rule.why,
+        f"Declare `{first.trouble.wants[0]}`." if undecided else _finding_fix(first),
+        tuple(patterns),
+        tuple(rules[1:]),
+        tuple(dict.fromkeys(want for each in ranked for want in each.trouble.wants)),
+        undecided,
+        first.waived,
+    )
+
+
+def _agent_suffix(stack: Stack, group: Sequence[ReportedProblem], trouble: LintProblem) -> str:
+    """In which agents it is wrong, where that is not clear: there are several, and the message does not say it."""
+    names = list(dict.fromkeys(each.scope.member.name for each in group))
+    if len(stack.agents) < 2 or trouble.undecided or trouble.key[0] == "waiver" or repr(names[0]) in trouble.message:
+        return ""
+    if len(names) == len(stack.agents):
+        return " (every agent)" if trouble.path[:1] == ("agents",) else ""
+    return f" ({'agent' if len(names) == 1 else 'agents'} {', '.join(names)})"
+
+
+def _finding_message(ranked: Sequence[ReportedProblem]) -> str:
+    first = ranked[0].trouble
+    if first.key[0] != "missing":
+        return first.message
+    wanted = " or ".join(map(pattern_title, first.key[1].split("|")))
+    users = list(dict.fromkeys(id for each in ranked for id in each.trouble.needed_by))
+    said = list(dict.fromkeys(each.trouble.message for each in ranked if each.trouble.message))
+    laws = dict.fromkeys(each.rule.id for each in ranked if not each.trouble.needed_by and each.rule.family == "law")
+    because = [f"{', '.join(users)} {'needs' if len(users) == 1 else 'need'} it"] if users else []
+    because += said
+    if not because:
+        because = [f"{', '.join(laws) or ranked[0].rule.id} {'want' if len(laws) > 1 else 'wants'} it"]
+    return f"{wanted} is missing: {'; '.join(because)}"
+
+
+def _finding_fix(first: ReportedProblem) -> str:
+    if first.trouble.key[0] == "missing" and first.rule.family == "requirement":
+        return f"Add {' or '.join(map(pattern_title, first.trouble.key[1].split('|')))}."
+    return first.rule.fix
+
+
+@cache
+def pattern_title(id: str) -> str:
+    """A pattern with its name, for those who do not know the catalogue by heart."""
+    return f"{id} ({catalog().pattern(id).name})" if id in IDS else id
+
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def to_sarif(reports: Iterable[LintReport], *, version: str, errors: Iterable[BicameralError] = ()) -> dict[str, Any]:
+    """One run with the results of all reports; `version` is the linter's, `errors` are of stacks nobody could read."""
+    several = list(reports)
+    found = [(report, finding) for report in several for finding in (*report.findings, *report.waived)]
+    known = rules()
+    used = {id: known.get(id) for _, finding in found for id in finding.rules}
+    numbers = {id: number for number, id in enumerate(used)}
+    driver = {
+        "name": "bicameral lint",
+        "semanticVersion": version,
+        "rules": [_sarif_rule(id, rule) for id, rule in used.items()],
+    }
+    results = [_sarif_result(report, finding, numbers) for report, finding in found]
+    told = [_sarif_notification(error) for error in errors]
+    invocation: dict[str, Any] = {"executionSuccessful": not told}
+    if told:
+        invocation["toolExecutionNotifications"] = told
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "results": results,
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _sarif_rule(id: str, rule: LintRule | None) -> dict[str, Any]:
+    if rule is None:
+        # A rule of a pattern that the stack defines itself.
+        return {"id": id, "shortDescription": {"text": "a rule of a pattern of one's own"}}
+    return {
+        "id": id,
+        "name": rule.name,
+        "shortDescription": {"text": rule.name},
+        "fullDescription": {"text": f"{rule.rule}. {rule.why}"},
+        "help": {"text": rule.fix},
+        "defaultConfiguration": {"level": rule.severity},
+        "properties": {"tags": [rule.family, *rule.patterns]},
+    }
+
+
+def _sarif_result(report: LintReport, finding: LintFinding, numbers: Mapping[str, int]) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": numbers[finding.rule],
+        "level": finding.severity,
+        "message": {"text": f"{finding.message}. {finding.fix}"},
+        "locations": [_sarif_location(report, finding)],
+        "partialFingerprints": {"path/v1": f"{finding.rule}:{finding.path}:{','.join(finding.wants)}"},
+        "properties": {
+            "reason": finding.reason,
+            "patterns": list(finding.patterns),
+            "also": list(finding.also),
+            "wants": list(finding.wants),
+            "undecided": finding.undecided,
+        },
+    }
+    if finding.waived is not None:
+        result["suppressions"] = [{"kind": "inSource", "status": "accepted", "justification": finding.waived}]
+    return result
+
+
+def _sarif_location(report: LintReport, finding: LintFinding) -> dict[str, Any]:
+    logical = [{"fullyQualifiedName": finding.path or report.name, "kind": "member"}]
+    return {"logicalLocations": logical, **_physical_location(finding.place)}
+
+
+def _physical_location(place: Place | None) -> dict[str, Any]:
+    if place is None or place.file is None:
+        return {}
+    physical: dict[str, Any] = {"artifactLocation": {"uri": _file_uri(place.file)}}
+    if place.line is not None:
+        physical["region"] = {"startLine": place.line, "startColumn": place.column or 1}
+    return {"physicalLocation": physical}
+
+
+def _sarif_notification(error: BicameralError) -> dict[str, Any]:
+    told: dict[str, Any] = {"level": "error", "descriptor": {"id": error.code}, "message": {"text": str(error)}}
+    located = _physical_location(error.place)
+    return {**told, "locations": [located]} if located else told
+
+
+def _file_uri(file: str) -> str:
+    path = Path(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())

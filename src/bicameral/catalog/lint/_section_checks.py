@@ -1,0 +1,430 @@
+"""Checks that need more than a condition: each looks at one section of a stack. Rules name them by their key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, cast, get_args
+
+from bicameral.catalog.facts import IDS, Knob, catalog
+from bicameral.catalog.lint._problems import LintProblem, missing_pattern, undeclared_fact
+from bicameral.catalog.lint._prompt_checks import (
+    breakpoint_set,
+    dynamic_examples_last,
+    envelope_first,
+    humanizer_order,
+    long_instructions,
+    nothing_varies,
+    pipeline,
+    setup_in_one_block,
+    stable_first,
+    user_text_after_shared,
+)
+from bicameral.catalog.lint._rules import RuleCheck
+from bicameral.catalog.lint._scope import AgentScope, is_irreversible
+from bicameral.catalog.stacks import (
+    FACTS,
+    USE_KEYS,
+    Action,
+    Leg,
+    Loop,
+    PatternUse,
+    StackMember,
+    StackPath,
+    StackSession,
+    StackStore,
+    dotted_path,
+)
+from bicameral.errors import nearest_name
+
+
+def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """An action that cannot be taken back or reaches far has V1 as its gate."""
+    if scope.actions is None:
+        yield undeclared_fact("actions", (*scope.path, "patterns"))
+    for action in scope.actions or ():
+        if not is_irreversible(action):
+            continue
+        if action.gate is None:
+            yield undeclared_fact("actions", action.path)
+        elif action.gate != "V1":
+            yield _ungated_action_problem(action, "cannot be taken back or reaches far")
+
+
+def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """What is only watched (V2) can be taken back, reaches not far and is nothing new."""
+    if scope.actions is None:
+        yield undeclared_fact("actions", scope.where("V2"))
+    for action in scope.actions or ():
+        if action.gate is None:
+            yield undeclared_fact("actions", action.path)
+        if action.gate != "V2":
+            continue
+        if action.reversible is False or action.blast_radius in ("medium", "high") or action.novel:
+            yield _ungated_action_problem(action, "is irreversible, reaches far or is new")
+        elif None in (action.reversible, action.blast_radius, action.novel):
+            yield undeclared_fact("actions", action.path)
+
+
+def _ungated_action_problem(action: Action, why: str) -> LintProblem:
+    watched = "is only watched" if action.gate == "V2" else "has no gate"
+    message = f"the action {action.name!r} {why}, and {watched}"
+    return LintProblem(("gate", dotted_path(action.path)), message, action.path, patterns=("V1", "V2"))
+
+
+def lowered_gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """A gate goes from V1 to less only by a review that is on record."""
+    if scope.actions is None:
+        yield undeclared_fact("actions", (*scope.path, "patterns"))
+    for action in scope.actions or ():
+        if action.was == "V1" and action.gate != "V1" and not action.review:
+            message = f"the gate of the action {action.name!r} was V1 and was lowered without a review"
+            wants = (f"{dotted_path(action.path)}.review",)
+            yield LintProblem(
+                ("lowered", dotted_path(action.path)), message, action.path, wants=wants, patterns=("V1",)
+            )
+
+
+def owned_agents(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Where there are several agents, somebody answers for each, and each has a policy."""
+    agents = scope.stack.agents
+    if len(agents) < 2:
+        return
+    for what in ("owner", "policy"):
+        if getattr(scope.member, what) or getattr(scope.stack.whole, what):
+            continue
+        if any(getattr(agent, what) for agent in agents):
+            key = ("nobody's", what, dotted_path(scope.path))
+            message = f"the agent {scope.member.name!r} has no {what}, and others have"
+            yield LintProblem(key, message, scope.path, wants=(f"{dotted_path(scope.path)}.{what}",))
+        else:
+            yield undeclared_fact(what, scope.path)
+
+
+def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Each role has a policy of its own. Roles are the agents, or the sessions where there is one agent."""
+    roles: Sequence[StackMember | StackSession] = scope.stack.agents
+    if len(roles) < 2:
+        # A session that holds no tools has no rights that a policy could give or take.
+        roles = [session for session in scope.sessions or () if session.tools != ()]
+        if scope.sessions is None or not roles:
+            yield from () if scope.sessions else (undeclared_fact("sessions", scope.path),)
+            return
+    if any(role.policy is None for role in roles) and len(roles) > 1:
+        yield undeclared_fact("policy", scope.path)
+    seen: dict[str, StackPath] = {}
+    for role in roles:
+        if role.policy is not None and role.policy in seen:
+            message = f"{role.name!r} has the policy {role.policy!r}, like another role"
+            yield LintProblem(("one policy", dotted_path(role.path)), message, role.path, patterns=("V7",))
+        elif role.policy is not None:
+            seen[role.policy] = role.path
+
+
+def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """A worker that loops (R4) under an orchestrator has bounds of its own, and not only those of the whole."""
+    member = scope.member
+    if not scope.stack.agents or "O6" not in scope.everywhere or "R4" not in member.patterns:
+        return
+    if "V9" not in member.patterns and not member.loops:
+        message = f"the worker {member.name!r} loops and has no bounds of its own"
+        wants = (f"{dotted_path(member.path)}.loops",)
+        yield LintProblem(
+            ("unbounded", member.name), message, scope.where("R4"), wants=wants, patterns=("V9", "R4", "O6")
+        )
+
+
+def _set_knobs(scope: AgentScope) -> Iterator[tuple[PatternUse, str, Any, Mapping[str, Knob]]]:
+    """Every knob that is set, of patterns that the catalogue has."""
+    for uses in scope.uses.values():
+        for use in uses:
+            if use.knobs and use.id in IDS:
+                known = catalog().pattern(use.id).knobs
+                for name, value in use.knobs.items():
+                    yield use, name, value, known
+
+
+def known_knobs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Every knob is one of the pattern's, a fact, or says where the pattern is used."""
+    for use, name, _, known in _set_knobs(scope):
+        if name not in known and name not in FACTS and name not in USE_KEYS:
+            meant = nearest_name(name, [*known, *FACTS, *USE_KEYS])
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            key = ("no knob", dotted_path(use.path), name)
+            yield LintProblem(
+                key, f"{use.id} has no knob {name!r}{hint}", (*use.path, use.id, name), patterns=(use.id,)
+            )
+
+
+def knobs_in_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """A knob lies between the least and the most that its pattern gives, and is of its kind."""
+    for use, name, value, known in _set_knobs(scope):
+        knob = known.get(name)
+        wrong = _knob_fault(knob, value) if knob is not None else None
+        if wrong:
+            key = ("bounds", dotted_path(use.path), name)
+            message = f"{name} of {use.id} is {value!r}; {wrong}"
+            yield LintProblem(key, message, (*use.path, use.id, name), patterns=(use.id,))
+
+
+def _knob_fault(knob: Knob, value: Any) -> str | None:
+    if knob.choices and value not in knob.choices:
+        return f"it can be {', '.join(knob.choices)}"
+    if not knob.numeric:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "it is a number"
+    if knob.least is not None and value < knob.least:
+        return f"it is {knob.least:g} at least"
+    if knob.most is not None and value > knob.most:
+        return f"it is {knob.most:g} at most"
+    return None
+
+
+def separate_surfaces(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """What these patterns may change has no path in common: neither the same, nor one inside the other."""
+    said = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
+    if not all(said.values()):
+        for id in (id for id in check.of if not said[id]):
+            yield undeclared_fact(f"{id}.surface", scope.where(id))
+        return
+    one, other = (said[id] for id in check.of)
+    for first in one:
+        for second in other:
+            if _is_inside(first, second) or _is_inside(second, first):
+                message = f"{' and '.join(check.of)} may both change {max(first, second, key=len)!r}"
+                yield LintProblem(("shared surface", *check.of), message, scope.where(check.of[0]), patterns=check.of)
+                return
+
+
+def _surface_paths(use: PatternUse) -> list[str]:
+    surface: Any = use.knobs.get("surface") or []
+    return [str(each) for each in cast("list[Any]", surface)] if isinstance(surface, list) else [str(surface)]
+
+
+def _is_inside(inner: str, outer: str) -> bool:
+    return inner == outer or inner.startswith((f"{outer}.", f"{outer}/"))
+
+
+def loops_have_v9(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Whatever describes a loop runs under V9."""
+    if scope.loops and "V9" not in scope.present:
+        yield missing_pattern(("V9",), scope.loops[0].path, says=f"there is a loop {scope.loops[0].name!r}")
+
+
+def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Each loop that is described has caps on steps, cost and time, and says when it is done.
+
+    Where none is described the caps are those of V9, and that V9 is there is another rule.
+    """
+    for loop in scope.loops or ():
+        if lacks := list(_missing_caps(loop)):
+            message = f"the loop {loop.name!r} has no cap on {' and '.join(lacks)}"
+            if lacks == ["exit"]:
+                message = f"the loop {loop.name!r} does not say when it is done"
+            wants = tuple(f"{dotted_path(loop.path)}.{_CAPS[each]}" for each in lacks)
+            yield LintProblem(("uncapped", dotted_path(loop.path)), message, loop.path, wants=wants, patterns=("V9",))
+
+
+_CAPS = {"steps": "steps", "cost": "money", "time": "seconds", "exit": "exit"}
+
+
+def _missing_caps(loop: Loop) -> Iterator[str]:
+    if loop.steps is None:
+        yield "steps"
+    if loop.tokens is None and loop.money is None:
+        yield "cost"
+    if loop.seconds is None:
+        yield "time"
+    if loop.exit is None:
+        yield "exit"
+
+
+def caps_per_layer(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Stacked loops (O16) have a cap for each layer, so at least two are described."""
+    if scope.loops is not None and len(scope.loops) < 2:
+        message = "several layers of control share one cap"
+        yield LintProblem(("one cap", "loops"), message, scope.where("O16"), wants=("loops",), patterns=("O16", "V9"))
+
+
+_JUDGING_PATTERNS = ("V15", "O5")
+"""Patterns in which one session judges what another wrote."""
+
+
+def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """No session judges what it wrote."""
+    if scope.sessions is None:
+        for id in _JUDGING_PATTERNS:
+            if id in scope.present:
+                yield undeclared_fact("sessions", scope.where(id))
+    for session in scope.sessions or ():
+        if own := sorted({*session.judges} & {*session.writes}):
+            message = f"the session {session.name!r} judges what it wrote itself: {', '.join(own)}"
+            yield LintProblem(("own judge", dotted_path(session.path)), message, session.path, patterns=("V15",))
+
+
+def judges_share_model(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Who judges has another model than who wrote."""
+    for judge in scope.sessions or ():
+        for author in _authors(scope, judge):
+            if judge.model is None or author.model is None:
+                yield undeclared_fact("sessions", judge.path)
+            elif judge.model == author.model:
+                message = f"the session {judge.name!r} judges what {author.name!r} wrote with the same model"
+                yield LintProblem(("same model", dotted_path(judge.path)), message, judge.path, patterns=("V15",))
+
+
+def _authors(scope: AgentScope, judge: StackSession) -> Iterator[StackSession]:
+    for author in scope.sessions or ():
+        if author is not judge and {*judge.judges} & {*author.writes}:
+            yield author
+
+
+_PERSONAL = {"H7", "H10"}
+_LASTING = {"H1", "H2", "H4", "H5", "H7", "H9", "H10"}
+
+
+def _stores_of(scope: AgentScope, id: str) -> list[StackStore]:
+    return [store for store in scope.stores or () if id in store.patterns]
+
+
+def _eraser_problems(store: StackStore) -> Iterator[LintProblem]:
+    if store.holds != "content" or store.eraser:
+        return
+    if store.eraser is None:
+        yield undeclared_fact("stores", store.path)
+    else:
+        message = f"nobody can erase a user from the store {store.name!r}"
+        wants = (f"{dotted_path(store.path)}.eraser",)
+        yield LintProblem(("no eraser", dotted_path(store.path)), message, store.path, wants=wants, patterns=("H10",))
+
+
+def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """A store of personal data has an eraser."""
+    if scope.stores is None and _PERSONAL & scope.present:
+        yield undeclared_fact("stores", scope.where(min(_PERSONAL & scope.present)))
+    for store in scope.stores or ():
+        if store.personal or _PERSONAL & {*store.patterns}:
+            yield from _eraser_problems(store)
+
+
+def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """The stores of these patterns can forget a user."""
+    for id in check.of:
+        found = _stores_of(scope, id)
+        if not found:
+            yield undeclared_fact("stores", scope.where(id))
+        for store in found:
+            yield from _eraser_problems(store)
+
+
+def separate_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """These patterns do not keep what they learn in one store."""
+    if not all(_stores_of(scope, id) for id in check.of):
+        yield undeclared_fact("stores", scope.where(check.of[0]))
+    for store in scope.stores or ():
+        if {*check.of} <= {*store.patterns}:
+            message = f"{' and '.join(check.of)} share the store {store.name!r}"
+            yield LintProblem(("one store", dotted_path(store.path)), message, store.path, patterns=check.of)
+
+
+def curators(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """The session that acts does not write what lasts of it. `agent` is that session, and so is the agent's name."""
+    own = {"agent", scope.member.name}
+    lasting = [store for store in scope.stores or () if _LASTING & {*store.patterns}]
+    if not lasting:
+        first = next(id for id in scope.uses if id in _LASTING)
+        yield undeclared_fact("stores", scope.where(first))
+    for store in lasting:
+        if writing := sorted(own & {*store.writers}):
+            message = f"the agent itself writes the store {store.name!r}"
+            key = ("own curator", dotted_path(store.path), *writing)
+            yield LintProblem(key, message, store.path, patterns=store.patterns)
+
+
+_MITIGATIONS = ("V4", "V6", "V8")
+_EARLY_GUARDS = {"input", "call", "result"}
+
+
+def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Private data, strangers' text and a way out together need a mitigation; two of them, a cap on the tools."""
+    if scope.legs is None:
+        yield undeclared_fact("legs", (*scope.path, "patterns"))
+        return
+    legs = {*scope.legs}
+    if legs == {*get_args(Leg)} and not scope.present & {*_MITIGATIONS}:
+        says = "private data, strangers' text and a way out come together"
+        yield missing_pattern(_MITIGATIONS, (*scope.path, "legs"), says=says)
+    elif len(legs) == 2 and "V13" not in scope.present:
+        found = missing_pattern(("V13",), (*scope.path, "legs"), says="two of the three legs are there")
+        yield replace(found, severity="note")
+
+
+def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Guards do not stand at the output alone. Where nobody says where V5 stands, it stands where it should."""
+    guards = scope.guards
+    if guards and not _EARLY_GUARDS & {*guards} and "output" in guards:
+        message = "guards stand at the output and nowhere before it"
+        yield LintProblem(("output only",), message, (*scope.path, "guards"), wants=("guards",), patterns=("V5",))
+
+
+def guards_at(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Guards stand at all of these points."""
+    if scope.guards is None:
+        yield undeclared_fact("guards", scope.where("V5"))
+        return
+    lacks = [point for point in check.of if point not in scope.guards]
+    if lacks:
+        message = f"no guard stands at {' and '.join(lacks)}"
+        yield LintProblem(("no guard", *lacks), message, scope.where("V5"), wants=("guards",), patterns=("V5",))
+
+
+def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
+    """Somebody counted the tokens of the schemas (where there are so many tools, if a number is given)."""
+    tools = scope.tools
+    if tools is not None and tools.schema_tokens is not None:
+        return
+    if check.more_than and (tools is None or tools.count is None or tools.count <= check.more_than):
+        return
+    path = tools.path if tools is not None else (*scope.path, "patterns")
+    message = "nobody measured how many tokens the schemas of the tools take"
+    wants = (f"{dotted_path((*scope.path, 'tools'))}.schema_tokens",)
+    yield LintProblem(("unmeasured",), message, path, wants=wants, patterns=("V13",))
+
+
+SectionCheck: TypeAlias = Callable[[AgentScope, RuleCheck], Iterator[LintProblem]]
+
+SECTION_CHECKS: Mapping[str, SectionCheck] = {
+    "authors_judge": authors_judge,
+    "breakpoint": breakpoint_set,
+    "caps_per_layer": caps_per_layer,
+    "curators": curators,
+    "dynamic_examples_last": dynamic_examples_last,
+    "envelope_first": envelope_first,
+    "erasers": erasers,
+    "gates": gates,
+    "guards_at": guards_at,
+    "guards_before_output": guards_before_output,
+    "humanizer_order": humanizer_order,
+    "judges_share_model": judges_share_model,
+    "knobs_in_bounds": knobs_in_bounds,
+    "known_knobs": known_knobs,
+    "long_instructions": long_instructions,
+    "loops_have_caps": loops_have_caps,
+    "loops_have_v9": loops_have_v9,
+    "lowered_gates": lowered_gates,
+    "measured_schemas": measured_schemas,
+    "nothing_varies": nothing_varies,
+    "own_policies": own_policies,
+    "owned_agents": owned_agents,
+    "personal_stores": personal_stores,
+    "pipeline": pipeline,
+    "separate_stores": separate_stores,
+    "separate_surfaces": separate_surfaces,
+    "setup_in_one_block": setup_in_one_block,
+    "stable_first": stable_first,
+    "three_legs": three_legs,
+    "user_text_after_shared": user_text_after_shared,
+    "watched_actions": watched_actions,
+    "worker_bounds": worker_bounds,
+}

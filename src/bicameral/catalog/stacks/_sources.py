@@ -1,0 +1,181 @@
+"""Where stacks come from: a file, a text, Python objects with `architecture()`, and the published compositions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from bicameral.catalog.stacks._reader import read_description
+from bicameral.catalog.stacks._stack import Stack, StackPath, dotted_path
+from bicameral.documents import YamlDocument, parse_yaml
+from bicameral.errors import CatalogError, Place, describe_error
+
+MAX_BYTES = 500_000
+
+
+def read_stack(path: Path | str) -> Stack:
+    """The stack that a YAML file describes.
+
+    Example:
+        >>> read_stack("triage.yaml").name
+        'Mail triage'
+    """
+    file = Path(path)
+    place = Place(file=str(file))
+    fix = "Check the path and its permissions."
+    try:
+        if not file.is_file():
+            what = "this is a folder" if file.is_dir() else "there is no such file"
+            raise CatalogError("stack.cannot-read", what, place=place, fix=fix)
+        if file.stat().st_size > MAX_BYTES:
+            raise CatalogError("stack.cannot-read", f"the file has more than {MAX_BYTES:,} bytes", place=place)
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise CatalogError("stack.cannot-read", "the file is not text in UTF-8", place=place) from None
+    except OSError as error:
+        said = error.strerror or type(error).__name__
+        raise CatalogError("stack.cannot-read", f"the file cannot be read: {said}", place=place, fix=fix) from None
+    return parse_stack(text, file=str(file))
+
+
+def parse_stack(text: str, *, file: str = "stack") -> Stack:
+    """The stack that a text in YAML describes; `file` is what places in it are called."""
+    document = parse_yaml(text, Path(file))
+    return read_description(document.settings, lambda path: document.locate(path), file)
+
+
+def stack_of(what: object, *, name: str | None = None) -> Stack:
+    """The stack of a Python object: a mapping in the shape of the YAML, something with `architecture()`, or several.
+
+    Several become one stack: their agents stand beside each other, and what they say of the whole is put together.
+
+    Example:
+        >>> stack_of([{"patterns": ["R4"]}, {"patterns": ["V9", "V14"]}]).whole.patterns >= {"R4", "V9"}
+        True
+    """
+    described = _describe_object(what, ())
+    if name is not None:
+        described = {**described, "name": name}
+    return read_description(described, _object_place)
+
+
+def _object_place(path: StackPath) -> Place:
+    return Place(argument=dotted_path(path)) if path else Place()
+
+
+def _describe_object(what: object, path: StackPath) -> Mapping[str, Any]:
+    if isinstance(what, Mapping):
+        return cast("Mapping[str, Any]", what)
+    if isinstance(what, list | tuple):
+        items = cast("Iterable[object]", what)
+        return _merge_descriptions([_describe_object(each, (*path, number)) for number, each in enumerate(items)])
+    tell = cast("Callable[[], object] | None", getattr(what, "architecture", None))
+    if tell is None or isinstance(what, type) or not callable(tell):
+        raise CatalogError(
+            "stack.not-described",
+            f"{_object_name(what)} does not say what it is made of",
+            place=_object_place(path),
+            expected="a mapping, a list, or an object with architecture()",
+        )
+    try:
+        told = tell()
+    except Exception as error:
+        raise CatalogError(
+            "stack.not-described",
+            f"architecture() of {_object_name(what)} failed: {describe_error(error)}",
+            place=_object_place(path),
+        ) from None
+    if not isinstance(told, Mapping):
+        raise CatalogError(
+            "stack.not-described",
+            f"architecture() of {_object_name(what)} gave {_object_name(told)}",
+            place=_object_place(path),
+            expected="a mapping in the shape of a stack",
+        )
+    return cast("Mapping[str, Any]", told)
+
+
+def _object_name(what: object) -> str:
+    kind = what.__name__ if isinstance(what, type) else type(what).__name__
+    return f"the class {kind}" if isinstance(what, type) else f"an object of {kind}"
+
+
+def _merge_descriptions(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Several descriptions as one: lists one after the other, mappings side by side."""
+    names = [str(part["name"]) for part in parts if part.get("name")]
+    whole: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            if key != "name":
+                whole[key] = _merge_values(key, whole[key], value) if key in whole else value
+    return {**whole, "name": " + ".join(dict.fromkeys(names))} if names else whole
+
+
+def _merge_values(key: str, one: Any, other: Any) -> Any:
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return [*cast("list[Any]", one), *cast("list[Any]", other)]
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        first, second = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+        for name in first.keys() & second.keys():
+            if key == "agents" or first[name] != second[name]:
+                code = "stack.duplicate-agent" if key == "agents" else "stack.contradiction"
+                said = f"two agents are called {name!r}" if key == "agents" else f"{key}.{name} is said in two ways"
+                raise CatalogError(code, said, place=_object_place((key, name)), fix="Give one of them another name.")
+        return {**first, **second}
+    if cast("object", one) == other:
+        return cast("object", one)
+    raise CatalogError("stack.contradiction", f"{key} is said in two ways", place=_object_place((key,)))
+
+
+_COMPOSITIONS_FILE = "data/compositions.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A stack with what it is for, how its parts work together, and what each of them does."""
+
+    id: str
+    name: str
+    goal: str
+    how: str
+    does: Mapping[str, str]
+    stack: Stack
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Patterns (`K10|K12`: either) that it lacks, with those of its own that cannot do without."""
+    law1: tuple[str, ...] = ()
+    """What it lacks of the least that every agent has."""
+
+
+@cache
+def compositions() -> Mapping[str, Composition]:
+    """Every composition by its id: EX1 to EX9 are examples, ST1 to ST8 parts.
+
+    Example:
+        >>> compositions()["EX2"].missing
+        {'V12': ('O4',)}
+    """
+    text = (files("bicameral.catalog") / _COMPOSITIONS_FILE).read_text(encoding="utf-8")
+    document = parse_yaml(text, Path(_COMPOSITIONS_FILE))
+    return MappingProxyType({id: _read_composition(id, each, document) for id, each in document.settings.items()})
+
+
+def _read_composition(id: str, given: Mapping[str, Any], document: YamlDocument) -> Composition:
+    def locate(path: StackPath) -> Place:
+        return document.locate((id, "stack", *path))
+
+    expected: Mapping[str, Any] = given.get("expected", {})
+    return Composition(
+        id,
+        given["name"],
+        given["goal"],
+        given["how"],
+        given["does"],
+        read_description(given["stack"], locate, _COMPOSITIONS_FILE),
+        {wanted: tuple(users) for wanted, users in expected.get("missing", {}).items()},
+        tuple(expected.get("law1", ())),
+    )

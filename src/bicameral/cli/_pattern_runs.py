@@ -1,0 +1,409 @@
+"""Requests worked on in rounds, by a strategy or by a pattern: shown while they go on, and how they ended."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS, Output
+from bicameral.cli._progress import ProgressDisplay, open_display
+from bicameral.cli._prompts import TerminalApprover, TerminalAsker
+from bicameral.cli._render import (
+    effects_done_text,
+    proof_json,
+    say_usage,
+    show_intent,
+    show_plan,
+    show_report,
+    tokens_text,
+    usage_json,
+)
+from bicameral.cli._values import answer_text, to_plain_json
+from bicameral.errors import BicameralError, CatalogError, nearest_name
+from bicameral.labels import user_input
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from bicameral.agent import Agent
+    from bicameral.patterns.reasoner import ReasoningOutcome, Round, WrittenRound
+    from bicameral.plans import Plan
+    from bicameral.runs import Checked
+
+    May = Callable[[Plan, Checked], Awaitable[bool]]
+    from bicameral.patterns import Outcome, Pattern
+    from bicameral.patterns.strategies import ConversationObserver, ModelTurn, StrategyOutcome
+
+
+class RoundsRunner:
+    """Shows one reasoning while it goes on, and how it ended. `may` says whether a plan that was shown may run."""
+
+    def __init__(self, out: Output, may: May) -> None:
+        self._out = out
+        self._may = may
+        self._facts: dict[int, dict[str, Any]] = {}
+
+    async def reason(self, agent: Agent, request: str, rounds: int, *, deterministic: bool, fresh: bool) -> int:
+        """Do what a request asks for; the exit code."""
+        with open_display(self._out) as shown:
+            asker, approver = None, None
+            if self._out.interactive:
+                asker = TerminalAsker(self._out, shown.quiet)
+                approver = TerminalApprover(self._out, agent.registry, shown.quiet)
+            shown.phase("planning")
+            intent = await agent.intent(user_input(request), deterministic=deterministic, asker=asker)
+            shown.close()
+            show_intent(self._out, intent)
+            shown.phase("planning")
+            company = self._company(shown)
+            reasoned = await agent.reason(
+                intent, rounds=rounds, company=company, asker=asker, approver=approver, fresh=fresh
+            )
+        self._show(reasoned)
+        self._out.object(self._json(reasoned))
+        return reasoning_exit_code(reasoned)
+
+    def _company(self, shown: ProgressDisplay) -> Any:
+        from bicameral.patterns.reasoner import ReasoningCallbacks
+
+        async def written(this: WrittenRound) -> bool:
+            shown.close()
+            self._out.heading(f"Round {this.number}")
+            show_plan(self._out, this.source)
+            show_report(self._out, this.checked.report, this.checked.proof, briefly=True)
+            self._facts[this.number] = {
+                "proof": proof_json(this.checked.proof),
+                "report": this.checked.report.to_json(),
+            }
+            may = not this.checked.ok or await self._may(this.compiled.plan, this.checked)
+            shown.phase("running")
+            return may
+
+        def done(this: Round) -> None:
+            shown.close()
+            self._say(this)
+            shown.phase("planning")
+
+        return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=written, done=done)
+
+    def _say(self, this: Round) -> None:
+        """What the planner is told of a round: nothing else of it crosses."""
+        for line in this.told:
+            self._out.say(f"  told: {line}")
+        if this.failure is not None:
+            self._out.say(f"  round {this.number} {this.failure}", style="yellow")
+            error = getattr(this.outcome, "error", None)
+            if error is not None:
+                self._out.say(f"  {error}", style="dim")
+        if this.outcome is not None:
+            say_usage(self._out, this.outcome)
+
+    def _show(self, reasoned: ReasoningOutcome) -> None:
+        from bicameral.patterns.reasoner import Answered, Exhausted
+
+        done = effects_done_text(tuple(effect for each in reasoned.rounds for effect in each.effects))
+        count = len(reasoned.rounds)
+        spent = f"{reasoned.taken.seconds:.1f} s, {count} round{'' if count == 1 else 's'}"
+        match reasoned:
+            case Answered(answer=answer):
+                self._out.say(f"done in {spent}" + (f": {done}" if done else "") + f" ({reasoned.id})", style="dim")
+                if answer is not None or not done:
+                    self._out.show(answer_text(answer, self._out.width))
+                return
+            case Exhausted(bound=bound, spent=used, limit=limit):
+                self._out.say(f"error: no answer within {limit:g} {bound} (spent: {used:g})", style="red")
+            case _:
+                self._out.say(f"error: {reasoned.error}", style="red")
+        self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({reasoned.id})")
+
+    def _json(self, reasoned: ReasoningOutcome) -> dict[str, Any]:
+        from bicameral.labels import label_tree_to_json
+        from bicameral.patterns.reasoner import Answered, Exhausted
+
+        rounds = [_round_json(each) | self._facts.get(each.number, {}) for each in reasoned.rounds]
+        facts = {"ok": reasoned.ok, "reason": reasoned.id, "rounds": rounds, "taken": reasoned.taken.to_json()}
+        match reasoned:
+            case Answered(answer=answer, shade=shade):
+                labels = {} if shade is None else {"shade": label_tree_to_json(shade)}
+                return facts | {"answer": to_plain_json(answer)} | labels
+            case Exhausted(bound=bound, spent=spent, limit=limit):
+                return facts | {"bound": bound, "spent": spent, "limit": limit}
+            case _:
+                return facts | {"error": reasoned.error.to_json()}
+
+
+def _round_json(this: Round) -> dict[str, Any]:
+    return {
+        "round": this.number,
+        "run": this.run,
+        "source": this.source,
+        "told": list(this.told),
+        "left": list(this.left),
+        "failed": str(this.failure) if this.failure is not None else None,
+        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in this.effects],
+        **({} if this.outcome is None else usage_json(this.outcome)),
+    }
+
+
+def reasoning_exit_code(reasoned: ReasoningOutcome) -> int:
+    """The exit code for how a reasoning ended."""
+    from bicameral.patterns.reasoner import Answered, GaveUp
+
+    match reasoned:
+        case Answered():
+            return OK
+        case GaveUp(error=error) if error.code == "reason.interrupted":
+            return INTERRUPTED
+        case GaveUp(error=error) if error.code in NEEDS_A_PERSON:
+            return QUESTIONS
+        case GaveUp(error=error) if error.code == "plan.none":
+            return NO_PLAN
+        case _:
+            return FAILED
+
+
+class StrategyRunner:
+    """Shows one conversation while it goes on, and how it ended."""
+
+    def __init__(self, out: Output, *, careful: bool) -> None:
+        self._out, self._careful = out, careful
+
+    async def work(self, agent: Agent, request: str, strategy: str) -> int:
+        """Do what a request asks for; the exit code."""
+        with open_display(self._out) as shown:
+            approver = None
+            if self._out.interactive:
+                approver = TerminalApprover(self._out, agent.registry, shown.quiet)
+            worked = await agent.work(
+                user_input(request),
+                strategy=strategy,
+                approver=approver,
+                observer=shown.step,
+                audience=self._audience(shown),
+                careful=self._careful and approver is not None,
+            )
+        self._show(worked)
+        self._out.object(strategy_outcome_json(worked))
+        return pattern_exit_code(worked)
+
+    def _audience(self, shown: ProgressDisplay) -> ConversationObserver:
+        from bicameral.patterns.strategies import ConversationObserver
+
+        def turn(this: ModelTurn) -> None:
+            shown.close()
+            self._out.say(turn_text(this), style="dim")
+
+        return ConversationObserver(lambda phase, _: shown.phase(phase), shown.text, turn)
+
+    def _show(self, worked: StrategyOutcome) -> None:
+        from bicameral.patterns.strategies import Answered
+
+        done, spent = effects_done_text(worked.effects), f"{worked.taken.seconds:.1f} s"
+        for step in worked.left_open if isinstance(worked, Answered) else ():
+            self._out.say(f"  left open: {step}", style="yellow")
+        if text := tokens_text(worked.taken.models.to_json()):
+            self._out.say(text, style="dim")
+        if isinstance(worked, Answered):
+            self._out.say(f"done in {spent}" + (f": {done}" if done else "") + f" ({worked.run})", style="dim")
+            self._out.show(answer_text(worked.answer, self._out.width))
+            return
+        self._out.say(f"error: {_failure_text(worked)}", style="red")
+        self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({worked.run})")
+
+
+def turn_text(turn: ModelTurn) -> str:
+    """`  act: main (gpt-4.1, privileged), by phase: balance, send`."""
+    alias = f"{turn.route.alias} ({turn.model}, {turn.chamber})" if turn.route else f"{turn.model} ({turn.chamber})"
+    by = f", by {turn.route.by}" if turn.route else ""
+    asks = f", asks for {', '.join(turn.calls)}" if turn.calls else ""
+    less = f", degraded: {turn.degraded}" if turn.degraded else ""
+    return f"  {turn.phase}: {alias}{by}{asks}{less}"
+
+
+def strategy_outcome_json(worked: StrategyOutcome) -> dict[str, Any]:
+    """Everything, for a program."""
+    from bicameral.labels import label_tree_to_json
+    from bicameral.patterns.strategies import Answered, Exhausted
+
+    facts: dict[str, Any] = {
+        "ok": worked.ok,
+        "run": worked.run,
+        "strategy": worked.strategy,
+        "turns": [turn.to_json() for turn in worked.turns],
+        "taken": worked.taken.to_json(),
+        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in worked.effects],
+    }
+    match worked:
+        case Answered(answer=answer, shade=shade, left_open=left_open):
+            labels = {} if shade is None else {"shade": label_tree_to_json(shade)}
+            return facts | {"answer": to_plain_json(answer), "left_open": list(left_open)} | labels
+        case Exhausted(bound=bound, spent=spent, limit=limit):
+            return facts | {"bound": bound, "spent": spent, "limit": limit}
+        case _:
+            return facts | {"error": worked.error.to_json(), "in_flight": list(worked.in_flight)}
+
+
+def _failure_text(worked: StrategyOutcome) -> str:
+    from bicameral.patterns.strategies import Exhausted, GaveUp, LimitReached
+
+    match worked:
+        case Exhausted(bound=bound, spent=spent, limit=limit):
+            return str(LimitReached(bound, spent, limit))
+        case GaveUp(error=error):
+            return str(error)
+        case _:
+            return ""
+
+
+def pattern_exit_code(worked: StrategyOutcome | Outcome[Any]) -> int:
+    """The exit code for how it ended."""
+    if worked.ok:
+        return OK
+    error: BicameralError | None = getattr(worked, "error", None)
+    code = error.code if error is not None else ""
+    return INTERRUPTED if code == "run.stopped" else QUESTIONS if code in NEEDS_A_PERSON else FAILED
+
+
+def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
+    """`max_steps=4` as a knob and its value; a `CatalogError` names the nearest knob that there is."""
+    from bicameral.catalog import catalog
+
+    known, found = catalog().pattern(id).knobs, dict[str, Any]()
+    for each in written:
+        name, equals, value = each.partition("=")
+        if not equals or name not in known:
+            raise CatalogError(
+                "catalog.unknown-knob",
+                f"{id} has no knob {name!r}" if equals else f"{each!r} sets nothing",
+                expected="NAME=VALUE",
+                nearest=nearest_name(name, known),
+                fix=f"It has {', '.join(known)}." if known else "It has none.",
+            )
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def build_pattern(id: str, knobs: Mapping[str, Any]) -> Pattern[..., Any]:
+    """The pattern itself, for a request: one that needs nothing but its knobs, and is given nothing but a text."""
+    from bicameral.patterns import pattern_class
+
+    kind = pattern_class(id)
+    needs = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]  # pyright: ignore[reportArgumentType]
+    takes = list(inspect.signature(kind.on).parameters.values())[2:]
+    if needs or sum(each.default is inspect.Parameter.empty for each in takes) != 1:
+        raise CatalogError(
+            "pattern.needs-more",
+            f"{id} needs more than a request",
+            fix=f"Run its example with `bicameral patterns run {id}`, or use it from Python.",
+        )
+    return kind(**{name: value for name, value in knobs.items() if name in {each.name for each in fields(kind)}})  # pyright: ignore[reportArgumentType]
+
+
+class PatternRunner:
+    """One pattern at the command line, from its id to the exit code."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+
+    async def request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
+        """With the agent's own tools."""
+        from bicameral.labels import user_input
+
+        return await self._played(agent, build_pattern(id, knobs), (user_input(request),))
+
+    async def example(self, agent: Agent, id: str, knobs: Mapping[str, Any]) -> int:
+        """The pattern's own example, with its own tools, in a folder that goes with it."""
+        from bicameral.patterns import Answered, example_of
+        from bicameral.policy import Policy
+        from bicameral.tools import Registry
+
+        example = example_of(id)
+        self._out.say(example.about, style="dim")
+        with tempfile.TemporaryDirectory(prefix="bicameral-pattern-") as name:
+            folder = Path(name)
+            registry = Registry(example.tools(folder))
+            pattern: Pattern[..., Any] = replace(cast("Any", example.make(folder)), **knobs)
+            outcome = await self._run(agent, pattern, example.give(folder), registry, Policy((), registry))
+            good = isinstance(outcome, Answered) and example.good(outcome)
+        self._show(outcome)
+        if outcome.ok:
+            self._out.say("as it should be" if good else "not what it should be", style="green" if good else "yellow")
+        self._out.object(pattern_outcome_json(outcome) | {"good": good})
+        return pattern_exit_code(outcome) if not outcome.ok or good else FAILED
+
+    async def _played(self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...]) -> int:
+        outcome = await self._run(agent, pattern, given, agent.registry, agent.policy)
+        self._show(outcome)
+        self._out.object(pattern_outcome_json(outcome))
+        return pattern_exit_code(outcome)
+
+    async def _run(
+        self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...], registry: Any, policy: Any
+    ) -> Outcome[Any]:
+        with open_display(self._out) as shown:
+            approver = TerminalApprover(self._out, registry, shown.quiet) if self._out.interactive else None
+            desk = agent.desk(approver=approver, observer=shown.step)
+            return await pattern.run(replace(desk, registry=registry, policy=policy), *given)
+
+    def _show(self, outcome: Outcome[Any]) -> None:
+        from bicameral.patterns import Answered, GaveUp
+
+        for moment in outcome.trace:
+            self._out.say(f"  {trace_text(moment.to_json())}", style="dim")
+        if text := tokens_text(outcome.taken.models.to_json()):
+            self._out.say(text, style="dim")
+        done = effects_done_text(outcome.effects)
+        match outcome:
+            case Answered(value=value, run=run, taken=taken):
+                self._out.say(
+                    f"done in {taken.seconds:.1f} s" + (f": {done}" if done else "") + f" ({run})", style="dim"
+                )
+                self._out.show(answer_text(value, self._out.width))
+            case GaveUp(error=error, run=run):
+                self._out.say(f"error: {error}", style="red")
+                self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({run})")
+            case _:
+                self._out.say(f"error: {outcome.limit:g} {outcome.bound} were not enough ({outcome.run})", style="red")
+
+
+def trace_text(moment: Mapping[str, Any]) -> str:
+    """`worker 1/ asked Worker (local:0.5b, quarantined): 120 + 14 tokens, 1.2 s`."""
+    at = f"{moment['at']} " if moment["at"] else ""
+    if "asked" in moment:
+        spent = f"{moment['prompt_tokens']:,} + {moment['output_tokens']:,} tokens, {moment['seconds']:.1f} s"
+        return f"{at}asked {moment['asked']} ({moment['model']}, {moment['chamber']}): {spent}"
+    if "called" in moment:
+        failed = f", failed: {moment['error']}" if "error" in moment else ""
+        return f"{at}called {moment['called']}{failed}"
+    facts = ", ".join(f"{name} {value}" for name, value in moment.items() if name not in ("noted", "at"))
+    return f"{at}{moment['noted']}" + (f": {facts}" if facts else "")
+
+
+def pattern_outcome_json(outcome: Outcome[Any]) -> dict[str, Any]:
+    """Everything, for a program."""
+    from bicameral.labels import label_tree_to_json
+    from bicameral.patterns import Answered, GaveUp
+
+    facts: dict[str, Any] = {
+        "ok": outcome.ok,
+        "run": outcome.run,
+        "pattern": outcome.pattern,
+        "trace": [moment.to_json() for moment in outcome.trace],
+        "taken": outcome.taken.to_json(),
+        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects],
+    }
+    match outcome:
+        case Answered(value=value, shade=shade):
+            return facts | {"value": to_plain_json(value), "shade": label_tree_to_json(shade)}
+        case GaveUp(error=error, in_flight=in_flight):
+            return facts | {"error": error.to_json(), "in_flight": list(in_flight)}
+        case _:
+            return facts | {"bound": outcome.bound, "spent": outcome.spent, "limit": outcome.limit}

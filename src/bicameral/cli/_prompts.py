@@ -1,0 +1,247 @@
+"""Questions to the person at the terminal: typed replies, confirmations, and approvals of calls as they would be made.
+
+Waiting for a reply can be interrupted like anything else. Whatever is not a yes is a no, and a yes counts only if it
+was typed after the question was on the screen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from bicameral.cli._output import Output
+from bicameral.cli._values import calls_text, question_text
+from bicameral.errors import RunError
+from bicameral.runs import Answers
+from bicameral.types import (
+    BoolType,
+    DateTimeType,
+    DateType,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    OptionalType,
+    StrType,
+    TimeType,
+    Type,
+    mismatch,
+)
+
+if TYPE_CHECKING:
+    from bicameral.runs import ApprovalQuestion, Grant, PendingCall
+    from bicameral.tools import Registry
+
+
+_MAX_ATTEMPTS = 3
+_YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
+
+QuietContext = Callable[[], AbstractContextManager[object]]
+
+
+class TerminalAsker:
+    """Asks on standard error, reads from standard input, and asks again when the reply does not fit."""
+
+    def __init__(self, out: Output, quiet: QuietContext = nullcontext) -> None:
+        self._out = out
+        self._quiet = quiet
+
+    async def ask(self, question: str, type: Type) -> Any:
+        with self._quiet():
+            hint = "" if isinstance(type, StrType) else f" ({_type_hint(type)})"
+            asked = question_text(question, shutil.get_terminal_size().columns)
+            asked += "\n " if "\n" in asked else ""
+            for _ in range(_MAX_ATTEMPTS):
+                reply = await read_line(self._out, f"{asked}{hint} ")
+                if reply is None:
+                    break
+                try:
+                    return parse_reply(reply, type)
+                except ValueError:
+                    self._out.say(f"  that is not {_type_hint(type)}")
+        raise RunError("run.needs-answer", f"there was no usable reply to: {question}", expected=_type_hint(type))
+
+
+async def confirm_yes(out: Output, question: str) -> bool:
+    """Whether the person says yes; silence is no."""
+    return ((await read_line(out, f"{question} [y/N] ")) or "").lower() in ("y", "yes")
+
+
+async def read_line(out: Output, prompt: str) -> str | None:
+    """One line from the terminal without its end, or None at the end of input."""
+    from bicameral.display import make_visible
+
+    sys.stderr.write(make_visible(prompt))
+    sys.stderr.flush()
+    loop = asyncio.get_running_loop()
+    readable = loop.create_future()
+    # A blocking read would hold off Ctrl-C until Enter; waiting in the loop does not.
+    loop.add_reader(sys.stdin.fileno(), lambda: readable.done() or readable.set_result(None))
+    try:
+        await readable
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    line = sys.stdin.readline()
+    if not line:
+        sys.stderr.write("\n")
+        return None
+    return line.strip()
+
+
+def parse_reply(text: str, type_: Type) -> Any:
+    """A typed reply as a value of the wanted type; a ValueError if it is none."""
+    match type_:
+        case StrType():
+            return text
+        case OptionalType(item=item):
+            return parse_reply(text, item) if text else None
+        case BoolType():
+            return _parse_boolean(text)
+        case IntType():
+            return int(text)
+        case FloatType():
+            return float(text)
+        case DateType():
+            return dt.date.fromisoformat(text)
+        case TimeType():
+            return dt.time.fromisoformat(text)
+        case DateTimeType():
+            return dt.datetime.fromisoformat(text).replace(tzinfo=None)
+        case ListType(item=item):
+            return [parse_reply(part.strip(), item) for part in text.split(",") if part.strip()]
+        case LiteralType(values=values):
+            return _parse_choice(text, values)
+        case _:
+            value = json.loads(text)
+            if reason := mismatch(value, type_):
+                raise ValueError(reason)
+            return value
+
+
+def _parse_boolean(text: str) -> bool:
+    if text.lower() not in (*_YES, *_NO):
+        raise ValueError(text)
+    return text.lower() in _YES
+
+
+def _parse_choice(text: str, values: tuple[str, ...]) -> str:
+    found = [value for value in values if value.lower() == text.lower()]
+    if not found:
+        raise ValueError(text)
+    return found[0]
+
+
+def _type_hint(type_: Type) -> str:
+    """What to type, in words."""
+    match type_:
+        case BoolType():
+            return "yes or no"
+        case IntType():
+            return "a whole number"
+        case FloatType():
+            return "a number"
+        case DateType():
+            return "a date like 2026-03-01"
+        case TimeType():
+            return "a time like 14:30"
+        case DateTimeType():
+            return "a date and time like 2026-03-01 14:30"
+        case LiteralType(values=values):
+            return " or ".join(values)
+        case ListType(item=StrType()):
+            return "a list, separated by commas"
+        case ListType(item=item):
+            return f"a list of {_type_hint(item)}, separated by commas"
+        case OptionalType(item=item):
+            return f"{_type_hint(item)}, or nothing"
+        case StrType():
+            return "some text"
+        case _:
+            return f"JSON for {type_}"
+
+
+class TerminalApprover:
+    """Asks on standard error for one yes to all calls, or for one to each. Whatever is not a yes is a no."""
+
+    def __init__(self, out: Output, registry: Registry, quiet: QuietContext = nullcontext) -> None:
+        self._out, self._registry, self._quiet = out, registry, quiet
+
+    async def approve(self, question: ApprovalQuestion) -> Answers:
+        with self._quiet():
+            self._show(question.calls, before=question.before)
+            while True:
+                match await self._reply(_approval_prompt(question.calls)):
+                    case "y" | "yes":
+                        return Answers.yes(question.calls)
+                    case "r" | "run" if _offered_grants(question.calls):
+                        return Answers.yes(question.calls, for_run=_offered_grants(question.calls))
+                    case "v" | "view":
+                        self._show(question.calls, whole=True, before=question.before)
+                    case "e" | "each" if len(question.calls) > 1:
+                        return await self._one_by_one(question)
+                    case _:
+                        return Answers.no()
+
+    async def _one_by_one(self, question: ApprovalQuestion) -> Answers:
+        approved: list[PendingCall] = []
+        granted: list[Grant] = []
+        calls = question.calls
+        for number, call in enumerate(calls, 1):
+            self._show((call,), first=number, before=question.before)
+            also = ", r: also for the rest of this run" if call.offer else ""
+            prompt = f"Allow call {number} of {len(calls)}?{_times_text(call)} [y/N{also}, v: view all of it]"
+            while (reply := await self._reply(prompt)) in ("v", "view"):
+                self._show((call,), whole=True, first=number, before=question.before)
+            if reply in ("y", "yes") or (reply in ("r", "run") and call.offer):
+                approved.append(call)
+            if reply in ("r", "run"):
+                granted += _offered_grants((call,))
+        return Answers.yes(approved, for_run=granted)
+
+    def _show(
+        self, calls: tuple[PendingCall, ...], *, whole: bool = False, first: int = 1, before: bool = False
+    ) -> None:
+        text = calls_text(calls, self._registry, width=_terminal_width(), whole=whole, first=first, before=before)
+        self._out.say(text)
+
+    async def _reply(self, prompt: str) -> str:
+        _discard_typed_input()
+        return (await read_line(self._out, f"{prompt} ") or "").lower()
+
+
+def _approval_prompt(calls: tuple[PendingCall, ...]) -> str:
+    also = ", r: also for the rest of this run" if _offered_grants(calls) else ""
+    if len(calls) == 1:
+        return f"Allow this call{_times_text(calls[0])}? [y/N{also}, v: view all of it]"
+    times = f" {number} times in all" if (number := sum(call.times for call in calls)) > len(calls) else ""
+    return f"Allow these {len(calls)} calls?{times} [y/N, e: each on its own{also}, v: view all of it]"
+
+
+def _times_text(call: PendingCall) -> str:
+    return f" {call.times} times" if call.times > 1 else ""
+
+
+def _offered_grants(calls: tuple[PendingCall, ...]) -> list[Grant]:
+    """What may be granted for the rest of the run with these calls."""
+    return [call.offer for call in calls if call.offer is not None]
+
+
+def _terminal_width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
+def _discard_typed_input() -> None:
+    """A yes must be to what is on the screen: what was typed before that does not count."""
+    import termios
+    from contextlib import suppress
+
+    with suppress(termios.error, ValueError, OSError):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

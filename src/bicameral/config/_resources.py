@@ -1,0 +1,244 @@
+"""What a configuration opens besides models: tools, policies, journal, cache, prices, budgets, and protected files.
+
+No tool may change what decides how the next run behaves, or what is remembered of earlier ones. What a withheld
+configuration names is protected like what an accepted one names: its owner may accept it tomorrow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from bicameral.config._acceptance import acceptance_file, named_files
+from bicameral.config._config import Config
+from bicameral.config._load import CONFIG_NAME, SettingsOrigin, settings_origin
+from bicameral.config._sources import settings_error, unknown_key_error
+from bicameral.errors import ConfigError, ToolError
+from bicameral.tools import (
+    Folders,
+    ProtectedPath,
+    Registry,
+    Surroundings,
+    Tool,
+    installed_toolboxes,
+    load_file,
+    load_toolbox,
+    load_toolboxes,
+    protected_database_files,
+)
+
+if TYPE_CHECKING:
+    from bicameral.limits import Prices
+    from bicameral.patterns.reasoner import ReasoningLimits
+    from bicameral.policy import Policy
+    from bicameral.routing import Budgets
+    from bicameral.runs import Journal
+    from bicameral.tools import Registry
+
+
+def open_journal(config: Config) -> Journal:
+    """The journal of all runs, made if it is not there."""
+    from bicameral.runs import Journal
+
+    return Journal(config.journal_file)
+
+
+def open_cache(config: Config) -> MutableMapping[str, str]:
+    """The cache of plans and intents of this project. Losing it costs time and nothing else."""
+    from bicameral.cache import FolderCache
+
+    # A folder for each project: what was planned in one is never taken up in another.
+    project = hashlib.sha256(config.project.encode("utf-8", "surrogateescape")).hexdigest()
+    return FolderCache(config.cache_folder / "plans" / project[:32])
+
+
+def open_prices(config: Config) -> Prices:
+    """The prices in force: those of the file that the configuration names, over those that come with Bicameral."""
+    from bicameral.limits import known_prices, load_prices
+
+    if config.llm.prices is None:
+        return known_prices()
+    start = config.source.parent if config.source is not None else config.base
+    return load_prices(start / os.path.expanduser(config.llm.prices))
+
+
+def budgets_of(config: Config) -> Budgets:
+    """How much one run may take, and each role in it."""
+    from bicameral.routing import Budget, Budgets
+
+    roles = {role: Budget(**budget.model_dump()) for role, budget in config.llm.role_budgets.items()}
+    return Budgets(Budget(**config.llm.budget.model_dump()), roles)
+
+
+def bounds_of(config: Config) -> ReasoningLimits:
+    """The bounds that `[reason]` sets."""
+    from bicameral.patterns.reasoner import Price, ReasoningLimits
+
+    set_, price = config.reason, config.reason.price
+    return ReasoningLimits(
+        set_.rounds,
+        set_.calls,
+        set_.tokens,
+        set_.money,
+        set_.seconds,
+        Price(price.privileged_read, price.privileged_written),
+        Price(price.quarantined_read, price.quarantined_written),
+    )
+
+
+def open_policy(config: Config, registry: Registry) -> Policy:
+    """The defaults and the user's own policies, for these tools.
+
+    Example:
+        >>> open_policy(Config.defaults(), registry).mode
+        'strict'
+    """
+    from bicameral.policy import Policy
+
+    return Policy.load(config.policy_files, registry, mode=config.policy.mode, me=config.policy.me)
+
+
+def protected_paths(config: Config) -> Iterator[ProtectedPath]:
+    """Everything that decides how the next run behaves, and what is remembered of earlier ones.
+
+    What a withheld configuration names is protected like what an accepted one does: its owner may accept it tomorrow.
+    """
+    source = config.source or config.base / CONFIG_NAME
+    start = source.parent
+    yield ProtectedPath(source, "the configuration")
+    # The environment may name files that the configuration does not.
+    for settings in (_read_settings(source), config.model_dump(include={"toolboxes", "policy"})):
+        for file in named_files(settings, source, config.base):
+            yield ProtectedPath(file, "code or a policy that the configuration names")
+    for file in _named_settings_files(config, start):
+        yield ProtectedPath(file, "a file of settings that the configuration names")
+    yield from protected_database_files(config.journal_file, "the journal of runs")
+    database = (config.durable.database or config.durable_database).removeprefix("sqlite:///")
+    if "://" not in database:
+        yield from protected_database_files(
+            config.base / os.path.expanduser(database), "the database of submitted runs"
+        )
+    yield ProtectedPath(config.token_file, "the file of the server's tokens")
+    yield ProtectedPath(acceptance_file(), "the record of configurations that were accepted")
+    yield ProtectedPath(config.cache_folder, "in the cache of plans", whole=True)
+    yield ProtectedPath(config.models_folder, "among the weights of models", whole=True)
+
+
+def _read_settings(source: Path) -> dict[str, Any]:
+    """What the file says, also where it is withheld."""
+    try:
+        return tomllib.loads(source.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _named_settings_files(config: Config, start: Path) -> Iterator[Path]:
+    for name in (config.models.profile, config.llm.prices):
+        if name:
+            yield start / os.path.expanduser(name)
+    if config.llm.config_path:
+        for folder in (start, config.base):
+            yield folder / os.path.expanduser(config.llm.config_path)
+
+
+def open_registry(config: Config, surroundings: Surroundings | None = None) -> Registry:
+    """Every tool that plans may use.
+
+    Example:
+        >>> open_registry(Config.defaults())["sort_lines"].effect
+        'pure'
+    """
+    origin = settings_origin(config)
+    _check_toolbox_names(config, origin)
+    around = surroundings or surroundings_of(config)
+    around = replace(around, folders=around.folders.protecting(_toolbox_paths(config)))
+    tools = [tool for name in config.toolboxes.use for tool in _open_toolbox(config, name, around, origin)]
+    tools += [tool for path in config.toolbox_files for tool in _open_toolbox_file(config, path, around, origin)]
+    return Registry(tools)
+
+
+def surroundings_of(config: Config) -> Surroundings:
+    """The folders that tools may use, and the machine's clock and environment."""
+    said = config.folders
+    read, write, trusted = (tuple(map(_expand_path, names)) for names in (said.read, said.write, said.trusted))
+    folders = Folders.of(config.base, read=read, write=write, trusted=trusted)
+    return Surroundings(folders.protecting(protected_paths(config)))
+
+
+def _toolbox_paths(config: Config) -> Iterator[ProtectedPath]:
+    """What toolboxes keep themselves, such as a calendar: each may change its own, and no other tool may."""
+    for name in config.toolboxes.use:
+        # What is wrong with a toolbox or its settings is told when it is opened.
+        with suppress(ToolError, ValidationError):
+            toolbox = load_toolbox(name)
+            for kept in toolbox.keeps(toolbox.settings.model_validate(dict(config.toolbox.get(name, {})))):
+                yield ProtectedPath(_expand_path(kept), f"kept by the toolbox {name!r}")
+
+
+def missing_toolboxes(config: Config) -> dict[str, ToolError]:
+    """Standard toolboxes that the defaults do without, since a package that they need is not installed."""
+    return dict(_iter_missing_toolboxes(config))
+
+
+def _iter_missing_toolboxes(config: Config) -> Iterator[tuple[str, ToolError]]:
+    for name in config.toolboxes.use:
+        try:
+            load_toolbox(name)
+        except ToolError as error:
+            if _is_excused(config, error):
+                yield name, error
+
+
+def _is_excused(config: Config, error: ToolError) -> bool:
+    """A toolbox that nobody asked for by name may be absent; one that somebody did may not."""
+    return error.code == "tools.missing-extra" and "use" not in config.toolboxes.model_fields_set
+
+
+def _open_toolbox(config: Config, name: str, around: Surroundings, origin: SettingsOrigin) -> list[Tool]:
+    settings = config.toolbox.get(name, {})
+    try:
+        toolbox = load_toolbox(name)
+        _check_settings(toolbox.settings, settings, name, origin)
+        return list(load_toolboxes({name: settings}, around))
+    except ToolError as error:
+        if _is_excused(config, error):
+            return []
+        error.place = error.place or origin.locate(("toolboxes", "use"))
+        raise
+
+
+def _open_toolbox_file(config: Config, path: Path, around: Surroundings, origin: SettingsOrigin) -> list[Tool]:
+    try:
+        return load_file(path, around, config.toolbox.get(path.stem, {}))
+    except (ToolError, ConfigError) as error:
+        keys = ("toolbox", path.stem) if isinstance(error, ConfigError) else ("toolboxes", "files")
+        error.place = error.place or origin.locate(keys)
+        raise
+
+
+def _check_settings(model: Any, settings: Mapping[str, Any], name: str, origin: SettingsOrigin) -> None:
+    """Point at the line of a wrong setting, which the toolbox itself cannot know."""
+    try:
+        model.model_validate(dict(settings))
+    except ValidationError as error:
+        raise settings_error(error, model, origin.locate, ("toolbox", name)) from None
+
+
+def _check_toolbox_names(config: Config, origin: SettingsOrigin) -> None:
+    """A table of settings that belongs to no toolbox is a slip of the pen."""
+    known = {*installed_toolboxes(), *(path.stem for path in config.toolbox_files)}
+    for name in config.toolbox:
+        if name not in known:
+            raise unknown_key_error(("toolbox", name), known, origin.locate)
+
+
+def _expand_path(name: str) -> Path:
+    return Path(os.path.expanduser(name))

@@ -1,0 +1,271 @@
+"""Where settings come from and what is wrong with them: files, profiles, environment variables, errors with a place.
+
+A file is read up to a size that settings can have, and must be UTF-8. Profiles are YAML files with `llm` and `agent`.
+`BICAMERAL_LIMITS__MAX_ITEMS=50` sets `max_items` in `[limits]`; a double underscore goes one table deeper. A few
+settings have a short name. Variables without a double underscore that are no short name are not ours to read: a
+password may well be called `BICAMERAL_SMTP_PASSWORD`.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from bicameral.config._llm_settings import LlmConfigFile, ProfileFile
+from bicameral.documents import KeyPath, YamlDocument, parse_yaml
+from bicameral.errors import ConfigError, Place, nearest_name
+
+
+def read_text_file(file: Path, most: int, *, unreadable: str, malformed: str, fix: str) -> str:
+    """The text, of at most so many bytes. What an unreadable file is, and one that is no text, its reader says."""
+    place = Place(file=str(file))
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(most + 1)
+    except OSError as error:
+        raise ConfigError(
+            unreadable,
+            f"the file cannot be read: {error.strerror or error}",
+            place=place,
+            fix=fix,
+        ) from None
+    if len(raw) > most:
+        raise ConfigError("config.too-large", f"the file is larger than {most:,} bytes", place=place)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            malformed,
+            f"byte {error.start} is not UTF-8 text",
+            place=Place(file=str(file), line=raw.count(b"\n", 0, error.start) + 1),
+            fix="Save the file as UTF-8.",
+        ) from None
+
+
+VARIABLE_PREFIX = "BICAMERAL_"
+SHORT_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "BICAMERAL_PROFILE": ("profile",),
+    "BICAMERAL_MODELS": ("models", "folder"),
+    "BICAMERAL_THREADS": ("models", "threads"),
+    "BICAMERAL_JOURNAL": ("journal", "file"),
+    "BICAMERAL_CACHE": ("cache", "folder"),
+}
+CONFIG_VARIABLE = "BICAMERAL_CONFIG"
+DEBUG_VARIABLE = "BICAMERAL_DEBUG"
+ACCEPT_VARIABLE = "BICAMERAL_ACCEPT"
+
+_LIST_KEYS = frozenset(
+    {
+        *(("folders", "read"), ("folders", "write"), ("folders", "trusted")),
+        *(("toolboxes", "use"), ("toolboxes", "files"), ("policy", "files"), ("policy", "me")),
+    }
+)
+_NUMBER_KEYS = frozenset({("models", "threads")})
+
+
+def environment_overrides(environment: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...], Any]]:
+    """Each variable that sets something, with the key it sets and the value; empty ones set nothing."""
+    for name in sorted(environment):
+        value = environment[name]
+        if not name.startswith(VARIABLE_PREFIX) or name == CONFIG_VARIABLE or not value:
+            continue
+        path = SHORT_VARIABLES.get(name)
+        if path is None and "__" in name:
+            path = tuple(part.lower() for part in name.removeprefix(VARIABLE_PREFIX).split("__"))
+        if path is not None:
+            yield name, path, _parse_value(path, value)
+
+
+def misspelt_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Variables that set nothing but look like one that would, with that one."""
+    known = (*SHORT_VARIABLES, CONFIG_VARIABLE, DEBUG_VARIABLE, ACCEPT_VARIABLE)
+    for name in sorted(environment):
+        if (
+            name.startswith(VARIABLE_PREFIX)
+            and "__" not in name
+            and name not in known
+            and (meant := nearest_name(name, known))
+        ):
+            yield name, meant
+
+
+def _parse_value(path: tuple[str, ...], text: str) -> Any:
+    """The value as the key wants it; for toolboxes' own settings, TOML if it is TOML and text otherwise."""
+    if path in _LIST_KEYS and not text.lstrip().startswith("["):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if path in _LIST_KEYS or path in _NUMBER_KEYS or path[0] in ("limits", "toolbox"):
+        try:
+            return tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            return text
+    return text
+
+
+_MAX_LINES = 2_000
+
+
+def key_line(text: str, path: tuple[str | int, ...]) -> int | None:
+    """The line on which a key (or the nearest table around it) is first written; None if it is not.
+
+    Python's TOML reader keeps no positions. But a document cut off after a whole statement is a document too, so the
+    key belongs to the statement with which it first appears. Slow, and only used to tell a person where to look.
+    """
+    lines = text.splitlines(keepends=True)
+    if len(lines) > _MAX_LINES:
+        return None
+    found: dict[int, int] = {}
+    statement, depth = 1, 0
+    for number in range(1, len(lines) + 1):
+        try:
+            parsed = tomllib.loads("".join(lines[:number]))
+        except tomllib.TOMLDecodeError:
+            continue
+        if (reached := _path_depth(parsed, path)) > depth:
+            depth = reached
+            found[reached] = statement
+        statement = number + 1
+    return found.get(depth)
+
+
+def _path_depth(parsed: dict[str, Any], path: tuple[str | int, ...]) -> int:
+    """How far along a path a document goes."""
+    inner: Any = parsed
+    for depth, key in enumerate(path):
+        if isinstance(inner, dict) and key in inner:
+            inner = cast("dict[str | int, Any]", inner)[key]
+        elif isinstance(inner, list) and isinstance(key, int) and key < len(cast("list[Any]", inner)):
+            inner = cast("list[Any]", inner)[key]
+        else:
+            return depth
+    return len(path)
+
+
+SettingKeys = tuple[str | int, ...]
+Locate = Callable[[SettingKeys], Place | None]
+
+
+def settings_error(
+    error: ValidationError, model: type[BaseModel], locate: Locate, at: tuple[str, ...] = ()
+) -> ConfigError:
+    """The first mistake that pydantic found; `at` is the table that the model describes."""
+    every = error.errors(include_url=False, include_context=False)
+    # A misspelt key leaves the right one missing; the slip is what helps.
+    found = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
+    inner = tuple(str(part) for part in found["loc"] if isinstance(part, str))
+    path = (*at, *inner)
+    if found["type"] == "extra_forbidden":
+        return unknown_key_error(path, _table_fields(model, inner[:-1]), lambda _: locate((*at, *found["loc"])))
+    if found["type"] == "missing":
+        return ConfigError(
+            "config.missing-setting", f"the setting {dotted_path(path)} is missing", place=locate((*at, *found["loc"]))
+        )
+    return ConfigError(
+        "config.wrong-type" if not found["type"].startswith("value_error") else "config.wrong-value",
+        f"{dotted_path(path)} is {_short_value(found['input'])}" if path else "the settings do not fit together",
+        place=locate((*at, *found["loc"])),
+        expected=_expected_text(found["msg"]),
+    )
+
+
+def unknown_key_error(path: tuple[str, ...], known: Iterable[str], locate: Locate) -> ConfigError:
+    """A key that nothing reads."""
+    names = sorted(known)
+    return ConfigError(
+        "config.unknown-key",
+        f"there is no setting {dotted_path(path)}",
+        place=locate(path),
+        expected=f"one of {', '.join(names)}" if names else None,
+        nearest=nearest_name(path[-1], names),
+    )
+
+
+def dotted_path(path: tuple[str, ...]) -> str:
+    return repr(".".join(path))
+
+
+def _table_fields(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
+    """The names that may stand in a table."""
+    keys = iter(path)
+    for key in keys:
+        field = model.model_fields.get(key)
+        inner = field.annotation if field else None
+        if getattr(inner, "__origin__", None) is dict:
+            next(keys, None)
+        # The table itself, an optional one, a list of them, or one of several under names that nobody can foresee.
+        candidates = (inner, *getattr(inner, "__args__", ()))
+        models = [one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)]
+        if not models:
+            return []
+        model = models[0]
+    return list(model.model_fields)
+
+
+def _expected_text(message: str) -> str:
+    """Pydantic's own words without its opening: `Input should be a valid integer` -> `a valid integer`."""
+    for opening in ("Input should be ", "Value error, "):
+        message = message.removeprefix(opening)
+    return message
+
+
+def _short_value(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+MAX_PROFILE_BYTES = 200_000
+
+
+def read_profile(file: Path) -> YamlDocument:
+    """A profile, checked by itself; its aliases may be in another file."""
+    return _read_checked(file, ProfileFile)
+
+
+def read_aliases(name: str, beside: tuple[Path, ...], place: Place | None) -> YamlDocument:
+    """The file of aliases that a profile names, with its keys where a profile would have them (under `llm`)."""
+    wanted = Path(os.path.expanduser(name))
+    tried = list(dict.fromkeys(folder / wanted for folder in beside))
+    found = next((each for each in tried if each.is_file()), None)
+    if found is None:
+        raise ConfigError(
+            "config.no-profile",
+            f"there is no file {name!r}; looked for {', '.join(map(str, tried))}",
+            place=place,
+            fix="Paths start next to the file that names them, or in the working folder.",
+        )
+    document = _read_checked(found, LlmConfigFile)
+    lines: dict[KeyPath, tuple[int, int]] = {("llm",): (1, 1)}
+    lines |= {("llm", *path): at for path, at in document.lines.items()}
+    return YamlDocument(found, {"llm": document.settings}, lines)
+
+
+def merge_settings(settings: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """These settings over others: tables are merged key by key, everything else is replaced.
+
+    An alias is one thing: what one file says of it is not mixed with what another does.
+    """
+    merged = dict(others)
+    for key, value in settings.items():
+        before = merged.get(key)
+        if isinstance(value, dict) and isinstance(before, dict) and key != "models":
+            merged[key] = merge_settings(cast("dict[str, Any]", value), cast("dict[str, Any]", before))
+        elif isinstance(value, dict) and isinstance(before, dict):
+            merged[key] = {**before, **value}
+        else:
+            merged[key] = value
+    return merged
+
+
+def _read_checked(file: Path, model: type[BaseModel]) -> YamlDocument:
+    fix = "Check the path and its permissions."
+    text = read_text_file(file, MAX_PROFILE_BYTES, unreadable="config.no-profile", malformed="config.bad-yaml", fix=fix)
+    document = parse_yaml(text, file)
+    try:
+        model.model_validate(document.settings)
+    except ValidationError as error:
+        raise settings_error(error, model, document.locate) from None
+    return document

@@ -1,0 +1,291 @@
+"""Accounting of model calls: the charge of each call, the accounts that are told of it, and sums over a journal.
+
+A reply that came after a retry, from the second model of a cascade or beside a hedge has cost more than itself. Every
+model that is really asked reports its own charge, so that nothing is paid unseen. An account is asked before each
+call and can refuse it: `BudgetSpent` says which budget has run out.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, cast
+
+from bicameral.errors import ModelError
+from bicameral.models import ModelRequest, Usage
+
+BudgetBound = Literal["calls", "tokens", "money", "seconds"]
+"""What a budget can run out of."""
+BudgetScope = Literal["run", "role", "model"]
+"""Whose budget it is: that of a whole run, of one role in it, or of one model."""
+
+
+class BudgetSpent(ModelError):
+    """A model was not asked: `bound` is what has run out, `spent` of `limit`, for `whom` of this `scope`."""
+
+    def __init__(self, bound: BudgetBound, spent: float, limit: float, scope: BudgetScope, whom: str = "") -> None:
+        of = f"{scope} {whom!r}" if whom else scope
+        super().__init__(
+            "models.budget-spent",
+            f"the budget of the {of} has no {bound} left: {spent:g} of {limit:g} are spent",
+            fix="Allow more of it, or ask for less.",
+        )
+        self.bound: BudgetBound = bound
+        self.spent = spent
+        self.limit = limit
+        self.scope: BudgetScope = scope
+        self.whom = whom
+
+    def to_json(self) -> dict[str, Any]:
+        facts = {"bound": self.bound, "spent": self.spent, "limit": self.limit, "scope": self.scope, "whom": self.whom}
+        return super().to_json() | facts
+
+
+CallEnding = Literal["answered", "failed", "cancelled", "remembered"]
+"""How a call ended: with a reply, with an error, called off, or with a reply that was kept from before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One call of one model: its tokens, what they cost, and how it ended. `money` is None where no price is known.
+
+    `estimated` says that the tokens are a guess from the length of the texts: of a call that was called off nobody
+    tells how much it had written, so that only what it read is counted.
+    """
+
+    model: str
+    usage: Usage
+    seconds: float
+    money: float | None = 0.0
+    ending: CallEnding = "answered"
+    role: str | None = None
+    phase: str | None = None
+    estimated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.prompt + self.usage.output
+
+    def to_json(self) -> dict[str, Any]:
+        """For the journal: what is not known or not worth telling is left out."""
+        pairs = (("role", self.role), ("phase", self.phase), ("estimated", self.estimated or None))
+        return {
+            "model": self.model,
+            "prompt": self.usage.prompt,
+            "cached": self.usage.cached,
+            "output": self.usage.output,
+            "money": self.money,
+            "seconds": round(self.seconds, 6),
+            "ending": self.ending,
+            **{name: value for name, value in pairs if value is not None},
+        }
+
+
+class Account(Protocol):
+    """Whoever counts calls: asked before each one, and told what it cost."""
+
+    def begin(self, call: Asked) -> None:
+        """Before a model is asked; raises if it must not be."""
+        ...
+
+    def end(self, call: Asked, charge: Charge) -> None:
+        """When it has ended, however it did; once for each `begin` that did not raise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A call that is about to be made: of which model, for which role, about how many tokens it reads."""
+
+    model: str
+    request: ModelRequest
+    role: str | None
+    reads: int
+    price_known: bool
+    real: bool = True
+    """False for a reply that was kept from before: nothing was begun."""
+
+
+_ACCOUNTS: ContextVar[tuple[Account, ...]] = ContextVar("bicameral-accounts", default=())
+
+
+@contextmanager
+def charge_to(account: Account) -> Generator[None]:
+    """Have every model call made inside counted here too, also those of tasks begun there."""
+    before = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
+    try:
+        yield
+    finally:
+        _ACCOUNTS.reset(before)
+
+
+def current_accounts() -> tuple[Account, ...]:
+    """Those who count what is asked now, outermost first."""
+    return _ACCOUNTS.get()
+
+
+class ChargeList(list[Charge]):
+    """An account that only keeps what it is told."""
+
+    def begin(self, call: Asked) -> None: ...
+
+    def end(self, call: Asked, charge: Charge) -> None:
+        self.append(charge)
+
+
+@contextmanager
+def collect_charges() -> Generator[ChargeList]:
+    """The charges of every model call made inside.
+
+    Example:
+        >>> with collect_charges() as charges:
+        ...     reply = await cascade.generate(request)
+        >>> sum(charge.tokens for charge in charges)
+    """
+    charges = ChargeList()
+    with charge_to(charges):
+        yield charges
+
+
+CostGrouping = Literal["role", "phase", "step", "model", "run", "day"]
+"""What costs can be told apart by."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostTotals:
+    """Calls, tokens and money. `unpriced` calls are in no sum of money, since nobody knows what they cost.
+
+    `kept` are calls that were answered from the cache, `failed` those that gave no reply, and `estimated` those whose
+    tokens are a guess.
+    """
+
+    calls: int = 0
+    prompt: int = 0
+    cached: int = 0
+    output: int = 0
+    money: float = 0.0
+    seconds: float = 0.0
+    unpriced: int = 0
+    kept: int = 0
+    failed: int = 0
+    estimated: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt + self.output
+
+    def __add__(self, other: CostTotals) -> CostTotals:
+        return CostTotals(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "tokens": self.tokens,
+            "money": round(self.money, 9),
+            "seconds": round(self.seconds, 6),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CostEntry:
+    """One call of one model, with where it belongs."""
+
+    run: str
+    at: float
+    step: str
+    role: str
+    phase: str
+    model: str
+    cost: CostTotals
+    degraded: str | None = None
+
+    def key(self, by: CostGrouping) -> str:
+        if by == "day":
+            return datetime.datetime.fromtimestamp(self.at).date().isoformat()
+        return str(getattr(self, by)) or "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What was spent, call by call.
+
+    Example:
+        >>> costs = CostReport.of(spending_in(run, events))
+        >>> costs.by("role")["delta"].tokens
+    """
+
+    spendings: tuple[CostEntry, ...] = ()
+    total: CostTotals = field(default_factory=CostTotals)
+
+    @classmethod
+    def of(cls, spendings: Iterable[CostEntry]) -> CostReport:
+        found = tuple(spendings)
+        return cls(found, sum((each.cost for each in found), CostTotals()))
+
+    def by(self, by: CostGrouping) -> dict[str, CostTotals]:
+        """The sums, those that cost most first; they add up to the total."""
+        sums: dict[str, CostTotals] = {}
+        for each in self.spendings:
+            key = each.key(by)
+            sums[key] = sums.get(key, CostTotals()) + each.cost
+        return dict(sorted(sums.items(), key=lambda pair: (-pair[1].money, -pair[1].tokens, pair[0])))
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The models of which nobody knows what they cost."""
+        return tuple(sorted({each.model for each in self.spendings if each.cost.unpriced}))
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """The ways in which replies were less than what was wanted."""
+        return tuple(dict.fromkeys(each.degraded for each in self.spendings if each.degraded is not None))
+
+
+def cost_entries(run: str, at: float, kind: str, step: str, body: Mapping[str, Any]) -> Iterator[CostEntry]:
+    """The calls that an event of a journal tells of: that of a model, or those that wrote a plan or came to nothing."""
+    if kind == "model-called":
+        yield from _entries_of_call(run, at, step, body)
+        return
+    for name in ("planning_calls", "lost_calls"):
+        calls: object = body.get(name)
+        for call in cast("list[object]", calls) if isinstance(calls, list) else []:
+            if isinstance(call, Mapping):
+                yield from _entries_of_call(run, at, step, cast("Mapping[str, Any]", call))
+
+
+def _entries_of_call(run: str, at: float, step: str, call: Mapping[str, Any]) -> Iterator[CostEntry]:
+    charges: object = call.get("charges")
+    said: object = call.get("degraded")
+    for charge in cast("list[object]", charges) if isinstance(charges, list) else []:
+        if isinstance(charge, Mapping):
+            facts = cast("Mapping[str, Any]", charge)
+            role = str(facts.get("role") or call.get("role") or "")
+            phase, model = str(facts.get("phase") or ""), str(facts.get("model") or "")
+            degraded = said if isinstance(said, str) and facts.get("ending") == "answered" else None
+            yield CostEntry(run, at, step, role, phase, model, _totals_of_charge(facts), degraded)
+
+
+def _totals_of_charge(charge: Mapping[str, Any]) -> CostTotals:
+    money, ending = charge.get("money"), charge.get("ending")
+    return CostTotals(
+        calls=1,
+        prompt=_count_or_zero(charge.get("prompt")),
+        cached=_count_or_zero(charge.get("cached")),
+        output=_count_or_zero(charge.get("output")),
+        money=_amount_or_zero(money),
+        seconds=_amount_or_zero(charge.get("seconds")),
+        unpriced=int(money is None),
+        kept=int(ending == "remembered"),
+        failed=int(ending in ("failed", "cancelled")),
+        estimated=int(charge.get("estimated") is True),
+    )
+
+
+def _count_or_zero(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0
+
+
+def _amount_or_zero(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e18 else 0.0

@@ -1,0 +1,172 @@
+"""Prices of tokens: a table by model, which a file of the user's can change. A price nobody knows is None, never 0."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, cast
+
+from bicameral.errors import ConfigError, Place
+from bicameral.models import Usage
+
+_MILLION = 1_000_000
+_MAX_FILE_BYTES = 1_000_000
+_LOCAL_FAMILIES = frozenset({"scripted", "ollama", "vllm", "llamacpp"})
+"""Families that are asked on this machine, unless their name says on which other."""
+_LOCAL_HOST = re.compile(r"(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?(?:/|$)")
+# `openai:gpt-4.1-2025-04-14` and `anthropic:claude-opus-4-5-20251101` are dated names of priced models.
+_DATE_SUFFIX = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{4})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost that a model reads, and that it writes; `cached` if reading them again is cheaper.
+
+    From `long_from` tokens of prompt on, the whole call is charged by `long`.
+    """
+
+    read: float = 0.0
+    written: float = 0.0
+    cached: float | None = None
+    long_from: int | None = None
+    long: Price | None = None
+
+    def of(self, usage: Usage) -> float:
+        """What this usage costs, in the currency of the table."""
+        if self.long is not None and self.long_from is not None and usage.prompt > self.long_from:
+            return self.long.of(usage)
+        again = self.read if self.cached is None else self.cached
+        fresh = max(0, usage.prompt - usage.cached)
+        return (fresh * self.read + (usage.prompt - fresh) * again + usage.output * self.written) / _MILLION
+
+    def worst(self, prompt: int, output: int) -> float:
+        """The most that so many tokens can cost: nothing is cached."""
+        return self.of(Usage(prompt=prompt, output=output))
+
+
+FREE_PRICE = Price()
+"""What a model on one's own machine costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by the exact names of models; `version` is the day of the table, `currency` what the numbers are in."""
+
+    models: Mapping[str, Price] = field(default_factory=dict[str, Price])
+    version: str = ""
+    currency: str = "USD"
+
+    def of(self, model: str) -> Price | None:
+        """The price of a model by its name, such as `openai:gpt-4.1`; None if it is not known.
+
+        What runs on this machine costs nothing. A dated name has the price of the name without its date.
+        """
+        name = model.partition("#")[0]
+        found = self.models.get(name)
+        if found is not None:
+            return found
+        family, host = name.partition(":")[0], name.partition("@")[2]
+        if family == "local" or (family in _LOCAL_FAMILIES and not host) or (host and _LOCAL_HOST.match(host)):
+            return FREE_PRICE
+        return self.models.get(_DATE_SUFFIX.sub("", name))
+
+    def over(self, others: Prices) -> Prices:
+        """These prices over others: of a model that is in both, this one counts."""
+        if others.currency != self.currency and others.models:
+            raise ConfigError(
+                "config.prices", f"the prices are in {self.currency}, and those they go over in {others.currency}"
+            )
+        return Prices({**others.models, **self.models}, self.version or others.version, self.currency)
+
+
+@cache
+def known_prices() -> Prices:
+    """The table that comes with Bicameral."""
+    file = resources.files("bicameral.limits").joinpath("prices.toml")
+    return parse_prices(file.read_text("utf-8"), "prices.toml")
+
+
+def load_prices(file: Path) -> Prices:
+    """A table of one's own over the one that comes with Bicameral.
+
+    Example:
+        >>> load_prices(Path("current_prices.toml")).of("openai:gpt-4.1")
+    """
+    try:
+        if file.stat().st_size > _MAX_FILE_BYTES:
+            raise ConfigError("config.too-large", f"{file} has more than {_MAX_FILE_BYTES:,} bytes")
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError("config.unreadable", f"the prices in {file} cannot be read: {error}") from None
+    own, known = parse_prices(text, str(file)), known_prices()
+    return own if own.currency != known.currency else own.over(known)
+
+
+_CURRENT_PRICES: ContextVar[Prices | None] = ContextVar("bicameral-prices", default=None)
+
+
+def current_prices() -> Prices:
+    """The prices in force here."""
+    return _CURRENT_PRICES.get() or known_prices()
+
+
+@contextmanager
+def use_prices(table: Prices) -> Generator[None]:
+    """Count what is asked inside by these prices."""
+    before = _CURRENT_PRICES.set(table)
+    try:
+        yield
+    finally:
+        _CURRENT_PRICES.reset(before)
+
+
+def parse_prices(text: str, file: str) -> Prices:
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError("config.bad-toml", f"{file} is not TOML: {error}", place=Place(file=file)) from None
+    version, currency = str(tables.pop("version", "")), tables.pop("currency", "USD")
+    if not isinstance(currency, str):
+        raise _bad_price(file, "currency", "a word such as USD")
+    return Prices(
+        {name: _parse_price(file, name, entry) for name, entry in _model_entries(file, tables)}, version, currency
+    )
+
+
+def _model_entries(file: str, tables: dict[str, Any]) -> list[tuple[str, object]]:
+    """`[openai]` with `"gpt-4.1" = { … }` names the model `openai:gpt-4.1`."""
+    found: list[tuple[str, object]] = []
+    for family, entries in tables.items():
+        if not isinstance(entries, dict):
+            raise _bad_price(file, family, "a table of models, such as [openai]")
+        found += [(f"{family}:{name}", entry) for name, entry in cast("dict[str, object]", entries).items()]
+    return found
+
+
+_PRICE_KEYS = {"read", "written", "cached", "long_from", "long"}
+
+
+def _parse_price(file: str, name: str, entry: object) -> Price:
+    if not isinstance(entry, dict) or not {"read", "written"} <= entry.keys() <= _PRICE_KEYS:
+        raise _bad_price(file, name, "{ read = …, written = … } and, if wanted, cached, long_from, long")
+    facts = cast("dict[str, Any]", entry)
+    if ("long" in facts) != ("long_from" in facts):
+        raise _bad_price(file, name, "long_from and long together")
+    numbers = {key: facts[key] for key in ("read", "written", "cached", "long_from") if key in facts}
+    for key, value in numbers.items():
+        # Not a bool, not below nothing, not infinite and not `nan`.
+        if type(value) not in (int, float) or not 0 <= value < 1e12:
+            raise _bad_price(file, f"{name}.{key}", "a number from 0 on")
+    long = _parse_price(file, f"{name}.long", facts["long"]) if "long" in facts else None
+    return Price(**numbers, long=long)
+
+
+def _bad_price(file: str, where: str, expected: str) -> ConfigError:
+    return ConfigError("config.prices", f"the price {where!r} is wrong", place=Place(file=file), expected=expected)

@@ -1,0 +1,242 @@
+"""Prompts of a local model: ChatML in which only the runtime can write a control token, as token numbers.
+
+The vocabulary is read from the header of the weights file before an engine loads it: which texts its tokenizer turns
+into control tokens, and where ChatML's two markers are. Texts are cut inside every control token that they spell.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bicameral.errors import ModelError, Place
+from bicameral.models._evaluator import TokenizedPrompt, whole_block_tokens
+from bicameral.models._protocol import Message, ModelRequest, ToolSchema
+from bicameral.models._tool_calls import render_turns
+
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+_MAX_TEXT_BYTES = 1 << 24
+_MAX_ARRAY_ITEMS = 1 << 24
+_NORMAL, _UNUSED, _BYTE = 1, 5, 6
+_LOOKS_LIKE_CONTROL = re.compile(r"<[^<>\s]+>")
+
+_VOCABULARY_TEXTS = "tokenizer.ggml.tokens"
+_VOCABULARY_KINDS = "tokenizer.ggml.token_type"
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Which texts a tokenizer turns into control tokens, and where ChatML's two markers are."""
+
+    start: int
+    end: int
+    control: frozenset[str]
+    trained_context: int
+
+
+def read_vocabulary(path: Path) -> Vocabulary:
+    """Read the header of a weights file; one that is missing, no GGUF, or not ChatML is refused."""
+    try:
+        with path.open("rb") as file:
+            return _build_vocabulary(_read_metadata(file), path)
+    except FileNotFoundError:
+        raise ModelError(
+            "models.file-missing",
+            f"the weights file {path.name!r} is not there",
+            place=Place(file=str(path)),
+            fix="Run `bicameral models pull` to get it.",
+        ) from None
+    except OSError as error:
+        raise ModelError(
+            "models.file-unreadable",
+            f"the weights file cannot be read: {error.strerror}",
+            place=Place(file=str(path)),
+            fix="Check that it is a file and its permissions.",
+        ) from None
+    except (struct.error, ValueError, KeyError) as error:
+        raise ModelError(
+            "models.not-gguf",
+            f"this is not a whole GGUF weights file ({error})",
+            place=Place(file=str(path)),
+            fix="Run `bicameral models verify`, then `bicameral models pull` to replace it.",
+        ) from None
+
+
+def _build_vocabulary(facts: dict[str, Any], path: Path) -> Vocabulary:
+    tokens: list[str] = facts[_VOCABULARY_TEXTS]
+    kinds: tuple[int, ...] = facts[_VOCABULARY_KINDS]
+    # llama.cpp promotes some ordinary tokens to control tokens by their look (`</s>`), so a look is enough.
+    control = frozenset(
+        text
+        for text, kind in zip(tokens, kinds, strict=True)
+        if len(text) > 1
+        and (kind not in (_NORMAL, _UNUSED, _BYTE) or (kind == _NORMAL and _LOOKS_LIKE_CONTROL.fullmatch(text)))
+    )
+    try:
+        start, end = tokens.index("<|im_start|>"), tokens.index("<|im_end|>")
+    except ValueError:
+        raise ModelError(
+            "models.no-chatml",
+            "these weights do not speak ChatML: they have no <|im_start|> token",
+            place=Place(file=str(path)),
+            fix="Use an instruct model of the Qwen2.5 or SmolLM2 family.",
+        ) from None
+    return Vocabulary(start, end, control, _trained_context(facts))
+
+
+def _trained_context(facts: dict[str, Any]) -> int:
+    lengths = (value for key, value in facts.items() if key.endswith(".context_length"))
+    return int(next(lengths, 0))
+
+
+def _read_metadata(file: BinaryIO) -> dict[str, Any]:
+    if file.read(4) != b"GGUF":
+        raise ValueError("it does not begin with GGUF")
+    version, _tensors, count = _read_struct(file, "IQQ")
+    if version not in (2, 3):
+        raise ValueError(f"its format version is {version}")
+    facts: dict[str, Any] = {}
+    for _ in range(count):
+        key = _read_text(file)
+        facts[key] = _read_value(file, _read_struct(file, "I")[0])
+        # What follows the vocabulary (the merges, the tensors) is long and not needed.
+        if _VOCABULARY_TEXTS in facts and _VOCABULARY_KINDS in facts:
+            break
+    return facts
+
+
+def _read_value(file: BinaryIO, kind: int) -> Any:
+    if kind == _STRING:
+        return _read_text(file)
+    if kind != _ARRAY:
+        return _read_struct(file, _scalar_format(kind))[0]
+    item, length = _read_struct(file, "IQ")
+    if length > _MAX_ARRAY_ITEMS:
+        raise ValueError(f"an array of {length} items")
+    if item in _SCALARS:
+        return _read_struct(file, f"{length}{_SCALARS[item]}")
+    return [_read_value(file, item) for _ in range(length)]
+
+
+def _scalar_format(kind: int) -> str:
+    if kind not in _SCALARS:
+        raise ValueError(f"a value of unknown kind {kind}")
+    return _SCALARS[kind]
+
+
+def _read_text(file: BinaryIO) -> str:
+    (length,) = _read_struct(file, "Q")
+    if length > _MAX_TEXT_BYTES:
+        raise ValueError(f"a text of {length} bytes")
+    return file.read(length).decode("utf-8", "replace")
+
+
+def _read_struct(file: BinaryIO, layout: str) -> tuple[Any, ...]:
+    return struct.unpack("<" + layout, file.read(struct.calcsize("<" + layout)))
+
+
+_MAX_CACHED_TEXTS = 64
+
+Tokenize = Callable[[list[str], int], list[tuple[int, ...]]]
+
+
+class PromptTokenizer:
+    """Turns requests into token numbers; texts that come again, as a system message does, are tokenized once."""
+
+    def __init__(self, vocabulary: Vocabulary, tokenize: Tokenize) -> None:
+        self._vocabulary = vocabulary
+        self._tokenize = tokenize
+        self._known: OrderedDict[str, tuple[int, ...]] = OrderedDict()
+
+    def prompt(self, request: ModelRequest) -> TokenizedPrompt:
+        """The prompt of a request, and where its parts end."""
+        vocabulary, tools = self._vocabulary, request.tools
+        parts = [render_prompt(request.messages, prefill, vocabulary, tools) for prefill in ("", request.prefill)]
+        system = render_system_prefix(request.messages, vocabulary, tools)
+        self._learn(piece for part in parts for piece in part if isinstance(piece, str))
+        messages, whole = (self._tokens(part) for part in parts)
+        # The prefill may change the tokens at the seam: what both have in common is the messages.
+        common = next((at for at, (one, other) in enumerate(zip(messages, whole, strict=False)) if one != other), None)
+        end = len(messages) if common is None else common
+        fixed = whole_block_tokens(min(len(self._tokens(system)), end - 1))
+        return TokenizedPrompt(whole, end, fixed)
+
+    def _learn(self, pieces: Iterable[str]) -> None:
+        needed = dict.fromkeys(pieces)
+        new = [piece for piece in needed if piece not in self._known]
+        if new:
+            self._known.update(zip(new, self._tokenize(new, self._vocabulary.start), strict=True))
+        for piece in needed:
+            self._known.move_to_end(piece)
+        while len(self._known) > max(_MAX_CACHED_TEXTS, len(needed)):
+            self._known.popitem(last=False)
+
+    def _tokens(self, part: list[int | str]) -> tuple[int, ...]:
+        tokens: list[int] = []
+        for piece in part:
+            tokens += self._known[piece] if isinstance(piece, str) else (piece,)
+        return tuple(tokens)
+
+
+def render_prompt(
+    messages: Iterable[Message], prefill: str, vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
+) -> list[int | str]:
+    """A prompt as llama.cpp takes it: token numbers for the markers, texts for everything that was said.
+
+    The engine tokenizes each text by itself and would read `<|im_end|>` inside one as the end of the turn, so a
+    text is cut inside every control token that it spells: the characters stay, the control token is gone.
+    """
+    prompt: list[int | str] = []
+    for speaker, text in render_turns(tuple(messages), tools):
+        prompt += [
+            vocabulary.start,
+            *_split_control_tokens(f"{speaker}\n{text}", vocabulary.control),
+            vocabulary.end,
+            "\n",
+        ]
+    return [*prompt, vocabulary.start, *_split_control_tokens(f"assistant\n{prefill}", vocabulary.control)]
+
+
+def render_system_prefix(
+    messages: tuple[Message, ...], vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
+) -> list[int | str]:
+    """The beginning of a prompt that is its system message; nothing if it has none."""
+    for speaker, text in render_turns(messages, tools):
+        if speaker == "system":
+            return [
+                vocabulary.start,
+                *_split_control_tokens(f"{speaker}\n{text}", vocabulary.control),
+                vocabulary.end,
+                "\n",
+            ]
+        break
+    return []
+
+
+def _split_control_tokens(text: str, control: frozenset[str]) -> Iterator[str]:
+    # A lone surrogate has no UTF-8 form; the engine would refuse the whole request for it.
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    begun = 0
+    for match in _control_token_pattern(control).finditer(text):
+        # One past where it begins: no piece holds a whole control token, however they overlap.
+        cut = match.start() + 1
+        yield text[begun:cut]
+        begun = cut
+    if begun < len(text):
+        yield text[begun:]
+
+
+@lru_cache(maxsize=8)
+def _control_token_pattern(control: frozenset[str]) -> re.Pattern[str]:
+    if not control:
+        return re.compile(r"(?!)")
+    first = "".join(sorted({re.escape(text[0]) for text in control}))
+    longer = "|".join(re.escape(text) for text in sorted(control))
+    return re.compile(f"(?=[{first}])(?={longer})")

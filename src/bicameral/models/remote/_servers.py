@@ -1,0 +1,269 @@
+"""Servers of models: families and their addresses, API keys, and the HTTP client that sends a key to its own server
+only.
+
+A key never shows itself: not in a repr, an error, a log or a trace. The client libraries read keys, organisations and
+headers of their own from the environment. One chamber must never speak with the other's key, so whatever they add is
+removed before anything is sent, and neither a key nor an address is taken from the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NoReturn, final
+from urllib.parse import urlsplit
+
+from bicameral.errors import ModelError, nearest_name
+from bicameral.secrets import register_secret
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+
+_SALT = secrets.token_bytes(32)
+_KEY_MASK = "[key]"
+_QUOTED_PREFIX = 6
+
+
+@final
+class Key:
+    """An API key. Only `reveal` gives it out, and only a provider asks for that; everything else shows its `name`.
+
+    `fingerprint` tells two keys apart within this process and says nothing about them: it is made with a secret that
+    nobody keeps.
+
+    Example:
+        >>> Key("sk-secret")
+        Key(…)
+    """
+
+    __slots__ = ("_secret", "fingerprint")
+
+    def __init__(self, secret: str, name: str = "key") -> None:
+        # The same key with a space behind it would pass as a second one.
+        secret = secret.strip()
+        if not secret or not secret.isascii() or not secret.isprintable():
+            raise ModelError(
+                "models.bad-setting",
+                "the key is empty or has characters that no key has",
+                fix="Check the environment variable or the keyring that it comes from.",
+            )
+        register_secret(name, secret)
+        self._secret = secret
+        self.fingerprint = hashlib.blake2b(secret.encode(), key=_SALT, digest_size=16).hexdigest()
+
+    def reveal(self) -> str:
+        """The key itself, for the request that needs it."""
+        return self._secret
+
+    def hidden_in(self, text: str) -> str:
+        """The text without the key, and without the half of it that servers like to quote (`sk-ab…***`)."""
+        text = text.replace(self._secret, _KEY_MASK)
+        if len(self._secret) > 2 * _QUOTED_PREFIX:
+            text = re.sub(re.escape(self._secret[:_QUOTED_PREFIX]) + r"[^\s'\"]*", _KEY_MASK, text)
+        return text
+
+    def __repr__(self) -> str:
+        return "Key(…)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is not written down")
+
+
+_PLAIN_HEADERS = frozenset(
+    "host accept accept-encoding connection user-agent content-type content-length transfer-encoding anthropic-version"
+    " anthropic-beta idempotency-key x-client-request-id".split()
+)
+_KEY_HEADERS = frozenset("authorization x-api-key x-goog-api-key api-key".split())
+_CONNECT_SECONDS = 10.0
+_SILENCE_SECONDS = 600.0
+
+
+def open_client(key: Key | None, url: str, *, legacy: bool, extra: Iterable[str] = ()) -> Any:
+    """A client of `httpx2` (or `httpx`, for libraries that need that). It follows no redirects."""
+    library: Any = importlib.import_module("httpx" if legacy else "httpx2")
+    guard = _RequestGuard(key, url, extra)
+    return library.AsyncClient(
+        timeout=library.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
+        limits=library.Limits(max_connections=1000, max_keepalive_connections=100),
+        headers={"User-Agent": "bicameral"},
+        event_hooks={"request": [guard]},
+    )
+
+
+class _RequestGuard:
+    """Looks at every request last of all."""
+
+    def __init__(self, key: Key | None, url: str, extra: Iterable[str]) -> None:
+        self._key = key
+        self._host = urlsplit(url).hostname
+        self._allowed = _PLAIN_HEADERS | {name.lower() for name in extra} - _KEY_HEADERS
+
+    async def __call__(self, request: Any) -> None:
+        if request.url.host != self._host:
+            raise PermissionError("a request to another server than the provider's")
+        for name in list(request.headers.keys()):
+            name = str(name).lower()
+            if name not in self._allowed and not self._own(name, request.headers[name]):
+                del request.headers[name]
+
+    def _own(self, name: str, value: str) -> bool:
+        return name in _KEY_HEADERS and self._key is not None and value.split(" ")[-1] == self._key.reveal()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One way to speak to a server. `compatible` is one that speaks OpenAI's protocol and is not OpenAI."""
+
+    extra: str
+    package: str
+    model: str
+    provider: str
+    url: str | None
+    key: bool = True
+    compatible: bool = False
+
+
+_OPENAI_CLASSES = ("remote", "openai", "openai:OpenAIChatModel")
+_COMPATIBLE_PROVIDER = "openai_compatible:OpenAICompatibleProvider"
+
+FAMILIES: dict[str, Family] = {
+    "openai": Family(*_OPENAI_CLASSES, "openai:OpenAIProvider", "https://api.openai.com/v1"),
+    "azure": Family(*_OPENAI_CLASSES, "azure:AzureProvider", None),
+    "ollama": Family(*_OPENAI_CLASSES, _COMPATIBLE_PROVIDER, "http://localhost:11434/v1", key=False, compatible=True),
+    "vllm": Family(*_OPENAI_CLASSES, _COMPATIBLE_PROVIDER, "http://localhost:8000/v1", key=False, compatible=True),
+    "llamacpp": Family(*_OPENAI_CLASSES, _COMPATIBLE_PROVIDER, "http://localhost:8080/v1", key=False, compatible=True),
+    "anthropic": Family(
+        "anthropic",
+        "anthropic",
+        "anthropic:AnthropicModel",
+        "anthropic:AnthropicProvider",
+        "https://api.anthropic.com",
+    ),
+    "google": Family(
+        "google",
+        "google.genai",
+        "google:GoogleModel",
+        "google:GoogleProvider",
+        "https://generativelanguage.googleapis.com",
+    ),
+    "mistral": Family(
+        "mistral", "mistralai", "mistral:MistralModel", "mistral:MistralProvider", "https://api.mistral.ai"
+    ),
+    "groq": Family("groq", "groq", "groq:GroqModel", "groq:GroqProvider", "https://api.groq.com"),
+    "bedrock": Family("bedrock", "boto3", "bedrock:BedrockConverseModel", "bedrock:BedrockProvider", None),
+}
+
+
+def find_family(name: str) -> Family:
+    """The family of this name; what it needs must be installed."""
+    if name not in FAMILIES:
+        raise ModelError(
+            "models.unknown-family",
+            f"there is no family of models {name!r}",
+            expected=f"one of {', '.join(FAMILIES)}",
+            nearest=nearest_name(name, FAMILIES),
+            fix="For another server that speaks OpenAI's protocol use 'openai' with its base_url.",
+        )
+    family = FAMILIES[name]
+    for package in ("pydantic_ai", family.package):
+        if not _is_installed(package):
+            raise missing_package(f"models of the family {name!r}", package, family.extra)
+    return family
+
+
+def missing_package(whose: str, package: str, extra: str) -> ModelError:
+    """What is needed for this is not installed."""
+    return ModelError(
+        "models.missing-package",
+        f"{whose} need the package {package!r}, which is not installed",
+        fix=f"Install it with `pip install 'bicameral[{extra}]'`.",
+    )
+
+
+def server_address(family: Family, base_url: str | None) -> str | None:
+    """Where the server is: as given, or as known. The environment is not asked, so that a key goes nowhere else."""
+    url = (base_url or family.url or "").strip()
+    return check_address(url) if url else None
+
+
+def check_address(url: str) -> str:
+    """The address of a server and nothing else; one that holds more is refused."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise _bad_address("it is no http or https address")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise _bad_address("it holds a user, a password, a query or a fragment, where a key might hide")
+    return url.rstrip("/")
+
+
+def build_model(
+    family: Family, model: str, key: Key | None, url: str | None, http: Any, options: dict[str, Any], profile: Any
+) -> Model[Any]:
+    """The model class of the family, set up so that it retries nothing: that is decided elsewhere."""
+    model_class = _pydantic_ai_class("models", family.model)
+    compatible = family.compatible or (family.package == "openai" and url != family.url and family.url is not None)
+    secret = key.reveal() if key is not None else None
+    given: dict[str, Any] = {"http_client": http, "api_key": secret}
+    if family.package == "boto3":
+        provider: Any = _bedrock_provider(secret or "", url, options)
+    elif "azure" in family.provider:
+        provider = _pydantic_ai_class("providers", family.provider)(azure_endpoint=url, **given, **options)
+    elif compatible:
+        provider = _pydantic_ai_class("providers", _COMPATIBLE_PROVIDER)("compatible", base_url=url, **given)
+    else:
+        provider = _pydantic_ai_class("providers", family.provider)(base_url=url, **given)
+    if family.package == "openai":
+        profile = profile | {"openai_chat_streaming_requires_finish_reason": True}
+        if compatible:
+            # The older name is the one that every such server knows.
+            profile = profile | {"openai_chat_supports_max_completion_tokens": False}
+    return model_class(model, provider=provider, profile=profile)
+
+
+def _bedrock_provider(secret: str, url: str | None, options: dict[str, Any]) -> Any:
+    """With `ID:SECRET` or `ID:SECRET:TOKEN` signed requests, otherwise a bearer key."""
+    identifier, colon, rest = secret.partition(":")
+    provider = _pydantic_ai_class("providers", "bedrock:BedrockProvider")
+    if not colon:
+        return provider(api_key=secret, base_url=url, **options)
+    word, _, token = rest.partition(":")
+    boto3: Any = importlib.import_module("boto3")
+    config: Any = importlib.import_module("botocore.config").Config
+    session = boto3.Session(
+        aws_access_key_id=identifier, aws_secret_access_key=word, aws_session_token=token or None, **options
+    )
+    # Named, because a bearer key in the environment would be taken instead.
+    once = config(signature_version="v4", retries={"total_max_attempts": 1})
+    return provider(bedrock_client=session.client("bedrock-runtime", config=once, endpoint_url=url))
+
+
+def _pydantic_ai_class(room: str, path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(f"pydantic_ai.{room}.{module}"), name)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _bad_address(why: str) -> ModelError:
+    return ModelError(
+        "models.bad-setting",
+        f"the base_url cannot be used: {why}",
+        expected="an address such as http://localhost:8000/v1",
+    )

@@ -1,0 +1,52 @@
+"""Which patterns of the catalogue are implemented, and the module and class of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bicameral.errors import CatalogError
+
+if TYPE_CHECKING:
+    from bicameral.patterns.kernel import Pattern, PatternExample
+
+IMPLEMENTED: Mapping[str, str] = {
+    "S2": "signal.few_shot:FewShot",
+    "S6": "signal.output_template:OutputTemplate",
+    "K1": "knowledge.retrieval:Retrieval",
+    "K8": "knowledge.scratchpad:Scratchpad",
+    "R4": "reasoning.react:ReAct",
+    "R5": "reasoning.rewoo:ReWOO",
+    "O4": "orchestration.parallelization:Parallelization",
+    "O6": "orchestration.orchestrator_workers:OrchestratorWorkers",
+    "V5": "reliability.guardrails:Guardrails",
+    "V15": "reliability.judge:Judge",
+    "I2": "integration.tool_call:ToolCalling",
+    "I4": "integration.command_line:CommandLine",
+    "H1": "humanizer.identity:IdentityPersistence",
+    "H4": "humanizer.skills:SkillAccumulation",
+}
+"""The module and the class of each, by the id of the pattern."""
+
+
+def pattern_class(id: str) -> type[Pattern[..., Any]]:
+    """The class of a pattern."""
+    module, _, name = _module_and_class(id).partition(":")
+    return getattr(import_module(f".{module}", __package__), name)
+
+
+def example_of(id: str) -> PatternExample:
+    """An example of a pattern, which can be run."""
+    return import_module(f".{_module_and_class(id).partition(':')[0]}", __package__).EXAMPLE
+
+
+def _module_and_class(id: str) -> str:
+    if id in IMPLEMENTED:
+        return IMPLEMENTED[id]
+    raise CatalogError(
+        "catalog.not-implemented",
+        f"{id} cannot be run yet",
+        expected=f"one of {', '.join(IMPLEMENTED)}",
+        fix=f"`bicameral patterns show {id}` says what it is.",
+    )

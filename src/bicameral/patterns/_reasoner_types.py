@@ -1,0 +1,290 @@
+"""Limits, usage, failures, rounds and outcomes of a reasoning.
+
+Of a failed round the reasoner hears a code, a step, a tool and an argument, and nothing else: the message of an error
+may quote untrusted text, so no message crosses. A code crosses only if this list has words for it: a tool can raise any
+code it likes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bicameral.errors import BicameralError, RunError
+from bicameral.labels import NOTHING, UNKNOWN, Label, Labelled, LabelTree, join_all, make_labelled
+from bicameral.limits import FREE_PRICE, Price
+from bicameral.planning import CompiledPlan
+from bicameral.plans import RUN_CODES, Call, Extract, Plan, Proof, static_path, walk
+from bicameral.runs import Checked, EffectDone, RunOutcome
+from bicameral.sessions import ChamberUsage, Ledger, Role
+from bicameral.tools import Registry
+
+ReasoningLimitName = Literal["rounds", "calls", "tokens", "money", "seconds"]
+"""What a reasoning can run out of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningLimits:
+    """How much a reasoning may take of each, both models together; no call is begun beyond that.
+
+    `privileged` and `quarantined` say what the tokens of the two models cost; where they do not, the price table does.
+    """
+
+    rounds: int = 6
+    calls: int = 500
+    tokens: int = 1_000_000
+    money: float = 1.0
+    seconds: float = 1800.0
+    privileged: Price = FREE_PRICE
+    quarantined: Price = FREE_PRICE
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "calls", "tokens", "money", "seconds"):
+            if not getattr(self, name) > 0:
+                raise RunError("reason.bad-bound", f"{name} is {getattr(self, name)!r}", expected="more than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningUsage:
+    """How much a reasoning has taken."""
+
+    rounds: int
+    models: ChamberUsage
+    money: float
+    seconds: float
+
+    @property
+    def calls(self) -> int:
+        return self.models.calls
+
+    @property
+    def tokens(self) -> int:
+        return self.models.tokens
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rounds": self.rounds,
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "money": round(self.money, 9),
+            "seconds": round(self.seconds, 3),
+            **self.models.to_json(),
+        }
+
+
+class ReasoningMeter:
+    """Counts what one reasoning takes, and refuses the model call that would go beyond its bounds.
+
+    A call that is refused was not made: only the tokens of a call that was begun in time may go beyond.
+    """
+
+    def __init__(self, bounds: ReasoningLimits, ledger: Ledger) -> None:
+        self._bounds = bounds
+        self._ledger = ledger
+        self._started = time.monotonic()
+        self._begun = 0
+        self.rounds = 0
+
+    @property
+    def taken(self) -> ReasoningUsage:
+        money = 0.0
+        for role, used in self._ledger.usage.items():
+            price = self._bounds.quarantined if role == "quarantined" else self._bounds.privileged
+            money += self._ledger.money.get(role, 0.0) if price == FREE_PRICE else price.of(used)
+        return ReasoningUsage(self.rounds, self._ledger.spent, money, time.monotonic() - self._started)
+
+    def __call__(self, role: Role) -> None:
+        """Before each model call."""
+        bound = self._reached()
+        if bound is not None:
+            raise RunError("reason.exhausted", f"the reasoning has no {bound} left")
+        self._begun += 1
+
+    def _reached(self) -> ReasoningLimitName | None:
+        taken, bounds = self.taken, self._bounds
+        # Calls that are under way count: several may be made side by side.
+        if self._begun >= bounds.calls:
+            return "calls"
+        if taken.tokens >= bounds.tokens:
+            return "tokens"
+        return "money" if taken.money >= bounds.money else None
+
+    def exhausted(self) -> ReasoningLimitName:
+        """What has run out; rounds, if nothing else has."""
+        return self._reached() or "rounds"
+
+    def spent(self, bound: ReasoningLimitName) -> tuple[float, float]:
+        """How much of something was taken, and how much there was of it."""
+        return float(getattr(self.taken, bound)), float(getattr(self._bounds, bound))
+
+
+_TELLABLE_CODES = {
+    **RUN_CODES,
+    "plan.none": "no plan was found",
+    "plan.refused": "policy would refuse this call",
+    "pattern.guarded": "a guard refused this call or what it gave",
+    "policy.denied": "policy refused this call",
+    "run.extraction-rejected": "the text does not hold what was asked for",
+    "run.too-many-turns": "there are too many items",
+    "tools.failed": "the tool failed",
+    "tools.timeout": "the tool took too long",
+    "tools.bad-result": "the tool gave something else than it declares",
+    "tools.command-failed": "the command failed",
+    "files.missing": "there is no such file",
+    "files.exists": "there is a file of this name already",
+    "files.bad-path": "this is no path that may be used",
+    "mail.unknown-mail": "there is no such mail",
+    "web.unreachable": "the page cannot be reached",
+    "web.status": "the page cannot be had",
+    "web.forbidden-host": "this host may not be asked",
+}
+"""Codes that may be told, with our own words for them."""
+_OTHER_FAILURE = "it failed"
+_STEP_PATH = re.compile(r"[0-9a-z/]{1,40}")
+
+
+def describe_failure(code: str) -> str:
+    """Our own words for a failure: what may be told of it where a stranger may have had a hand in its message."""
+    return f"{_TELLABLE_CODES[code]} [{code}]" if code in _TELLABLE_CODES else _OTHER_FAILURE
+
+
+@dataclass(frozen=True, slots=True)
+class RoundFailure:
+    """A failed round as the reasoner may hear of it."""
+
+    code: str | None
+    step: str
+    tool: str
+    argument: str = ""
+
+    def __str__(self) -> str:
+        where = f"step {self.step}" if self.step else "the plan"
+        what = f" ({self.tool}{f', {self.argument}' if self.argument else ''})" if self.tool else ""
+        return f"failed at {where}{what}: {describe_failure(self.code or '')}"
+
+
+def round_failure(error: BicameralError, plan: Plan | None, registry: Registry, step: str = "") -> RoundFailure:
+    """What may be told of an error: only what stands in the plan, in a declaration or in our own list."""
+    path = static_path(step or (error.place.step or "" if error.place else ""))
+    known = dict(walk(plan.steps)) if plan is not None else {}
+    path = path if path in known and _STEP_PATH.fullmatch(path) else ""
+    tool, argument = "", ""
+    match known.get(path):
+        case Call(tool=name) if (declared := registry.get(name)) is not None:
+            tool = name
+            given = error.place.argument if error.place else None
+            argument = given if given is not None and declared.argument(given) is not None else ""
+        case Extract():
+            tool = "extract"
+        case _:
+            pass
+    return RoundFailure(error.code if error.code in _TELLABLE_CODES else None, path, tool, argument)
+
+
+def label_of_failure(failure: RoundFailure, proof: Proof | None, registry: Registry) -> Label:
+    """The label of the news that a round failed there: everything that could have had a hand in it.
+
+    Which step fails is decided by what the steps before it gave and by whoever answers it, so all of that counts.
+    """
+    if proof is None:
+        return join_all(())
+    facts = [call.facts for call in proof.calls if call.facts is not None]
+    found = [shade.flat for shade in proof.variables.values()]
+    found += [label for each in facts for label in (each.pc, *(argument.label for argument in each.arguments))]
+    declared = registry.get(failure.tool)
+    if declared is not None:
+        found.append(declared.result_shade(None, failure.step).flat)
+    return join_all(found)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRound:
+    """A round whose plan is written and checked, and has not run."""
+
+    number: int
+    compiled: CompiledPlan
+    checked: Checked
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round: its plan as people read it, how its run ended, and what the reasoner was told of it.
+
+    `read` is the label of what it was told; `left` are the variables that later plans can use. A round for which no
+    plan was found has no source, and one whose plan did not pass the check has no outcome. `draft` is the plan as the
+    planner wrote it, with neutral names for what others called the columns of their tables.
+    """
+
+    number: int
+    source: str = ""
+    outcome: RunOutcome | None = None
+    told: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    read: Label = NOTHING
+    failure: RoundFailure | None = None
+    draft: str = ""
+
+    @property
+    def run(self) -> str | None:
+        """The id of its run in the journal."""
+        return self.outcome.run if self.outcome is not None else None
+
+    @property
+    def effects(self) -> tuple[EffectDone, ...]:
+        return self.outcome.effects if self.outcome is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The reasoner came to its answer; `shade` are the answer's labels."""
+
+    id: str
+    answer: Any
+    shade: LabelTree | None
+    rounds: tuple[Round, ...]
+    taken: ReasoningUsage
+
+    @property
+    def labelled(self) -> Labelled[Any]:
+        """The answer with its labels, closed: the way into another run, strategy or pattern. `answer` is naked."""
+        return make_labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
+
+    @property
+    def ok(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """A bound was reached before there was an answer. What the rounds did and found is here."""
+
+    id: str
+    bound: ReasoningLimitName
+    spent: float
+    limit: float
+    rounds: tuple[Round, ...]
+    taken: ReasoningUsage
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class GaveUp:
+    """There is no way on: a person said no or is not there, a model failed, no plan was found, or it was stopped."""
+
+    id: str
+    error: BicameralError
+    rounds: tuple[Round, ...]
+    taken: ReasoningUsage
+
+    @property
+    def ok(self) -> bool:
+        return False
+
+
+ReasoningOutcome = Answered | Exhausted | GaveUp

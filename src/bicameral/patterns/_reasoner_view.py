@@ -1,0 +1,207 @@
+"""What a planner is told about earlier rounds: views of results, the history, and the variables that stay behind.
+
+Channel rules decide what crosses by value; everything else is a handle, and here a handle is the variable itself: the
+next plan uses `mails[0].body` without anybody having read it. That there is such a text is said by its type, which was
+known before; so a text that stays behind adds nothing to the label of what was read, and its length, which an attacker
+chooses, is not told. All else that a result shows carries the label of whoever wrote it: values, how many, whether
+there is one at all. The newest round is told whole, the oldest in a line each once the history gets long.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from bicameral.boundary import HandleContent, HandleTable, ViewLevel, privileged_view
+from bicameral.labels import NOTHING, EitherLabels, Label, LabelTree, ListLabels, RecordLabels, join, join_all
+from bicameral.patterns._reasoner_types import Round
+from bicameral.plans import Answer, Const, DictOf, Plan
+from bicameral.types import ANY, MONEY, ListType, OptionalType, RecordType, StrType, TupleType, Type, is_bounded
+
+
+def tree_of_round(shade: LabelTree, number: int) -> LabelTree:
+    """The same labels, saying of each source in which round it was: `2/0` of the first becomes `round1/2/0`.
+
+    Steps are numbered from zero in every plan, and whoever is asked about a value must be told where it came from.
+    Nothing else of a label changes.
+    """
+    match shade:
+        case Label():
+            return label_of_round(shade, number)
+        case ListLabels(places=None):
+            return ListLabels(label_of_round(shade.own, number), tree_of_round(shade.item, number))
+        case ListLabels():
+            places = [tree_of_round(place, number) for place in shade.places or ()]
+            return ListLabels(label_of_round(shade.own, number), places=places)
+        case RecordLabels():
+            fields = {name: tree_of_round(each, number) for name, each in shade.fields.items()}
+            return RecordLabels(label_of_round(shade.own, number), fields, tree_of_round(shade.rest, number))
+        case EitherLabels(as_list=as_list, as_record=as_record):
+            both = tree_of_round(as_list, number), tree_of_round(as_record, number)
+            return EitherLabels(cast("ListLabels", both[0]), cast("RecordLabels", both[1]))
+
+
+def label_of_round(label: Label, number: int) -> Label:
+    """The same for one label."""
+    sources = (replace(source, step=_round_step(source.step, number)) for source in label.sources)
+    return Label(sources, label.readers)
+
+
+def _round_step(step: str, number: int) -> str:
+    return step if not step or step.startswith("round") else f"round{number}/{step}"
+
+
+def variables_left_by(
+    plan: Plan, answer: Any, shade: LabelTree, types: Mapping[str, Type], number: int
+) -> dict[str, HandleContent]:
+    """The variables that a plan has left, out of what it answered."""
+    match plan.steps[-1]:
+        case Answer(value=DictOf(entries=entries)):
+            names = [str(key.value) for key, _ in entries if isinstance(key, Const)]
+        case _:
+            names = []
+    values = cast("dict[str, Any]", answer)
+    return {
+        name: HandleContent(values[name], types.get(name, ANY), tree_of_round(shade.field(name), number))
+        for name in names
+        if name in values
+    }
+
+
+_HANDLE_KEYS = {"handle", "kind", "length", "origin"}
+_LIST_KEYS = {"count", "first", "all"}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultView:
+    """What crossed, as the reasoner reads it, and its label."""
+
+    text: str
+    label: Label
+
+
+def view_result(held: HandleContent, level: ViewLevel = "scalars", *, as_type: Type | None = None) -> ResultView:
+    """One result as the reasoner sees it; `as_type` is its type with the names that a reasoner may read.
+
+    Example:
+        >>> view_result(HandleContent([{"paid": True, "note": "…"}], ListType(record), shade)).text
+        '1 item: {paid: true, note: <text>}'
+    """
+    seen = privileged_view(held.value, held.type, held.shade, HandleTable("view"), level=level)
+    words = _render_view(seen, held.type, held.type if as_type is None else as_type)
+    return ResultView(words, _view_label(seen, held.type, held.shade))
+
+
+def _render_view(seen: Any, type_: Type, names: Type) -> str:
+    """What is seen of a value, with the names of `names`, which is of the same make."""
+    match seen, type_:
+        case _, OptionalType(item=item) if seen is not None:
+            return _render_view(seen, item, names.item if isinstance(names, OptionalType) else names)
+        case _, ListType() | TupleType() if _has_keys(seen, _LIST_KEYS):
+            return _render_items(seen["count"], seen["first"], type_, names)
+        case dict(), RecordType() if _has_keys(seen, set(type_.names)):
+            return _render_record(cast("dict[str, Any]", seen), type_, names)
+        case _, StrType(format=kind) if _has_keys(seen, _HANDLE_KEYS) and not is_bounded(type_):
+            # By the type alone: not even that a value is none of its type is told.
+            return f"<{kind or 'text'}>"
+        case {"handle": _, "kind": str() as kind}, _:
+            return f"<{kind}>"
+        case _:
+            return json.dumps(seen)
+
+
+def _render_record(seen: dict[str, Any], type_: RecordType, names: Type) -> str:
+    """The fields in their order. Without a name that may be read for each, nothing is told of them."""
+    if type_ == MONEY:
+        names = MONEY
+    if not isinstance(names, RecordType) or len(names.fields) != len(type_.fields):
+        return "<record>"
+    pairs = zip(type_.fields, names.fields, strict=True)
+    return "{" + ", ".join(f"{to.name}: {_render_view(seen[of.name], of.type, to.type)}" for of, to in pairs) + "}"
+
+
+def _render_items(count: int, first: list[Any], type_: ListType | TupleType, names: Type) -> str:
+    types = _item_types(type_, len(first))
+    named = _item_types(names, len(first)) if isinstance(names, ListType | TupleType) else (ANY,) * len(first)
+    told = [_render_view(each, inner, to) for each, inner, to in zip(first, types, named, strict=False)]
+    more = ["…"] if count > len(first) else []
+    return f"{count} item{'' if count == 1 else 's'}" + (": " + ", ".join(told + more) if told else "")
+
+
+def _item_types(type_: ListType | TupleType, count: int) -> tuple[Type, ...]:
+    return type_.items if isinstance(type_, TupleType) else (type_.item,) * count
+
+
+def _view_label(seen: Any, type_: Type, shade: LabelTree) -> Label:
+    """The label of what a view tells: by type, and not by what it looks like, which may be of a stranger's making."""
+    match type_:
+        case StrType() if _has_keys(seen, _HANDLE_KEYS) and not is_bounded(type_):
+            return NOTHING
+        case ListType() | TupleType() if _has_keys(seen, _LIST_KEYS):
+            first = cast("list[Any]", seen["first"])
+            types = type_.items if isinstance(type_, TupleType) else (type_.item,) * len(first)
+            pairs = enumerate(zip(first, types, strict=False))
+            return join(shade.own, join_all(_view_label(each, inner, shade.place(at)) for at, (each, inner) in pairs))
+        case RecordType(fields=fields) if _has_keys(seen, set(type_.names)):
+            # The names may be of a table's making, so that what the record is counts too.
+            parts = (_view_label(seen[field.name], field.type, shade.field(field.name)) for field in fields)
+            return join(shade.own, join_all(parts))
+        case _:
+            return shade.flat
+
+
+def _has_keys(seen: Any, keys: set[str]) -> bool:
+    return isinstance(seen, dict) and set(cast("dict[str, Any]", seen)) == keys
+
+
+MAX_HISTORY = 4_000
+"""Characters beyond which the oldest rounds are told in a line. The newest is never shortened."""
+_LONGEST_TYPE = 120
+
+
+def render_history(rounds: Sequence[Round], variables: Mapping[str, Type], *, most: int = MAX_HISTORY) -> str:
+    """The rounds so far and the variables that they left; nothing before the first round."""
+    if not rounds:
+        return ""
+    parts = [_render_round(each) for each in rounds]
+    for at, each in enumerate(rounds[:-1]):
+        if sum(map(len, parts)) <= most:
+            break
+        parts[at] = _render_round_line(each)
+    return "\n".join(("Done so far:", *parts, *_variable_lines(variables), "Write the plan for what is left to do."))
+
+
+def _render_round(each: Round) -> str:
+    lines = [f"plan {each.number}:"]
+    lines += [f"  {line}" for line in each.draft.splitlines() if not line.startswith('"""')]
+    lines += [f"  # {line}" for line in _round_results(each)]
+    return "\n".join(lines)
+
+
+def _render_round_line(each: Round) -> str:
+    done = ", ".join(dict.fromkeys(effect.tool for effect in each.effects))
+    if each.failure is not None:
+        return f"plan {each.number}: {each.failure}" + (f"; done before that: {done}" if done else "")
+    left = ", ".join(each.left) or "nothing"
+    return f"plan {each.number}: left {left}" + (f"; done: {done}" if done else "")
+
+
+def _round_results(each: Round) -> list[str]:
+    """What came of a round: what was told of its results, or where it failed, and what it has done to the world."""
+    lines = list(each.told)
+    if each.failure is not None:
+        lines.append(str(each.failure))
+    done = dict.fromkeys(effect.tool for effect in each.effects)
+    return lines + ([f"done, do not do it again: {', '.join(done)}"] if done else [])
+
+
+def _variable_lines(variables: Mapping[str, Type]) -> list[str]:
+    shown = [f"{name} ({_shorten_type(type_)})" for name, type_ in variables.items()]
+    return [f"You can use: {', '.join(shown)}."] if shown else []
+
+
+def _shorten_type(type_: Type) -> str:
+    text = str(type_)
+    return text if len(text) <= _LONGEST_TYPE else f"{text[: _LONGEST_TYPE - 1]}…"

@@ -1,0 +1,224 @@
+"""A sealed log: one JSON object a line, each sealed over itself and the seal before it; and endorsed labels.
+
+    {"at": 1794700800.0, "before": "…", "body": {…}, "kind": "bicameral skills 1", "number": 3, "seal": "…"}
+
+A record that was changed, moved, left out or inserted breaks the chain, and nothing of such a file is used. What no
+chain can show is that its last records are missing, or that all of it was written anew: a caller who needs to know
+remembers the last seal elsewhere and passes it as `known`. A line is there whole or not at all: one that was cut off
+while it was written was never there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from bicameral.errors import Place, RunError
+from bicameral.labels import Label, Source, join_all
+
+MAX_FILE = 64_000_000
+_ENTRY_KEYS = {"at", "before", "body", "kind", "number", "seal"}
+_POLL_SECONDS = 0.02
+_LOCK_RANGE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEntry:
+    """One record of the file."""
+
+    number: int
+    at: float
+    body: Mapping[str, Any]
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
+class SealedLog:
+    """Records of one `kind`, appended and never changed. Whoever holds it (`held`) keeps everybody from writing."""
+
+    path: Path
+    kind: str
+    known: str | None = None
+    patience: float = 0.0
+
+    def entries(self) -> tuple[SealedEntry, ...]:
+        """All records, in order; an error if the chain is broken. Without a file there are none."""
+        return self._followed(self._read())
+
+    def append(self, body: Mapping[str, Any], *, after: str | None = None) -> SealedEntry:
+        """Write one more record; with `after` only if the last one has this seal (nothing: if there is none)."""
+        with self._locked(shared=False):
+            raw = self._read()
+            before = self._followed(raw)
+            seal = before[-1].seal if before else ""
+            if after is not None and after != seal:
+                raise RunError("pattern.store-changed", "somebody else has written in between", place=self._place())
+            line = _encode_line(self.kind, len(before), time.time(), seal, body)
+            self._write(line, _complete_length(raw))
+        return self._entry(line[:-1], len(before), seal)
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """While this is open nobody can write, in whatever process; others may hold it too."""
+        with self._locked(shared=True):
+            yield
+
+    def _read(self) -> bytes:
+        try:
+            with self.path.open("rb") as file:
+                raw = file.read(MAX_FILE + 1)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise self._failed(error) from error
+        if len(raw) > MAX_FILE:
+            raise self._damaged(f"it has more than {MAX_FILE:,} bytes")
+        return raw
+
+    def _write(self, line: bytes, end: int) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                # Whatever stands behind the last whole line was cut off by a crash.
+                os.ftruncate(handle, end)
+                os.lseek(handle, end, os.SEEK_SET)
+                if os.write(handle, line) != len(line):
+                    os.ftruncate(handle, end)
+                    raise OSError("the disk is full")
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _followed(self, raw: bytes) -> tuple[SealedEntry, ...]:
+        found: list[SealedEntry] = []
+        seal = ""
+        for number, line in enumerate(raw[: _complete_length(raw)].split(b"\n")[:-1]):
+            entry = self._entry(line, number, seal)
+            found.append(entry)
+            seal = entry.seal
+        if self.known is not None and all(entry.seal != self.known for entry in found):
+            raise self._damaged("the record that is known to be there is not")
+        return tuple(found)
+
+    def _entry(self, line: bytes, number: int, before: str) -> SealedEntry:
+        try:
+            written = cast("object", json.loads(line))
+        except (ValueError, RecursionError):
+            raise self._damaged("it is not JSON", number) from None
+        match written:
+            case {"at": float(at), "number": int(given), "seal": str(seal), "body": dict()} if math.isfinite(at):
+                whole = cast("dict[str, Any]", written)
+                facts = cast("dict[str, Any]", whole["body"])
+            case _:
+                raise self._damaged("it is not a record", number)
+        # Written again it must be the same: there is one way to write a record, and its seal is over all of it.
+        if (
+            whole.keys() != _ENTRY_KEYS
+            or given != number
+            or _encode_line(self.kind, number, at, before, facts) != line + b"\n"
+        ):
+            raise self._damaged("it does not follow the one before it", number)
+        return SealedEntry(number, at, facts, seal)
+
+    @contextmanager
+    def _locked(self, *, shared: bool) -> Generator[None]:
+        lock = self.path.with_name(f"{self.path.name}.lock")
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            until = time.monotonic() + self.patience
+            while not _try_lock(handle, shared=shared):
+                if time.monotonic() >= until:
+                    raise self._in_use()
+                time.sleep(_POLL_SECONDS)
+            yield
+        finally:
+            os.close(handle)
+
+    def _place(self, number: int | None = None) -> Place:
+        return Place(file=str(self.path), line=None if number is None else number + 1)
+
+    def _damaged(self, why: str, number: int | None = None) -> RunError:
+        return RunError(
+            "pattern.store-damaged",
+            f"this file is not as it was written: {why}",
+            place=self._place(number),
+            fix="Nothing in it is used. Put a copy in its place that nobody has changed.",
+        )
+
+    def _failed(self, error: OSError) -> RunError:
+        return RunError(
+            "pattern.store-failed",
+            f"the file cannot be read or written: {error.strerror or error}",
+            place=self._place(),
+            fix="Check the folder and its permissions.",
+        )
+
+    def _in_use(self) -> RunError:
+        return RunError(
+            "pattern.store-in-use",
+            "somebody has this file open, and it must not change meanwhile",
+            place=self._place(),
+            fix="Wait until no session is open any more.",
+        )
+
+
+def _complete_length(raw: bytes) -> int:
+    """Where the last whole line ends."""
+    return raw.rfind(b"\n") + 1
+
+
+def _encode_line(kind: str, number: int, at: float, before: str, body: Mapping[str, Any]) -> bytes:
+    facts: dict[str, Any] = {"kind": kind, "number": number, "at": at, "before": before, "body": dict(body)}
+    seal = hashlib.sha256(_encode_facts(facts)).hexdigest()
+    return _encode_facts(facts | {"seal": seal}) + b"\n"
+
+
+def _encode_facts(facts: Mapping[str, Any]) -> bytes:
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(handle: int, *, shared: bool) -> bool:
+        # Who shares it holds one byte of a range, whoever writes holds all of it.
+        os.lseek(handle, int.from_bytes(os.urandom(4)) % _LOCK_RANGE if shared else 0, os.SEEK_SET)
+        with suppress(OSError):
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1 if shared else _LOCK_RANGE)
+            return True
+        return False
+
+else:
+    import fcntl
+
+    def _try_lock(handle: int, *, shared: bool) -> bool:
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            return True
+        return False
+
+
+def endorsed_label(*labels: Label) -> Label:
+    """The label of something under these labels once a person has approved it: his word, seen by whom it was before."""
+    return Label({Source("user", "endorsed")}, join_all(labels).readers)
+
+
+def third_party_sources(label: Label) -> tuple[str, ...]:
+    """The strangers' texts that are in a label, as a person reads them."""
+    return tuple(str(source) for source in sorted(label.sources) if source.trust == "third_party")

@@ -1,0 +1,517 @@
+"""The context of a running pattern: the only way from a pattern to models and tools.
+
+It enforces the law of labels. What a model is asked has the join of the labels of all that is in the question, and so
+has the reply; a question with untrusted text in it goes to the quarantined model. What a context has opened (`read`) is
+from then on the label of everything it does: of each question, and of the fact that a tool is called. Guards look at
+each call before it is judged, and at each result before anybody has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, LiteralString, Protocol, TypeVar, cast
+
+from bicameral.boundary import parse_reply
+from bicameral.errors import BicameralError, JournalError, ModelError, RunError, ToolError, nearest_name
+from bicameral.labels import (
+    NOTHING,
+    TRUSTED_USER,
+    Label,
+    Labelled,
+    LabelTree,
+    join,
+    join_all,
+    join_trees,
+    make_labelled,
+    open_labelled,
+)
+from bicameral.limits import BudgetSpent, collect_charges
+from bicameral.models import Message, ModelReply
+from bicameral.patterns.kernel._conversation import (
+    UNKNOWN_TOOL,
+    ModelCallEvent,
+    NoteEvent,
+    PromptText,
+    Role,
+    RoleConversation,
+    ToolCallEvent,
+    TraceEvent,
+    must_not_read_error,
+    part_label,
+    part_text,
+    unlabelled_value_label,
+)
+from bicameral.patterns.strategies import (
+    ConversationObserver,
+    LimitReached,
+    ModelCallRecorder,
+    ModelPair,
+    ModelTurn,
+    StrategyLimits,
+    StrategyMeter,
+    ToolConversation,
+    parse_arguments,
+)
+from bicameral.plans import labels_after_call
+from bicameral.routing import call_context
+from bicameral.runs import CallGate, CapReached, label_tree_json
+from bicameral.sessions import Session, enforce_allowance, open_ledger
+from bicameral.tools import Registry, Tool
+from bicameral.types import RecordType, Type, mismatch, to_plain, type_json_schema
+
+if TYPE_CHECKING:
+    from bicameral.patterns.strategies import CallPath
+
+
+R = TypeVar("R")
+
+
+class CallGuard(Protocol):
+    """Looks at copies, so that it can change nothing by looking. What it raises refuses, whatever it is."""
+
+    def before(self, tool: Tool, arguments: Mapping[str, Any], label: Label) -> None:
+        """Before a call is judged: raise to refuse it."""
+        ...
+
+    def after(self, tool: Tool, value: Any, label: Label) -> Any:
+        """Before anybody has a result: the result as it may be had, or raise to refuse it."""
+        ...
+
+
+class GuardedCallGate:
+    """The door of a run as one stage has it: nothing goes through it but past the guards that the stage has by then."""
+
+    def __init__(self, stage: Context, door: CallPath) -> None:
+        self._stage = stage
+        self._door = door
+
+    @property
+    def closed(self) -> BaseException | None:
+        return self._door.closed
+
+    async def pass_on(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        shades: Mapping[str, LabelTree],
+        pc: Label,
+        places: dict[str, LabelTree],
+        note: Callable[[dict[str, LabelTree]], None],
+        *,
+        needed: bool,
+    ) -> tuple[Any, LabelTree] | None:
+        guards = self._stage.guards
+        if guards:
+            label = join_all((pc, *(shade.flat for shade in shades.values())))
+            # What is looked at and what runs are the same, whoever else holds parts of it.
+            arguments = {name: to_plain(value) for name, value in arguments.items()}
+            for guard in guards:
+                self._looked(
+                    guard.before, label, tool, {name: to_plain(each) for name, each in arguments.items()}, label
+                )
+        given = await self._door.pass_on(step, tool, arguments, shades, pc, places, note, needed=needed)
+        if given is None:
+            return None
+        value, shade = given
+        for guard in guards:
+            looked = self._looked(guard.after, shade.flat, tool, to_plain(value), shade.flat)
+            if looked != value:
+                # Labels of parts are those of places in it, and what is where may have changed.
+                value, shade = self._fitting(tool, looked, shade), shade.flat
+        return value, shade
+
+    def _looked(self, look: Callable[..., R], label: Label, *what: Any) -> R:
+        """What a guard says. If it refuses, or fails, that was decided by what it looked at."""
+        try:
+            return look(*what)
+        except BicameralError:
+            self._stage.opened = join(self._stage.opened, label)
+            raise
+        except Exception as error:
+            self._stage.opened = join(self._stage.opened, label)
+            raise guard_failed_error(error) from None
+
+    def _fitting(self, tool: Tool, value: Any, shade: LabelTree) -> Any:
+        if mismatch(value, tool.result):
+            self._stage.opened = join(self._stage.opened, shade.flat)
+            raise RunError(
+                "pattern.guard-failed",
+                f"a guard made something else of what {tool.name!r} gave",
+                expected=str(tool.result),
+            )
+        return value
+
+
+def guard_failed_error(error: Exception) -> RunError:
+    """A guard that fails has not said yes. Its message may quote what it read, and is not told."""
+    return RunError("pattern.guard-failed", f"a guard failed with {type(error).__name__}, which counts as a no")
+
+
+T = TypeVar("T")
+_FINAL_CODES = ("run.refused", "run.needs-approval")
+_NOT_CALLED_CODES = ("policy.denied", *_FINAL_CODES)
+"""Why a call was not made: what was said before it, and not the tool."""
+
+
+@dataclass(slots=True)
+class SharedState:
+    """What all parts of one run have in common."""
+
+    voices: ModelPair
+    door: CallGate
+    hands: ModelCallRecorder
+    registry: Registry
+    trace: list[TraceEvent] = field(default_factory=list[TraceEvent])
+    places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    audience: ConversationObserver = field(default_factory=ConversationObserver)
+    asked: int = 0
+    called: int = 0
+    talks: int = 0
+    escaped: Label = NOTHING
+    """The join of all that got out of a labelled value other than by `read`: any part may have it by now."""
+
+    def note_escape(self, label: Label) -> None:
+        self.escaped = join(self.escaped, label)
+
+    def note_written(self, places: dict[str, LabelTree]) -> None:
+        for place, shade in places.items():
+            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
+
+
+@dataclass(slots=True)
+class Context:
+    """One part of a running pattern. Parts know nothing of each other but what they are given and what they give."""
+
+    shared: SharedState
+    meter: StrategyMeter
+    at: str = ""
+    read_here: Label = NOTHING
+    kept: Registry | None = None
+    heads: tuple[PromptText, ...] = ()
+    """What every prompt begins with, before the setup of whoever is asked."""
+    guards: tuple[CallGuard, ...] = ()
+    answered_by: str = ""
+    """The model that replied last here."""
+
+    @property
+    def opened(self) -> Label:
+        """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
+        return join(self.read_here, self.shared.escaped)
+
+    @opened.setter
+    def opened(self, label: Label) -> None:
+        self.read_here = label
+
+    @property
+    def registry(self) -> Registry:
+        """The tools that can be called here."""
+        return self.shared.registry if self.kept is None else self.kept
+
+    def keep_tools(self, names: Iterable[str]) -> None:
+        """From now on only these tools can be called here and in parts of this; none of the others comes back."""
+        wanted = set(names)
+        if missing := sorted(wanted - set(self.registry.names)):
+            raise ToolError(
+                "tools.unknown",
+                f"there is no tool {missing[0]!r}",
+                nearest=nearest_name(missing[0], self.registry.names),
+            )
+        self.kept = self.registry.subset(wanted)
+
+    def begin_with(self, part: PromptText) -> None:
+        """From now on every prompt here and in parts of this begins with this, whoever is asked; it stays there."""
+        self.heads = (*self.heads, part)
+
+    def beginning(self, role: Role, stable: Sequence[PromptText] = ()) -> str:
+        """The fixed beginning of a participant's prompts. For the kernel alone."""
+        return "\n\n".join((*map(part_text, self.heads), role.setup, *map(part_text, stable)))
+
+    def guard(self, guard: CallGuard) -> None:
+        """From now on every call here, and in parts and conversations of this, passes this guard; none goes away."""
+        self.guards = (*self.guards, guard)
+
+    @property
+    def door(self) -> GuardedCallGate:
+        """The only way to a tool."""
+        return GuardedCallGate(self, self.shared.door)
+
+    def read(self, closed: Labelled[T]) -> T:
+        """Open a value. Everything that this stage does afterwards carries its label."""
+        self.opened = join(self.opened, closed.label)
+        return open_labelled(closed)
+
+    def give(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
+        """A value that the pattern made of what it has opened, and of these."""
+        return make_labelled(value, join_all((TRUSTED_USER, self.opened, *(each.label for each in of))))
+
+    def note(self, what: LiteralString, **facts: str | float | bool) -> None:
+        """Write into the trace what the pattern did; names and numbers, and no word of a stranger."""
+        self.shared.trace.append(NoteEvent(self.at, what, dict(facts)))
+
+    # Models ---------------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        role: Role,
+        *parts: PromptText,
+        stable: Sequence[PromptText] = (),
+        schema: Mapping[str, Any] | None = None,
+        sample: int = 0,
+    ) -> Labelled[str]:
+        """What a participant replies. `stable` is what belongs to the fixed beginning of its prompt, after its setup.
+
+        The parts stand in one message, in their order. Another `sample` is another reply if the role has a temperature.
+        """
+        head = self.beginning(role, stable)
+        label = join_all((TRUSTED_USER, self.opened, *(part_label(part) for part in (*self.heads, *stable, *parts))))
+        if role.reads == "trusted" and not label.trusted:
+            raise must_not_read_error(role)
+        messages = (Message("system", head), Message("user", "".join(part_text(part) for part in parts)))
+        reply = await self._asked(role, messages, label, schema, sample)
+        return make_labelled(reply.text, label)
+
+    async def fill(
+        self,
+        role: Role,
+        *parts: PromptText,
+        wanted: Type,
+        stable: Sequence[PromptText] = (),
+        retries: int = 1,
+        sample: int = 0,
+        repair: Role | None = None,
+        max_text: int | None = None,
+    ) -> Labelled[Any]:
+        """What a participant fills into a typed form. Nothing is coerced: what does not fit is asked for again.
+
+        With a `repair` it is asked of that participant, who sees the reply that does not fit and not the question.
+        `max_text` is how many characters a free text in the form may have.
+        """
+        schema: dict[str, Any] = type_json_schema(wanted, max_text=max_text)
+        if not isinstance(wanted, RecordType):
+            alone: dict[str, Any] = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+            schema = alone | {"additionalProperties": False}
+        asked: tuple[PromptText, ...] = parts
+        for left in range(retries, -1, -1):
+            reply = await self.ask(role, *asked, stable=stable, schema=schema, sample=sample)
+            try:
+                return make_labelled(parse_reply(open_labelled(reply), wanted), reply.label)
+            except ValueError as error:
+                self.opened = join(self.opened, reply.label)
+                self.note("reply-rejected", participant=role.name)
+                if left == 0:
+                    raise ModelError("models.bad-reply", f"{role.name}: the reply does not fit: {error}") from None
+                if repair is not None:
+                    role, asked = repair, ("This does not fit the form:\n", reply)
+                else:
+                    asked = (*parts, "\n\nYour last reply was not of the wanted form. Reply with the JSON alone.")
+        raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
+
+    async def _asked(
+        self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
+    ) -> ModelReply:
+        voices = replace(self.shared.voices, max_tokens=role.max_tokens)
+        session = voices.session(role.job, trusted=label.trusted)
+        model = voices.params.phase_models.get(role.phase) if role.phase is not None else None
+        try:
+            with call_context(phase=role.phase), collect_charges() as charges:
+                reply = await session.converse(
+                    messages,
+                    job=role.job,
+                    json_schema=dict(schema) if schema is not None else None,
+                    model=model,
+                    hear=self.shared.audience.text,
+                    temperature=role.temperature,
+                    seed=sample,
+                )
+        except BicameralError:
+            # Whether a model replies at all may be for whoever wrote what it read to say.
+            self.opened = join(self.opened, label)
+            raise
+        if reply.calls:
+            # It was shown no tools: whatever it asks for is no call of anything.
+            reply = replace(reply, calls=())
+        self._note_asked(role, session, messages, reply, label, [charge.to_json() for charge in charges])
+        return reply
+
+    def _note_asked(
+        self,
+        role: Role,
+        session: Session,
+        messages: tuple[Message, ...],
+        reply: ModelReply,
+        label: Label,
+        charges: list[Any],
+    ) -> None:
+        self.shared.asked += 1
+        prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
+        chamber = "privileged" if label.trusted else "quarantined"
+        model = self.answered_by = reply.model or session.provider.name
+        asked = ModelCallEvent(self.at, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
+        self.shared.trace.append(asked)
+        facts = asked.to_json() | {"text": reply.text, "shade": label_tree_json(label), "charges": charges}
+        self.shared.hands.model_called(f"{self.at}{self.shared.asked}", facts)
+
+    # Tools ----------------------------------------------------------------------------------------------------------
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, because: Label = NOTHING) -> Labelled[Any]:
+        """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
+        chose this call, where that was not opened here."""
+        found = self._tool(tool)
+        decided = join_all((TRUSTED_USER, self.opened, because))
+        given_for = {name: self._argument(each).under(decided) for name, each in arguments.items()}
+        shades = {name: each.shade for name, each in given_for.items()}
+        values = {name: open_labelled(each) for name, each in given_for.items()}
+        self.meter.tool()
+        self.shared.called += 1
+        step, begun = f"{self.at}call {self.shared.called}", time.perf_counter()
+        label = join_all((decided, *(shade.flat for shade in shades.values())))
+        try:
+            given = await self.door.pass_on(
+                step,
+                found,
+                parse_arguments(found, values),
+                shades,
+                decided,
+                self.shared.places,
+                self.shared.note_written,
+                needed=True,
+            )
+        except BicameralError as error:
+            if error.code not in _NOT_CALLED_CODES:
+                # Whether a tool gives anything at all may be for whoever writes what it gives to say.
+                label = join(label, labels_after_call(found, shades, None, step, decided).flat)
+            self.opened = join(self.opened, label)
+            self.shared.trace.append(ToolCallEvent(self.at, tool, label, time.perf_counter() - begun, error.code))
+            raise
+        if given is None:
+            raise ToolError("tools.failed", f"{tool!r} was not called")
+        value, shade = given
+        self.shared.trace.append(ToolCallEvent(self.at, tool, shade.flat, time.perf_counter() - begun))
+        return make_labelled(value, shade)
+
+    def _argument(self, value: Any) -> Labelled[Any]:
+        if isinstance(value, Labelled):
+            return cast("Labelled[Any]", value)
+        # What was opened here covers whatever the pattern made of it; the rest can only come from outside.
+        return make_labelled(value, unlabelled_value_label(value) if self.opened.trusted else TRUSTED_USER)
+
+    def _tool(self, name: str) -> Tool:
+        tool = self.registry.get(name)
+        if tool is None:
+            raise ToolError(
+                "tools.unknown", f"there is no tool {name[:60]!r}", nearest=nearest_name(name[:60], self.registry.names)
+            )
+        return tool
+
+    def conversation(self, role: Role) -> RoleConversation:
+        """A conversation with a participant that may ask for tools itself, under the same law and in the same run."""
+        shared, registry = self.shared, self.registry
+
+        def turned(turn: ModelTurn) -> None:
+            asked = ModelCallEvent(self.at, role.name, turn.chamber, turn.model, turn.read, turn.usage, turn.seconds)
+            shared.trace.append(asked)
+
+        def called(tool: str, label: Label, seconds: float, failed: str | None) -> None:
+            # A tool that does not exist has the name that a model gave it, which may be anybody's words.
+            shared.trace.append(
+                ToolCallEvent(self.at, tool if tool in registry else UNKNOWN_TOOL, label, seconds, failed)
+            )
+
+        shared.talks += 1
+        talk = ToolConversation(
+            replace(shared.voices, max_tokens=role.max_tokens),
+            self.door,
+            shared.hands,
+            registry,
+            self.meter,
+            replace(shared.audience, turn=turned, call=called),
+            written=shared.written,
+            label=self.opened,
+            places=shared.places,
+            path=f"{self.at}talk {shared.talks}/",
+        )
+        return RoleConversation(self, role, talk)
+
+    # Parts ----------------------------------------------------------------------------------------------------------
+
+    def part(self, name: str) -> Context:
+        """A part with a stage of its own: it begins with what was opened here, and opens nothing for this one."""
+        return Context(self.shared, self.meter, f"{self.at}{name}/", self.opened, self.kept, self.heads, self.guards)
+
+    async def do(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
+        """Let a part do something; what it gives carries whatever it has opened on the way."""
+        return await self._done(self.part(name), work)
+
+    async def _done(self, part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
+        try:
+            given = await work(part)
+        except BicameralError:
+            self.opened = join(self.opened, part.opened)
+            raise
+        return given.under(part.opened)
+
+    async def side_by_side(
+        self, works: Sequence[tuple[str, Callable[[Context], Awaitable[Labelled[T]]]]], *, width: int
+    ) -> list[Labelled[T] | BicameralError]:
+        """Let parts work at the same time, `width` at once; in their order what each gave, or why it gave nothing.
+
+        One that fails does not end the others. Bounds, a refusal of a person and a record that cannot be written end
+        all of them.
+        """
+        room = asyncio.Semaphore(width)
+
+        async def one(part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T] | BicameralError:
+            async with room:
+                try:
+                    return await self._done(part, work)
+                except BicameralError as error:
+                    if self._ends(error):
+                        raise
+                    return error
+
+        # All of them begin with what is opened now: nothing that one opens and fails by is in another that comes later.
+        parts = [(self.part(name), work) for name, work in works]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(part, work)) for part, work in parts]
+        except* BicameralError as errors:
+            raise _first_error(errors) from None
+        return [task.result() for task in tasks]
+
+    def _ends(self, error: BicameralError) -> bool:
+        """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
+        if isinstance(error, LimitReached):
+            return self.meter.is_out(error)
+        common = isinstance(error, JournalError | BudgetSpent | CapReached) or error.code in _FINAL_CODES
+        return common or self.shared.door.closed is not None
+
+    @asynccontextmanager
+    async def within(self, bounds: StrategyLimits) -> AsyncGenerator[Context]:
+        """This stage with bounds of its own, besides those around it."""
+        with open_ledger() as ledger:
+            meter = StrategyMeter(bounds, ledger, self.meter)
+            inner = Context(self.shared, meter, self.at, self.opened, self.kept, self.heads, self.guards)
+            limit = asyncio.timeout(bounds.seconds)
+            try:
+                async with limit:
+                    with enforce_allowance(meter):
+                        yield inner
+            except TimeoutError:
+                if limit.expired():
+                    raise meter.out_of_time() from None
+                raise
+            finally:
+                self.opened = join(self.opened, inner.opened)
+
+
+def _first_error(group: BaseExceptionGroup[BicameralError]) -> BicameralError:
+    for error in group.exceptions:
+        return _first_error(error) if isinstance(error, BaseExceptionGroup) else error
+    raise RuntimeError("an empty group of errors")

@@ -1,0 +1,292 @@
+"""Roles, the labelled text they are given, conversations in which a role asks for tools, and the trace of it all.
+
+Token counts are estimates, for whoever keeps something short; no tokenizer is asked. The trace holds names, numbers and
+labels, in order, and no word of an untrusted text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from string import Formatter
+from typing import TYPE_CHECKING, Any, Literal, LiteralString, TypeVar
+
+from bicameral.errors import LabelError, RunError
+from bicameral.labels import (
+    TRUSTED_USER,
+    Label,
+    Labelled,
+    LabelTree,
+    join,
+    join_trees,
+    laundered_label,
+    make_labelled,
+    note_own_words,
+    open_labelled,
+    vouched_value,
+)
+from bicameral.models import Chamber, ModelReply, Usage
+from bicameral.patterns.strategies import PhaseName, ToolConversation
+from bicameral.sessions import PlanningRole
+
+if TYPE_CHECKING:
+    from bicameral.patterns.kernel._context import Context
+
+
+UNKNOWN_TOOL = "(unknown)"
+"""Stands for the name of a tool that does not exist: a model made it up, perhaps with a stranger's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCallEvent:
+    """A model was asked: as which participant, in which chamber, under which label, and what that took."""
+
+    at: str
+    """The part of the pattern, as a path: `worker 2/`, or nothing for the pattern itself."""
+    participant: str
+    chamber: Chamber
+    model: str
+    read: Label
+    usage: Usage
+    seconds: float
+    prefix: str = ""
+    """A fingerprint of the beginning of the prompt that is always the same."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "asked": self.participant,
+            "at": self.at,
+            "chamber": self.chamber,
+            "model": self.model,
+            "trusted": self.read.trusted,
+            "prompt_tokens": self.usage.prompt,
+            "cached_tokens": self.usage.cached,
+            "output_tokens": self.usage.output,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallEvent:
+    """A tool was called, or was to be: `error` is the code of what came instead of a result."""
+
+    at: str
+    tool: str
+    label: Label
+    seconds: float
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        facts = {"called": self.tool, "at": self.at, "trusted": self.label.trusted, "seconds": round(self.seconds, 3)}
+        return facts | ({"error": self.error} if self.error else {})
+
+
+@dataclass(frozen=True, slots=True)
+class NoteEvent:
+    """Something that the pattern itself says of its course, in names and numbers."""
+
+    at: str
+    what: str
+    facts: dict[str, str | int | float | bool] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"noted": self.what, "at": self.at, **self.facts}
+
+
+TraceEvent = ModelCallEvent | ToolCallEvent | NoteEvent
+Trace = tuple[TraceEvent, ...]
+
+
+_PIECE = re.compile(r"[A-Za-z]+|[^\s]")
+_LETTERS_PER_TOKEN = 5
+_CHARACTERS_PER_TOKEN = 16
+
+
+def approximate_tokens(text: str) -> int:
+    """A guess that is rather too high: words by their length, each digit, mark and letter of other scripts as one.
+
+    Example:
+        >>> approximate_tokens("The fee is 40 euros.")
+        7
+    """
+    return sum(-(-len(piece) // _LETTERS_PER_TOKEN) for piece in _PIECE.findall(text))
+
+
+def cut_to_tokens(text: str, most: int) -> str:
+    """The beginning of a text that is no longer than so many tokens, by the same guess.
+
+    Space counts as nothing, so that there is an end to the characters as well.
+    """
+    left = most
+    for found in _PIECE.finditer(text):
+        tokens = -(-len(found[0]) // _LETTERS_PER_TOKEN)
+        if tokens > left:
+            return text[: min(found.start() + left * _LETTERS_PER_TOKEN, most * _CHARACTERS_PER_TOKEN)]
+        left -= tokens
+    return text[: most * _CHARACTERS_PER_TOKEN]
+
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def map_labelled(closed: Labelled[T], change: Callable[[T], U]) -> Labelled[U]:
+    """The same as `map` for a function of ours that keeps nothing, and whose errors say what may be said."""
+    return make_labelled(change(open_labelled(closed)), closed.label)
+
+
+def join_labelled(values: Iterable[Labelled[T]]) -> Labelled[list[T]]:
+    """Several values as one list, each with all labels of all of them."""
+    found = list(values)
+    shade: LabelTree = TRUSTED_USER
+    for each in found:
+        shade = join_trees(shade, each.label)
+    return make_labelled([open_labelled(each) for each in found], shade.flat)
+
+
+def format_text(words: LiteralString, **parts: Labelled[Any]) -> Labelled[str]:
+    """A text of fixed words with values in it: `format_text("Question: {question}", question=question)`.
+
+    The words must stand in the program as they are, which the type checker holds; what varies goes in by name.
+    """
+    names = {name for _, name, _, _ in Formatter().parse(words) if name is not None}
+    if names != set(parts):
+        missing = ", ".join(sorted(names ^ set(parts)))
+        raise LabelError("labels.malformed", f"the words and the parts of a text do not go together: {missing}")
+    label = TRUSTED_USER
+    for part in parts.values():
+        label = join(label, part.label)
+    return make_labelled(
+        words.format(**{name: render_value(open_labelled(part)) for name, part in parts.items()}), label
+    )
+
+
+def render_value(value: object) -> str:
+    """A value as a model reads it."""
+    from bicameral.patterns.strategies import render_result
+
+    return render_result(value)
+
+
+PromptText = Labelled[Any] | LiteralString
+"""A part of a question: a value with its label, or words that stand in the program."""
+
+
+def part_text(part: PromptText) -> str:
+    """A part as a model reads it. For the kernel alone."""
+    return part if isinstance(part, str) else render_value(open_labelled(part))
+
+
+def part_label(part: PromptText) -> Label:
+    """The label of a part; words that stand in the program are the program's own."""
+    if isinstance(part, Labelled):
+        return part.label
+    label = unlabelled_value_label(part)
+    if label is TRUSTED_USER:
+        # A model may repeat its prompt, which does not make the prompt a stranger's.
+        note_own_words(part)
+    return label
+
+
+def unlabelled_value_label(value: object) -> Label:
+    """The label of a naked value in a pattern: the program's own, unless a text in it was handed out as a stranger's.
+
+    The types forbid that way, so it is taken only by mistake; the value then has its label again, and policy decides.
+    """
+    found = laundered_label(value)
+    return TRUSTED_USER if found is None else join(TRUSTED_USER, found)
+
+
+RoleTier = Literal["small", "mid", "large"]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """One participant that is a model, by the name it has in the catalogue.
+
+    `setup` is what it is told first in every call, always the same, so that its beginning can be cached. With `reads`
+    "trusted" a stranger's text is refused instead of being given to the quarantined model: the participant must never
+    see one. `job` and `phase` are what routers choose a model by. Above a `temperature` of 0 each sample is a reply of
+    its own.
+    """
+
+    name: str
+    setup: str
+    reads: Literal["anything", "trusted"] = "anything"
+    tier: RoleTier = "mid"
+    job: PlanningRole = "reasoning"
+    phase: PhaseName | None = None
+    max_tokens: int = 512
+    temperature: float = 0.0
+
+    def __post_init__(self) -> None:
+        # A setup opens every prompt as the program's own words, in the privileged chamber, too.
+        vouched_value(self.setup)
+
+
+class RoleConversation:
+    """What is in the conversation and what its stage has opened are one.
+
+    A pattern holds replies and results in its hands here, unlabelled. So they count as opened: from the first word of
+    a stranger on, whatever the stage does carries it, and what the stage has opened elsewhere is the label of whatever
+    is said here.
+    """
+
+    def __init__(self, stage: Context, role: Role, talk: ToolConversation) -> None:
+        self._stage = stage
+        self._role = role
+        self._talk = talk
+        for part in stage.heads:
+            stage.opened = join(stage.opened, part_label(part))
+        talk.system(stage.beginning(role))
+
+    def tell(self, *parts: PromptText) -> None:
+        """Say something to the participant, in one message."""
+        for part in parts:
+            self._stage.opened = join(self._stage.opened, part_label(part))
+        self._level()
+        self._talk.tell("".join(part_text(part) for part in parts))
+
+    async def ask(self, *, tools: bool = True) -> ModelReply:
+        """The next reply. With `tools` it may ask for calls, which are made only by `serve`."""
+        self._level()
+        if self._role.reads == "trusted" and not self._talk.label.trusted:
+            raise must_not_read_error(self._role)
+        try:
+            return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
+        finally:
+            self._level()
+
+    async def serve(self, reply: ModelReply, *, most: int | None = None) -> int:
+        """Make the calls that a reply asks for, as policy allows; of more than `most` it is said that they are not.
+
+        How many gave a result.
+        """
+        self._level()
+        made = reply.calls[:most]
+        try:
+            gave = await self._talk.serve(replace(reply, calls=made), because=self._stage.opened)
+            for call in reply.calls[len(made) :]:
+                self._talk.leave(call, f"not made: {len(made)} at a time. Ask for it again if it is still needed.")
+            return gave
+        finally:
+            self._level()
+
+    def leave(self, reply: ModelReply, why: LiteralString) -> None:
+        """Say of the calls that a reply asks for that they are not made, in words that stand in the program."""
+        for call in reply.calls:
+            self._talk.leave(call, why)
+
+    def _level(self) -> None:
+        both = join(self._stage.opened, self._talk.label)
+        self._stage.opened = self._talk.label = both
+
+
+def must_not_read_error(role: Role) -> RunError:
+    return RunError(
+        "pattern.must-not-read",
+        f"{role.name} must not read what strangers wrote",
+        expected="only what the user said and what services vouch for",
+        fix="Give it typed values, or let another participant read the text.",
+    )

@@ -1,0 +1,442 @@
+"""The reasoner: rounds of plan, check and run, for requests whose way is known only when the first results are.
+
+An intent comes in; out comes `Answered`, `Exhausted` (a limit was reached) or `GaveUp`, each with its rounds. A plan
+that ends with `look(name)` is followed by another, written by a planner that was told what may be told: bounded values,
+how many there are, and never a text, which stays behind as a variable. What was told has a label, and each later plan
+is under it: in a strict run whatever it does with consequences is asked about. The journal records which runs are its
+rounds, and every line that crossed to the reasoner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from bicameral.boundary import Executor, HandleContent, ViewLevel
+from bicameral.errors import BicameralError, JournalError, PlanError, RunError
+from bicameral.labels import NOTHING, Label, LabelTree, join, join_all, label_tree_to_json
+from bicameral.limits import FREE_PRICE, BudgetSpent, Price
+from bicameral.patterns._reasoner_types import (
+    Answered,
+    Exhausted,
+    GaveUp,
+    ReasoningLimitName,
+    ReasoningLimits,
+    ReasoningMeter,
+    ReasoningOutcome,
+    ReasoningUsage,
+    Round,
+    RoundFailure,
+    WrittenRound,
+    describe_failure,
+    label_of_failure,
+    round_failure,
+)
+from bicameral.patterns._reasoner_view import (
+    MAX_HISTORY,
+    ResultView,
+    label_of_round,
+    render_history,
+    tree_of_round,
+    variables_left_by,
+    view_result,
+)
+from bicameral.planning import (
+    LOOK,
+    CompiledPlan,
+    EarlierRounds,
+    Intent,
+    NeutralNames,
+    Planner,
+    plan_literals,
+    round_source,
+)
+from bicameral.plans import Plan, PlanLimits
+from bicameral.runs import (
+    Approver,
+    Asker,
+    Caps,
+    Checked,
+    Failed,
+    Finished,
+    Interrupted,
+    Journal,
+    Observer,
+    RunOutcome,
+    StartState,
+    Stopped,
+    Waiting,
+    check_plan,
+    new_run_id,
+    run_plan,
+)
+from bicameral.sessions import enforce_allowance, open_ledger
+from bicameral.telemetry import span
+from bicameral.tools import Effect, Registry
+from bicameral.types import ANY, Type
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningRecord:
+    """Writes down one reasoning under its id; without a journal nothing is kept."""
+
+    id: str
+    journal: Journal | None
+
+    def started(self, intent: Intent, bounds: ReasoningLimits, policy: Policy) -> None:
+        limits = {name: getattr(bounds, name) for name in ("rounds", "calls", "tokens", "money", "seconds")}
+        facts = {"request": intent.request, "bounds": limits, "policy": policy.fingerprint, "mode": policy.mode}
+        self._write("reason-started", facts)
+
+    def round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
+        """What the reasoner was told is written to the letter, with its label: that is all that has crossed."""
+        facts: dict[str, Any] = {
+            "round": this.number,
+            "run": this.run,
+            "told": list(this.told),
+            "left": list(this.left),
+            "read": label_tree_to_json(this.read),
+        }
+        facts |= {"planning_calls": [dict(call) for call in calls]} if calls else {}
+        self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
+
+    def ended(self, reasoned: ReasoningOutcome) -> ReasoningOutcome:
+        """The same, written down. A journal that fails now cannot take back what was done."""
+        facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
+        match reasoned:
+            case Exhausted(bound=bound):
+                facts["bound"] = bound
+            case GaveUp(error=error):
+                facts["error"] = error.to_json()
+            case Answered():
+                pass
+        try:
+            self._write("reason-ended", facts)
+        except JournalError as error:
+            return reasoned if isinstance(reasoned, GaveUp) else GaveUp(self.id, error, reasoned.rounds, reasoned.taken)
+        return reasoned
+
+    def _write(self, kind: Any, facts: dict[str, Any]) -> None:
+        if self.journal is not None:
+            self.journal.append(self.id, kind, "", facts)
+
+
+_FINAL_CODES = (
+    "run.refused",
+    "run.needs-approval",
+    "run.needs-answer",
+    "run.no-quarantined-model",
+    "run.unforeseen",
+    "run.cap",
+)
+"""Failures after which another plan would only ask again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningCallbacks:
+    """Whoever is there while it goes on: to be asked, to watch, to say whether a plan may run."""
+
+    asker: Asker | None = None
+    approver: Approver | None = None
+    observer: Observer | None = None
+    watch: Callable[[str], None] | None = None
+    written: Callable[[WrittenRound], Awaitable[bool]] | None = None
+    done: Callable[[Round], None] | None = None
+
+
+NO_CALLBACKS = ReasoningCallbacks()
+
+
+class Reasoner:
+    """Works in rounds: each plan is written knowing the typed results of those before, checked, proved and run.
+
+    It reads the request, its own plans, and of results what channel rules let through; texts stay behind as variables
+    that later plans can use. Each plan carries the label of everything it was written after reading.
+
+    Example:
+        >>> reasoner = Reasoner(delta, registry, policy, executor=extractor)
+        >>> reasoned = await reasoner.reason(intent)
+    """
+
+    def __init__(
+        self,
+        delta: Planner,
+        registry: Registry,
+        policy: Policy,
+        *,
+        executor: Executor | None = None,
+        limits: PlanLimits | None = None,
+        journal: Journal | None = None,
+        bounds: ReasoningLimits | None = None,
+        level: ViewLevel = "scalars",
+        history: int = MAX_HISTORY,
+        caps: Caps | None = None,
+    ) -> None:
+        self.caps = caps or Caps()
+        if LOOK in registry:
+            raise PlanError(
+                "reason.tool-named-look",
+                "a tool is called 'look', which is the word with which a plan asks to see a result",
+                fix="Give the tool another name.",
+            )
+        self.delta, self.registry, self.policy = delta, registry, policy
+        self.executor, self.limits, self.journal = executor, limits, journal
+        self.bounds = bounds or ReasoningLimits()
+        self.level: ViewLevel = level
+        self.history = history
+
+    async def reason(
+        self, intent: Intent, company: ReasoningCallbacks = NO_CALLBACKS, *, fresh: bool = False
+    ) -> ReasoningOutcome:
+        """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
+        with span("reason"), open_ledger() as ledger:
+            course = _ReasoningRun(self, intent, company, ReasoningMeter(self.bounds, ledger), fresh)
+            task = asyncio.create_task(course.go())
+            try:
+                done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
+            except asyncio.CancelledError:
+                done = None
+                if (current := asyncio.current_task()) is not None:
+                    current.uncancel()
+            if not done:
+                task.cancel()
+                await asyncio.wait({task})
+            ending = course.exhausted("seconds") if done is not None else course.interrupted()
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+            return course.record.ended(ending if task.cancelled() else task.result() or ending)
+
+
+@dataclass(slots=True)
+class _ReasoningRun:
+    """One reasoning under way."""
+
+    of: Reasoner
+    intent: Intent
+    company: ReasoningCallbacks
+    meter: ReasoningMeter
+    fresh: bool
+    id: str = field(default_factory=new_run_id)
+    rounds: list[Round] = field(default_factory=list[Round])
+    variables: dict[str, HandleContent] = field(default_factory=dict[str, HandleContent])
+    shown: dict[str, Type] = field(default_factory=dict[str, Type])
+    """The types of the variables as the planner may read them."""
+    assembled: frozenset[str] = frozenset()
+    places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
+    read: Label = NOTHING
+    said: tuple[str, ...] = ()
+    calls: tuple[dict[str, Any], ...] = ()
+    """The model calls that wrote the plan of this round."""
+    names: NeutralNames = field(init=False)
+    """What the planner knows foreign columns by: the same in all rounds."""
+
+    def __post_init__(self) -> None:
+        self.names = NeutralNames(self.intent.request)
+
+    @property
+    def record(self) -> ReasoningRecord:
+        return ReasoningRecord(self.id, self.of.journal)
+
+    async def go(self) -> ReasoningOutcome | None:
+        """The rounds; None if it was stopped in the middle of one."""
+        try:
+            with enforce_allowance(self.meter):
+                self.record.started(self.intent, self.of.bounds, self.of.policy)
+                while self.meter.rounds < self.of.bounds.rounds:
+                    self.meter.rounds += 1
+                    ended, stopped = await self._round(self.meter.rounds)
+                    if ended is not None or stopped:
+                        return ended
+                return self.exhausted("rounds")
+        except BicameralError as error:
+            return self._without_way(error)
+
+    async def _round(self, number: int) -> tuple[ReasoningOutcome | None, bool]:
+        start = self._start()
+        try:
+            compiled = await self._plan(number)
+            if compiled.cached and not self._check(compiled.plan, start).ok:
+                # What was kept is judged by the policies of today, like a plan that is written now.
+                compiled = await self._plan(number, fresh=True)
+        except PlanError as error:
+            self._failed(Round(number), error, None, None)
+            twice = len(self.rounds) > 1 and not self.rounds[-2].source
+            return (self._without_way(error) if twice or self.of.bounds.rounds == 1 else None), False
+        source = round_source(compiled.plan, compiled.looks, self.of.registry)
+        checked = self._check(compiled.plan, start)
+        this = Round(
+            number, source, draft=round_source(compiled.draft or compiled.plan, compiled.looks, self.of.registry)
+        )
+        may = self.company.written
+        allowed = may is None or await may(WrittenRound(number, compiled, checked, source))
+        if not checked.ok:
+            first = checked.report.errors[0]
+            self._failed(this, PlanError(first.code, first.message), compiled.plan, checked, first.path)
+            return None, False
+        if not allowed:
+            return self._without_way(RunError("reason.declined", "the plan of a round was not wanted")), False
+        outcome = await self._run(compiled.plan, start, number)
+        self.places = {place: tree_of_round(shade, number) for place, shade in outcome.written.items()}
+        return self._after(this, compiled, checked, outcome), isinstance(outcome, Stopped)
+
+    def _check(self, plan: Plan, start: StartState) -> Checked:
+        of = self.of
+        return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, request=self.intent.request)
+
+    async def _plan(self, number: int, *, fresh: bool = False) -> CompiledPlan:
+        bounds, done = self.of.bounds, self._effects
+        earlier = None
+        if bounds.rounds > 1:
+            types = {name: held.type for name, held in self.variables.items()}
+            history = render_history(
+                self.rounds, {name: self.shown.get(name, ANY) for name in types}, most=self.of.history
+            )
+            earlier = EarlierRounds(
+                history,
+                types,
+                done,
+                self.said,
+                may_look=number < bounds.rounds,
+                names=self.names,
+                shown=self.shown,
+                read=self.read,
+            )
+        with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), open_ledger() as ledger:
+            try:
+                return await self.of.delta.compile(
+                    self.intent, self.of.registry, fresh=fresh or self.fresh, watch=self.company.watch, earlier=earlier
+                )
+            finally:
+                self.calls = (*(ledger.records or ()), *ledger.lost)
+
+    async def _run(self, plan: Plan, start: StartState, number: int) -> RunOutcome:
+        of, company = self.of, self.company
+        return await run_plan(
+            plan,
+            of.registry,
+            journal=of.journal,
+            extractor=of.executor,
+            asker=company.asker,
+            approver=company.approver,
+            observer=company.observer,
+            intent=self.intent,
+            policy=of.policy,
+            start=start,
+            link={"reason": self.id, "round": number},
+            caps=of.caps,
+        )
+
+    def _after(
+        self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: RunOutcome
+    ) -> ReasoningOutcome | None:
+        this = replace(this, outcome=outcome)
+        self.said += tuple(str(value) for value in plan_literals(compiled.draft or compiled.plan))
+        match outcome:
+            case Finished() if compiled.looks is None:
+                self._keep(this)
+                return Answered(self.id, outcome.answer, outcome.shade, tuple(self.rounds), self.meter.taken)
+            case Finished():
+                self._looked(this, compiled, checked, outcome)
+                return None
+            case Failed(error=error) if isinstance(error, BudgetSpent) or error.code == "reason.exhausted":
+                self._failed(this, error, compiled.plan, checked, outcome.step)
+                return self._without_way(error)
+            case Failed(error=error):
+                self._failed(this, error, compiled.plan, checked, outcome.step)
+                final = error.code in _FINAL_CODES or isinstance(error, JournalError)
+                return self._without_way(error) if final else None
+            case Interrupted(error=error):
+                self._failed(this, error, compiled.plan, checked)
+                return self._without_way(error)
+            case Stopped() | Waiting():
+                self._keep(this)
+                return None
+
+    def _looked(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
+        """Keep what the plan left, and tell what may be told of what it looks at."""
+        shade = outcome.shade or NOTHING
+        left = variables_left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
+        self.variables |= left
+        # What this plan put together stays so in the plans that use it.
+        made = self._start().assembled_values(compiled.plan, self.of.registry, self.intent.request, self.of.policy.me)
+        self.assembled = (self.assembled - left.keys()) | (made.variables & left.keys())
+        # By the types that were found with neutral names: what a table calls its columns is not told.
+        types = {name: compiled.draft_types.get(name, ANY) for name in left}
+        self.shown |= types
+        looks = [name for name in compiled.looks or () if name in left]
+        seen = {name: view_result(left[name], self.of.level, as_type=types[name]) for name in looks}
+        lines = tuple(f"{name} = {view.text}" for name, view in seen.items())
+        read = join_all(view.label for view in seen.values())
+        self._keep(replace(this, told=lines, left=tuple(left), read=read))
+
+    def _failed(
+        self, this: Round, error: BicameralError, plan: Plan | None, checked: Checked | None, step: str = ""
+    ) -> None:
+        failure = round_failure(error, plan, self.of.registry, step)
+        ran = this.outcome is not None and checked is not None
+        read = label_of_failure(failure, checked.proof, self.of.registry) if ran and checked is not None else NOTHING
+        self._keep(replace(this, failure=failure, read=label_of_round(read, this.number)))
+
+    def _keep(self, this: Round) -> None:
+        self.rounds.append(this)
+        self.read = join(self.read, this.read)
+        self.record.round(this, self.calls)
+        self.calls = ()
+        if self.company.done is not None:
+            # Whoever watches cannot change what happens.
+            with suppress(Exception):
+                self.company.done(this)
+
+    def _start(self) -> StartState:
+        return StartState(dict(self.variables), dict(self.places), self.read, self.assembled)
+
+    @property
+    def _effects(self) -> frozenset[Effect]:
+        return frozenset(done.effect for each in self.rounds for done in each.effects)
+
+    def exhausted(self, bound: ReasoningLimitName) -> Exhausted:
+        spent, limit = self.meter.spent(bound)
+        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), self.meter.taken)
+
+    def interrupted(self) -> GaveUp:
+        return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
+
+    def _without_way(self, error: BicameralError) -> ReasoningOutcome:
+        if isinstance(error, BudgetSpent):
+            return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.taken)
+        return self.exhausted(self.meter.exhausted()) if error.code == "reason.exhausted" else self._gave_up(error)
+
+    def _gave_up(self, error: BicameralError) -> GaveUp:
+        return GaveUp(self.id, error, tuple(self.rounds), self.meter.taken)
+
+
+__all__ = [
+    "FREE_PRICE",
+    "NO_CALLBACKS",
+    "Answered",
+    "Exhausted",
+    "GaveUp",
+    "Price",
+    "Reasoner",
+    "ReasoningCallbacks",
+    "ReasoningLimitName",
+    "ReasoningLimits",
+    "ReasoningMeter",
+    "ReasoningOutcome",
+    "ReasoningUsage",
+    "ResultView",
+    "Round",
+    "RoundFailure",
+    "WrittenRound",
+    "describe_failure",
+    "label_of_failure",
+    "render_history",
+    "round_failure",
+    "view_result",
+]

@@ -1,0 +1,386 @@
+"""Strategies: native ReAct, plan-and-execute and SPAR, each phase with a model of its own, under the law of labels.
+
+A request comes in; a conversation with models that may ask for tools goes on until there is an answer; out comes
+`Answered`, `Exhausted` or `GaveUp`. The conversation has the join of the labels of all that is in it: once it has read
+untrusted text, the quarantined model continues it, and every call it asks for is judged as untrusted. It is a run like
+any other, with its record, its approvals and its end, and can be replayed from the record without asking anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from bicameral.errors import BicameralError, JournalError, RunError
+from bicameral.labels import (
+    TRUSTED_USER,
+    Labelled,
+    LabelTree,
+    label_tree_from_json,
+    make_labelled,
+    open_labelled,
+    vouched_value,
+)
+from bicameral.limits import BudgetSpent
+from bicameral.models import Chamber, ModelReply, ModelRequest, Route, ToolCall, Usage
+from bicameral.patterns._conversation import (
+    CallPath,
+    ConversationObserver,
+    LabelledMessage,
+    ModelCallRecorder,
+    ModelPair,
+    RepeatCounter,
+    ToolConversation,
+    list_tools,
+    parse_arguments,
+    render_result,
+    tool_schemas,
+)
+from bicameral.patterns._strategy_loops import SYSTEM_PROMPT, native_react, plan_and_execute, spar
+from bicameral.patterns._strategy_types import (
+    PHASE_ROLES,
+    PHASES,
+    STRATEGIES,
+    STRATEGY_LIMITS,
+    Answered,
+    Exhausted,
+    GaveUp,
+    LimitName,
+    LimitReached,
+    ModelTurn,
+    PhaseName,
+    StrategyLimits,
+    StrategyMeter,
+    StrategyName,
+    StrategyOutcome,
+    StrategyParams,
+    StrategyUsage,
+    strategy_by_name,
+)
+from bicameral.policy import Allowed, Ask, CallFacts
+from bicameral.runs import (
+    Approver,
+    CallDecision,
+    CallGate,
+    CapMeter,
+    Caps,
+    Decider,
+    Event,
+    Failed,
+    Finished,
+    Grants,
+    Interrupted,
+    Journal,
+    LiveEffectHandler,
+    Observer,
+    PolicyDecider,
+    RecordedEffectHandler,
+    Replayed,
+    RunOutcome,
+    Stopped,
+    Waiting,
+    label_tree_json,
+    recorded_error,
+    replay_workload,
+    run_workload,
+)
+from bicameral.sessions import Chambers, ChamberUsage, Ledger, Quarantined, enforce_allowance, open_ledger
+from bicameral.tools import Registry
+from bicameral.types import value_from_json
+
+if TYPE_CHECKING:
+    from bicameral.policy import Policy
+
+
+StrategyFunction = Callable[[ToolConversation, StrategyParams], Awaitable[str]]
+_STRATEGY_FUNCTIONS: Mapping[str, StrategyFunction] = {
+    "native_react": native_react,
+    "plan_and_execute": plan_and_execute,
+    "spar": spar,
+}
+_NO_USAGE = StrategyUsage(0, 0, ChamberUsage(), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything that work needs besides the request: models, tools, policy, and whoever is there."""
+
+    voices: ModelPair
+    registry: Registry
+    policy: Policy
+    bounds: StrategyLimits = field(default_factory=StrategyLimits)
+    journal: Journal | None = None
+    approver: Approver | None = None
+    observer: Observer | None = None
+    audience: ConversationObserver = field(default_factory=ConversationObserver)
+    careful: bool = False
+    """Whether a person is asked before every call that cannot be taken back, also where policy allows it."""
+    caps: Caps = field(default_factory=Caps)
+    """How much the whole of it may take, tools and models together."""
+
+
+async def run_strategy(request: str | Labelled[str], strategy: StrategyName, desk: Runtime) -> StrategyOutcome:
+    """Do what a request asks for. Stopping the task that awaits this gives a `GaveUp`; nothing that was done is lost.
+
+    A naked request is the user's own words. One with a label, such as the answer of an earlier outcome
+    (`outcome.labelled`), keeps it: if a stranger had a hand in it, the quarantined model works on it from the start.
+
+    Calls are always judged strictly, whatever the mode: which tool is called is itself something that the model wrote,
+    and there is no plan of a trusted hand whose control flow could be told from its data.
+    """
+    judge = CarefulDecider(desk.policy) if desk.careful else PolicyDecider(desk.policy, "strict")
+    works: list[StrategyRun] = []
+    asked = vouched_value(request) if isinstance(request, str) else request
+
+    def make(hands: LiveEffectHandler) -> StrategyRun:
+        works.append(StrategyRun(asked, strategy, desk, judge, hands))
+        return works[0]
+
+    outcome = await run_workload(
+        make,
+        lambda: _run_facts(asked, strategy, desk, judge),
+        journal=desk.journal,
+        observer=desk.observer,
+        approver=desk.approver,
+        told={"bicameral.strategy": strategy},
+        meter=CapMeter(desk.caps),
+    )
+    return _strategy_outcome(outcome, strategy, works[0] if works else None)
+
+
+class CarefulDecider(PolicyDecider):
+    """Policy decides, and what it allows is asked about all the same if it cannot be taken back.
+
+    Nobody has read a plan beforehand and said that it may run.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy, "strict")
+
+    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+        judged = super().judge(step, facts, values, grants)
+        if isinstance(judged.decision, Allowed) and facts.effect in ("send", "irreversible"):
+            return CallDecision(Ask(f"{facts.tool}: it cannot be taken back. Shall it be done?"))
+        return judged
+
+    def allows(self, facts: CallFacts) -> bool:
+        return super().allows(facts) and facts.effect not in ("send", "irreversible")
+
+
+@dataclass(slots=True)
+class StrategyRun:
+    """One request being worked on."""
+
+    request: Labelled[str]
+    strategy: StrategyName
+    desk: Runtime
+    judge: Decider
+    hands: LiveEffectHandler | RecordedEffectHandler
+    talk: ToolConversation | None = None
+    ledger: Ledger = field(default_factory=Ledger)
+
+    async def run(self) -> Any:
+        desk = self.desk
+        with open_ledger() as self.ledger:
+            meter = StrategyMeter(desk.bounds, self.ledger)
+            door = CallGate(self.judge, self.hands)
+            self.talk = ToolConversation(desk.voices, door, self.hands, desk.registry, meter, desk.audience)
+            self.talk.system(SYSTEM_PROMPT)
+            self.talk.tell(open_labelled(self.request), self.request.label)
+            limit = asyncio.timeout(desk.bounds.seconds)
+            try:
+                async with limit:
+                    with enforce_allowance(meter):
+                        return await _STRATEGY_FUNCTIONS[self.strategy](self.talk, desk.voices.params)
+            except TimeoutError:
+                if limit.expired():
+                    raise meter.out_of_time() from None
+                raise
+
+    @property
+    def answer_shade(self) -> LabelTree | None:
+        return None if self.talk is None else self.talk.label
+
+    @property
+    def written(self) -> Mapping[str, LabelTree]:
+        return {} if self.talk is None else self.talk.written
+
+    @property
+    def turns(self) -> tuple[ModelTurn, ...]:
+        return () if self.talk is None else tuple(self.talk.turns)
+
+
+def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, judge: Decider) -> dict[str, Any]:
+    bounds, params = desk.bounds, desk.voices.params
+    label = {} if request.shade is TRUSTED_USER else {"request_shade": label_tree_json(request.shade)}
+    return label | {
+        "request": open_labelled(request),
+        "intent": None,
+        "strategy": strategy,
+        "params": {
+            "max_step_iterations": params.max_step_iterations,
+            "max_steps": params.max_steps,
+            "reflect_every_step": params.reflect_every_step,
+            "phase_models": dict(params.phase_models),
+        },
+        "bounds": {name: getattr(bounds, name) for name in ("rounds", "calls", "tool_calls", "tokens", "seconds")},
+        "tools": {tool.name: tool.fingerprint for tool in desk.registry},
+        "policy": judge.fingerprint,
+        "mode": judge.mode,
+    }
+
+
+def _strategy_outcome(outcome: RunOutcome, strategy: StrategyName, work: StrategyRun | None) -> StrategyOutcome:
+    turns = () if work is None else work.turns
+    taken = _NO_USAGE if work is None or work.talk is None else work.talk.meter.taken
+    match outcome:
+        case Finished(run=run, answer=answer, shade=shade, effects=effects):
+            left_open = () if work is None or work.talk is None else tuple(work.talk.left_open)
+            return Answered(run, strategy, answer, shade, turns, taken, effects, left_open)
+        case Failed(
+            run=run,
+            error=LimitReached(bound=bound, spent=spent, limit=limit)
+            | BudgetSpent(bound=bound, spent=spent, limit=limit),
+            effects=effects,
+        ):
+            return Exhausted(run, strategy, bound, spent, limit, turns, taken, effects)
+        case Failed(run=run, error=error, effects=effects):
+            return GaveUp(run, strategy, error, turns, taken, effects)
+        case Stopped(run=run, effects=effects, in_flight=in_flight):
+            error = RunError("run.stopped", "the work was stopped")
+            return GaveUp(run, strategy, error, turns, taken, effects, in_flight)
+        case Interrupted(run=run, error=error, effects=effects):
+            return GaveUp(run, strategy, error, turns, taken, effects)
+        case Waiting(run=run, effects=effects):
+            # A conversation cannot be resumed, so whoever is asked in one cannot let it wait.
+            return GaveUp(run, strategy, RunError("run.waits", "the work waits"), turns, taken, effects)
+
+
+async def replay_conversation(
+    journal: Journal, run: str, registry: Registry, policy: Policy, *, decide: bool = False
+) -> Replayed:
+    """Run a conversation again with the recorded replies of models, tools and people.
+
+    Everything is decided as it was, unless the policy is to `decide` again.
+    """
+    events = journal.events(run)
+    body = events[0].body
+    try:
+        strategy = strategy_by_name(str(body["strategy"]))
+        # Time is not replayed: where it ran out, the record ends.
+        params, bounds = StrategyParams(**body["params"]), replace(StrategyLimits(**body["bounds"]), seconds=3600.0)
+        shade = label_tree_from_json(body["request_shade"]) if "request_shade" in body else TRUSTED_USER
+        request = make_labelled(str(body["request"]), shade)
+    except (BicameralError, KeyError, TypeError) as error:
+        raise JournalError("journal.damaged", f"{journal.path}: run {run} cannot be read: {error}") from None
+    replies = _recorded_replies(events)
+    voices = ModelPair(
+        Chambers(RecordedModel(replies, "privileged"), Quarantined(RecordedModel(replies, "quarantined"))), params
+    )
+    desk = Runtime(voices, registry, policy, bounds)
+
+    def make(hands: RecordedEffectHandler, judge: Decider) -> StrategyRun:
+        return StrategyRun(request, strategy, desk, judge, hands)
+
+    return await replay_workload(events, journal, registry, make, policy if decide else None)
+
+
+def is_conversation(journal: Journal, run: str) -> bool:
+    """Whether a recorded run is a conversation."""
+    first = journal.events(run)[0]
+    return first.kind == "run-started" and "strategy" in first.body
+
+
+class RecordedModel:
+    """A model that says again what a record holds, both chambers from the same record; then it ends as the run did."""
+
+    grammars = True
+    adapters: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, replies: Iterator[ModelReply], chamber: Chamber) -> None:
+        self.name = f"recorded:{chamber}"
+        self.chamber: Chamber | None = chamber
+        self._replies = replies
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        return next(self._replies)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[str]:
+        yield next(self._replies).text
+
+    async def aclose(self) -> None: ...
+
+
+def _recorded_replies(events: list[Event]) -> Iterator[ModelReply]:
+    for event in events:
+        if event.kind == "model-called":
+            yield _read_reply(event.body)
+    last = events[-1]
+    if last.kind == "run-failed":
+        # What a model fails with, or the time that runs out while it is asked, is no event of its own.
+        raise recorded_error(last.body["error"])
+    raise JournalError("journal.not-recorded", "the record holds no further reply of a model")
+
+
+def _read_reply(body: Mapping[str, Any]) -> ModelReply:
+    route = body.get("route")
+    calls = tuple(ToolCall(each["id"], each["name"], value_from_json(each["arguments"])) for each in body["calls"])
+    return ModelReply(
+        body["text"],
+        "calls" if calls else "stop",
+        Usage(body["prompt_tokens"], 0, body["output_tokens"]),
+        body["seconds"],
+        calls,
+        body["model"],
+        None if route is None else _read_route(route),
+        body.get("degraded"),
+    )
+
+
+def _read_route(facts: Mapping[str, Any]) -> Route:
+    attempts = tuple((str(alias), str(why)) for alias, why in facts.get("attempts", ()))
+    return Route(facts["alias"], facts["by"], facts["why"], facts.get("rule"), attempts)
+
+
+__all__ = [
+    "PHASES",
+    "PHASE_ROLES",
+    "STRATEGIES",
+    "STRATEGY_LIMITS",
+    "Answered",
+    "CallPath",
+    "CarefulDecider",
+    "ConversationObserver",
+    "Exhausted",
+    "GaveUp",
+    "LabelledMessage",
+    "LimitName",
+    "LimitReached",
+    "ModelCallRecorder",
+    "ModelPair",
+    "ModelTurn",
+    "PhaseName",
+    "RepeatCounter",
+    "Runtime",
+    "StrategyLimits",
+    "StrategyMeter",
+    "StrategyName",
+    "StrategyOutcome",
+    "StrategyParams",
+    "StrategyUsage",
+    "ToolConversation",
+    "is_conversation",
+    "list_tools",
+    "native_react",
+    "parse_arguments",
+    "plan_and_execute",
+    "render_result",
+    "replay_conversation",
+    "run_strategy",
+    "spar",
+    "strategy_by_name",
+    "tool_schemas",
+]

@@ -1,0 +1,255 @@
+"""The cascade of planners: a small model writes the plan, and a larger one only if there is a reason to doubt it.
+
+A plan is doubtful if it had to be repaired, does not match its intent, leaves words of the request out, or if the model
+was unsure of a choice that decides what the plan does. What a variable is called and how a sentence is put are choices
+too, and a model that has two good ways to say something is unsure of neither: they are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Literal, Protocol, cast
+
+from bicameral.errors import BicameralError, ModelError
+from bicameral.models import Provider, ReplyToken, Route
+from bicameral.planning._delta import CompiledPlan, Delta
+from bicameral.planning._intent import Intent
+from bicameral.planning._intent_check import find_omissions
+from bicameral.planning._rounds import EarlierRounds
+from bicameral.routing import RouteTag, call_context, common_side
+from bicameral.sessions import require_privileged
+from bicameral.tools import Registry
+
+_ASSIGNED_NAME = re.compile(r"^ *(?:for )?(\w+)(?= \+?= | in )", re.MULTILINE)
+_STRING_LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|' r"'(?:[^'\\\n]|\\.)*'")
+
+
+def weakest_token(tokens: Sequence[ReplyToken]) -> ReplyToken | None:
+    """The choice that the model was least sure of; None if it cannot say, or if there was nothing to choose."""
+    return min(deciding_tokens(tokens), key=lambda token: token.probability, default=None)
+
+
+def deciding_tokens(tokens: Sequence[ReplyToken]) -> Iterator[ReplyToken]:
+    """The tokens that decide what a plan does: all but the names it gives and the sentences it says."""
+    text = "".join(token.text for token in tokens)
+    free = [match.span(1) for match in _ASSIGNED_NAME.finditer(text)]
+    free += [match.span() for match in _STRING_LITERAL.finditer(text) if " " in match[0]]
+    ends = accumulate(len(token.text) for token in tokens)
+    for token, end in zip(tokens, ends, strict=True):
+        start = end - len(token.text)
+        if not any(first <= start and end <= last for first, last in free):
+            yield token
+
+
+MIN_CONFIDENCE = 0.65
+"""How likely its weakest choice must have been to the model that wrote a plan."""
+
+DoubtKind = Literal["repaired", "mismatch", "left-out", "unsure"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDoubt:
+    """A reason to have a plan written by a larger model. No stranger's text is in it: plans are written before any."""
+
+    kind: DoubtKind
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtCriteria:
+    """What makes a plan doubtful: mending, a mismatch with its intent, words left out, or a choice less than `sure`.
+
+    A model whose provider cannot say how sure it was is held to the rest.
+
+    Example:
+        >>> DoubtCriteria(sure=0.3).about(compiled, intent, registry)
+        ()
+    """
+
+    sure: float = MIN_CONFIDENCE
+
+    def about(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> tuple[PlanDoubt, ...]:
+        """Every doubt, the gravest kind first; none says that the plan may be relied on."""
+        return tuple(self._found(compiled, intent, registry))
+
+    def _found(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> Iterator[PlanDoubt]:
+        if compiled.repairs:
+            yield PlanDoubt("repaired", f"the plan had to be mended ({compiled.repairs})")
+        for mismatch in compiled.mismatches:
+            yield PlanDoubt("mismatch", f"{mismatch.message} [{mismatch.code}]")
+        if compiled.looks is None:
+            for sentence in find_omissions(compiled.plan, intent, registry):
+                yield PlanDoubt("left-out", sentence)
+        weak = weakest_token(compiled.confidence)
+        if weak is not None and weak.probability < self.sure:
+            yield PlanDoubt("unsure", f"the model was not sure of {weak.text.strip()!r} ({weak.probability:.2f})")
+
+
+ROUTED_BY = "cascade"
+ROUTE_CACHE_FORM = "route-cache/1"
+"""The form of an entry of the cache that says on which route a plan was found."""
+_NO_PLAN_CODES = ("plan.none", "models.prompt-too-long")
+"""What one model could not do and a larger one may. A refusal is not among it: that is an answer."""
+
+
+class Planner(Protocol):
+    """Whoever turns an intent into a plan: one model, or several in a cascade."""
+
+    async def compile(
+        self,
+        intent: Intent,
+        registry: Registry,
+        *,
+        fresh: bool = False,
+        watch: Callable[[str], None] | None = None,
+        earlier: EarlierRounds | None = None,
+    ) -> CompiledPlan: ...
+
+
+class PlanCascade:
+    """Asks the models of `stages` (alias and provider, the smallest first) until one's plan gives no reason for doubt.
+
+    The last one's plan is taken as it is. Who wrote a plan, and why those before did not, is in its `route`, and in
+    that of every reply of the model that was asked instead. All stages are of the privileged side.
+
+    Example:
+        >>> planner = PlanCascade({"fast": small, "main": large})
+        >>> compiled = await planner.compile(intent, registry)
+        >>> compiled.route
+        Route(alias='main', by='cascade', why='escalated', attempts=(('fast', 'the plan had to be mended (1)'),))
+    """
+
+    def __init__(
+        self,
+        stages: Mapping[str, Provider],
+        *,
+        doubts: DoubtCriteria | None = None,
+        cache: MutableMapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        if len(stages) < 2:
+            raise ModelError(
+                "models.bad-setting",
+                f"a cascade of {len(stages)} models is none",
+                expected="two models or more, the smallest first",
+                fix="Name another model, or leave the cascade out.",
+            )
+        common_side(list(stages.values()))
+        self._stages = [(alias, require_privileged(provider)) for alias, provider in stages.items()]
+        self._doubts = doubts or DoubtCriteria()
+        self._cache = cache
+        self._options = options
+
+    async def compile(
+        self,
+        intent: Intent,
+        registry: Registry,
+        *,
+        fresh: bool = False,
+        watch: Callable[[str], None] | None = None,
+        earlier: EarlierRounds | None = None,
+    ) -> CompiledPlan:
+        """The first plan that nothing speaks against, or that of the last model; else its error, as from `Delta`."""
+        started = time.perf_counter()
+        key = self._key(intent, registry, earlier)
+        route = None if fresh or key is None else self._remembered(key)
+        if route is not None:
+            delta = self._delta(self._place(route.alias), route)
+            known = await delta.compile(intent, registry, watch=watch, earlier=earlier)
+            return replace(known, route=route, seconds=time.perf_counter() - started)
+        compiled = await self._from(0, (), intent, registry, watch, earlier, fresh=fresh)
+        if self._cache is not None and key is not None and compiled.route is not None:
+            self._cache[key] = json.dumps(compiled.route.to_json() | {"form": ROUTE_CACHE_FORM, "key": key})
+        return replace(compiled, seconds=time.perf_counter() - started)
+
+    def can_go_on(self, route: Route | None) -> bool:
+        """Whether there is a larger model than the one that wrote a plan."""
+        return route is not None and route.by == ROUTED_BY and route.alias != self._stages[-1][0]
+
+    async def go_on(self, route: Route, reason: str, intent: Intent, registry: Registry) -> CompiledPlan:
+        """A plan of the next larger model, after the one on this route turned out not to work.
+
+        The choice is not remembered: what happens when a plan runs may be a stranger's doing, and must not decide
+        which plan is taken the next time.
+        """
+        attempts = (*route.attempts, (route.alias, reason))
+        return await self._from(self._place(route.alias) + 1, attempts, intent, registry, None, None, fresh=False)
+
+    async def _from(
+        self,
+        first: int,
+        attempts: tuple[tuple[str, str], ...],
+        intent: Intent,
+        registry: Registry,
+        watch: Callable[[str], None] | None,
+        earlier: EarlierRounds | None,
+        *,
+        fresh: bool,
+    ) -> CompiledPlan:
+        for place in range(first, len(self._stages)):
+            alias, last = self._stages[place][0], place == len(self._stages) - 1
+            route = Route(alias, ROUTED_BY, _stage_reason(attempts), attempts=attempts)
+            # What is in the cache does not say how sure the model was, so a plan that may be doubted is written anew.
+            anew = fresh or not last
+            try:
+                with call_context(failures=len(attempts)):
+                    compiled = await self._delta(place, route).compile(
+                        intent, registry, fresh=anew, watch=watch, earlier=earlier
+                    )
+            except BicameralError as error:
+                if last or error.code not in _NO_PLAN_CODES:
+                    raise
+                reason = f"{error.message} [{error.code}]"
+            else:
+                found = () if last else self._doubts.about(compiled, intent, registry)
+                if not found:
+                    return replace(compiled, route=route)
+                reason = "; ".join(map(str, found))
+            attempts = (*attempts, (alias, reason))
+            if watch is not None:
+                watch(f"# {alias}: {reason}")
+        raise AssertionError("the last model's plan or error is taken")
+
+    def _delta(self, place: int, route: Route) -> Delta:
+        provider = RouteTag(self._stages[place][1], route)
+        return Delta(provider, cache=self._cache, confidence=place < len(self._stages) - 1, **self._options)
+
+    def _place(self, alias: str) -> int:
+        return [each for each, _ in self._stages].index(alias)
+
+    def _remembered(self, key: str) -> Route | None:
+        """On which route the plan for this was found before; an entry that cannot be read is as good as none."""
+        known = self._cache.get(key) if self._cache is not None else None
+        try:
+            found = cast("dict[str, Any]", json.loads(known or ""))
+            if (found["form"], found["key"]) != (ROUTE_CACHE_FORM, key):
+                return None
+            attempts = tuple((str(alias), str(reason)) for alias, reason in found.get("attempts", ()))
+            route = Route(str(found["alias"]), ROUTED_BY, str(found["why"]), attempts=attempts)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+        return route if route.alias in [alias for alias, _ in self._stages] else None
+
+    def _key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None) -> str | None:
+        """What the choice depends on: what each model's plan does, and what makes it doubtful; None like a plan's."""
+        plans = [self._delta(place, _NO_ROUTE).key(intent, registry, earlier) for place in range(len(self._stages))]
+        if None in plans:
+            return None
+        parts = [ROUTED_BY, repr(self._doubts), [alias for alias, _ in self._stages], plans]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+_NO_ROUTE = Route("", ROUTED_BY, "")
+
+
+def _stage_reason(attempts: tuple[tuple[str, str], ...]) -> str:
+    return "escalated" if attempts else "asked first"

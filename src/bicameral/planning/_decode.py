@@ -1,0 +1,210 @@
+"""Type-directed decoding: one statement at a time, under a grammar made from the tools and the variables in scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bicameral.errors import PlanError
+from bicameral.models import ReplyToken
+from bicameral.planning._expression_grammar import NamedObjects
+from bicameral.planning._prompt import PREFILL
+from bicameral.planning._rounds import EarlierRounds, replace_look
+from bicameral.planning._statement_grammar import FENCE, Opening, statement_grammar
+from bicameral.plans import Answer, Each, Scope, When, check_step, parse, type_of
+from bicameral.sessions import Session
+from bicameral.tools import Registry
+from bicameral.types import ANY, ListType, Type
+
+MAX_STATEMENTS = 24
+LONG_PLAN = 16
+STATEMENT_TOKENS = 220
+MAX_LEVEL = 4
+_INDENT = re.compile(r"^( *)")
+_PLACEHOLDER = "_ = 0\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDraft:
+    """Code as a model wrote it, what made it unusable, if anything, and how sure the model was, if it was asked."""
+
+    code: str
+    problem: str | None = None
+    confidence: tuple[ReplyToken, ...] = ()
+
+
+async def decode_typed(
+    session: Session,
+    request: str,
+    registry: Registry,
+    watch: Callable[[str], None] | None = None,
+    *,
+    named: NamedObjects | None = None,
+    after: str = "",
+    avoid: frozenset[str] = frozenset(),
+    earlier: EarlierRounds | None = None,
+    confidence: bool = False,
+) -> PlanDraft:
+    """A plan that type-checks by construction, statement by statement.
+
+    To mend a plan, decoding takes up `after` what was right of it and `avoid`s, in the next statement, what was wrong.
+    """
+    code, ending, tokens = after, False, list[ReplyToken]()
+    for number in range(MAX_STATEMENTS):
+        try:
+            openings = next_openings(code, registry, earlier)
+            if ending or number >= LONG_PLAN:
+                openings = [replace(opening, ending=True) for opening in openings if opening.may_answer]
+        except PlanError as error:
+            return PlanDraft(code, str(error))
+        if not openings:
+            return PlanDraft(code, confidence=tuple(tokens))
+        reply = await session.ask(
+            request,
+            prefill=PREFILL + code,
+            grammar=statement_grammar(registry.without(avoid) if code == after else registry, openings, named),
+            max_tokens=STATEMENT_TOKENS,
+            confidence=confidence,
+        )
+        statement = reply.text
+        if reply.finish == "length" or not statement.endswith("\n"):
+            return PlanDraft(code + statement.rstrip("\n") + "\n", "a statement is too long")
+        if _is_repetition(statement, code) and not ending:
+            # A small model that says the same again has come to its end and only missed the way out.
+            ending = True
+            continue
+        code += statement
+        tokens += reply.confidence
+        if watch is not None:
+            watch(statement.rstrip("\n"))
+    return PlanDraft(code, f"the plan has more than {MAX_STATEMENTS} statements")
+
+
+def _is_repetition(statement: str, code: str) -> bool:
+    """Whether the code already has this statement, or one that gives the same value another name."""
+    lines = [line.strip() for line in code.splitlines()]
+    said = statement.strip()
+    if said.endswith(":") or ".append(" in said or "+=" in said or said.startswith(("answer(", "look(")):
+        return False
+    value = said.partition(" = ")[2]
+    return said in lines or (bool(value) and any(line.endswith(f" = {value}") for line in lines))
+
+
+async def decode_freely(
+    session: Session, request: str, watch: Callable[[str], None] | None = None, *, confidence: bool = False
+) -> PlanDraft:
+    """A plan from a model whose provider knows no grammars: whatever it writes before the closing fence."""
+    reply = await session.ask(request, prefill=PREFILL, stop=(FENCE,), confidence=confidence)
+    code = reply.text.removeprefix(PREFILL).rstrip() + "\n"
+    if watch is not None:
+        for line in code.splitlines():
+            watch(line)
+    return PlanDraft(code, "the plan was cut off" if reply.finish == "length" else None, reply.confidence)
+
+
+def next_openings(code: str, registry: Registry, earlier: EarlierRounds | None = None) -> list[Opening]:
+    """Where the next statement may stand; nowhere, once the plan answers on every path."""
+    earlier = earlier or EarlierRounds(may_look=False)
+    known, may_look = earlier.variables, earlier.may_look
+    if may_look:
+        code = replace_look(code).text
+    lines = code.splitlines()
+    if not lines:
+        return [Opening(0, known)]
+    level = _indent_level(lines[-1])
+    opens = lines[-1].rstrip().endswith(":")
+    whole = code + "    " * (level + 1) + _PLACEHOLDER if opens else code
+    steps = parse(whole, registry).plan.steps
+    if not opens and has_answer_on_every_path(steps):
+        return []
+    scopes = _block_scopes(steps, registry, level + 1 if opens else level, known)
+    if opens:
+        inside = lines[-1].lstrip().startswith("for ")
+        return [Opening(level + 1, scopes[level + 1], deeper=level + 1 < MAX_LEVEL, may_answer=not inside)]
+    ended = lines[-1].lstrip().startswith("answer(")
+    return [
+        Opening(
+            at,
+            scopes[at],
+            _can_take_else(lines, at),
+            at < MAX_LEVEL,
+            may_answer=not _is_in_loop(lines, at),
+            looks=tuple(scopes[at]) if may_look and at == 0 and "answer(" not in code else (),
+        )
+        for at in range(level, -1, -1)
+        if not (ended and at == level)
+    ]
+
+
+def _indent_level(line: str) -> int:
+    match = _INDENT.match(line)
+    return len(match[1]) // 4 if match else 0
+
+
+def _can_take_else(lines: Sequence[str], level: int) -> bool:
+    """Whether the last statement at this level is an `if` whose block has just ended and that has no `else` yet."""
+    last = next((line.strip() for line in reversed(lines) if _indent_level(line) <= level), "")
+    return last.startswith("if ") and _indent_level(lines[-1]) > level
+
+
+def _is_in_loop(lines: Sequence[str], level: int) -> bool:
+    """Whether a statement at this level stands directly in the body of a loop."""
+    header = next((line.strip() for line in reversed(lines) if _indent_level(line) < level), "")
+    return header.startswith("for ")
+
+
+def _block_scopes(
+    steps: Sequence[Any], registry: Registry, depth: int, known: Mapping[str, Type]
+) -> list[Mapping[str, Type]]:
+    """What is in scope at the end of each open block, from the outermost to the innermost."""
+    scope, found = Scope.of(known), list[Mapping[str, Type]]()
+    for level in range(depth + 1):
+        before = scope
+        for step in steps:
+            before = scope
+            _, scope = check_step(step, scope, registry, "")
+        found.append(_bound_types(scope))
+        if level == depth:
+            break
+        steps, scope = _open_block(steps[-1], before)
+    return found
+
+
+def _open_block(step: Any, scope: Scope) -> tuple[Sequence[Any], Scope]:
+    """The open block of the last statement, and the scope in which it begins."""
+    match step:
+        case Each():
+            over = type_of(step.over, scope)
+            item = over.item if isinstance(over, ListType) else ANY
+            for name in step.names:
+                scope = scope.bind(name, item if len(step.names) == 1 else ANY)
+            return step.steps, scope
+        case When():
+            return (step.otherwise or step.steps), scope
+        case _:
+            return (), scope
+
+
+def _bound_types(scope: Scope) -> dict[str, Type]:
+    return {
+        name: variable.type
+        for name, variable in scope.variables.items()
+        if not variable.maybe_unbound and variable.void_of is None and name != "_"
+    }
+
+
+def has_answer_on_every_path(steps: Sequence[Any]) -> bool:
+    """Whether every way through these steps comes to an answer."""
+    for step in steps:
+        match step:
+            case Answer():
+                return True
+            case When() if (
+                step.otherwise and has_answer_on_every_path(step.steps) and has_answer_on_every_path(step.otherwise)
+            ):
+                return True
+            case _:
+                continue
+    return False

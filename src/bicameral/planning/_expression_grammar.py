@@ -1,0 +1,465 @@
+"""Grammar rules for expressions: for each wanted type, what can be written with the variables in scope.
+
+The rules are Lark rules as LLGuidance reads them. Paths say what a variable reaches (fields, items of lists) and with
+which type. A rule is made once for each pair of type and scope, when another rule first asks for it, so a grammar holds
+only what the statement at hand can reach.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bicameral.tools import Registry, Tool
+from bicameral.types import (
+    ANY,
+    BOOL,
+    DATE,
+    DATETIME,
+    FLOAT,
+    STR,
+    TIME,
+    AnyType,
+    BoolType,
+    DateTimeType,
+    DateType,
+    DictType,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    OptionalType,
+    RecordType,
+    StrType,
+    TimeType,
+    Type,
+    is_assignable,
+    type_to_json,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarPath:
+    """A way to reach a value from a variable: the grammar that writes it, and its type."""
+
+    rule: str
+    type: Type
+
+
+def grammar_literal(text: str) -> str:
+    """A text as a grammar literal."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def item_name(type_: Type) -> str:
+    """The name a comprehension gives to one item of a list; the examples in the prompt use the same names."""
+    match type_:
+        case RecordType(name=str() as name) if name:
+            return {"Mail": "m", "File": "f", "Event": "e"}.get(name, name.lower())
+        case DictType() | RecordType():
+            return "row"
+        case StrType() | LiteralType():
+            return "line"
+        case _:
+            return "x"
+
+
+def is_usable_as(given: Type, wanted: Type) -> bool:
+    """Like `is_assignable`, but what may be absent does not fit where something must be."""
+    if isinstance(given, OptionalType):
+        return isinstance(wanted, OptionalType | AnyType)
+    return is_assignable(given, wanted)
+
+
+def reachable_paths(rule: str, type_: Type, depth: int = 0) -> Iterator[GrammarPath]:
+    """The value itself and what can be reached inside it, a few levels deep."""
+    yield GrammarPath(rule, type_)
+    if depth >= 3:
+        return
+    match type_:
+        case RecordType(fields=fields, name=name):
+            for field in fields:
+                yield from reachable_paths(
+                    f"{rule} {_field_access(field.name, named=bool(name))}", field.type, depth + 1
+                )
+        case ListType(item=RecordType() | DictType() as item):
+            yield from reachable_paths(f'{rule} "[" INDEX "]"', item, depth + 1)
+        case ListType():
+            yield GrammarPath(f'{rule} "[" INDEX "]"', type_.item)
+        case DictType(value=value):
+            yield GrammarPath(f'{rule} "[" KEY "]"', value)
+        case AnyType() if depth < 2:
+            yield GrammarPath(f'{rule} "[" KEY "]"', ANY)
+            yield GrammarPath(f'{rule} "[" INDEX "]"', ANY)
+        case _:
+            return
+
+
+def _field_access(field: str, *, named: bool) -> str:
+    """How a field is written: `.total` of a record that has a name, `["total"]` too of a row."""
+    by_key = grammar_literal(f'["{field}"]')
+    if not field.isidentifier() or keyword.iskeyword(field):
+        return by_key
+    return grammar_literal(f".{field}") if named else f"({by_key} | {grammar_literal('.' + field)})"
+
+
+TERMINALS = r"""
+NAME: /[a-z][a-z0-9_]{0,24}/ & ~/(KEYWORDS)/
+INT: /-?[0-9]{1,9}/
+COUNT: /[0-9]{1,4}/
+INDEX: /-?[0-9]{1,2}/
+NUMBER: /-?[0-9]{1,12}(\.[0-9]{1,6})?/
+STRING2: /'[^'"\\\n\x00-\x1f]{0,20}'/
+STRING: /"([^"\\\n\x00-\x1f]|\\[n"t\\]){0,400}"/
+KEY: /"[^"\\\n\x00-\x1f]{1,40}"/
+CHARS: /([^"\\\n{}\x00-\x1f]|\\[n"t\\])+/
+SPEC: /:(,)?(\.[0-9]f)?|:%[A-Za-z%: \/.-]{1,20}/
+COMPARE: " == " | " != " | " < " | " <= " | " > " | " >= "
+SAME: " == " | " != "
+DATE_TEXT: /"[0-9]{4}-[0-9]{2}-[0-9]{2}"/
+""".strip().replace("KEYWORDS", "|".join([*keyword.kwlist, *keyword.softkwlist, "answer", "extract", "ask"]))
+
+NamedObjects = Mapping[str, Sequence[str]]
+"""By format (path, url, email), what a request names; where it is given, nothing else can be written."""
+BoundNames = tuple[tuple[str, Type], ...]
+SORTABLE_TYPES = (StrType, IntType, FloatType, DateType, DateTimeType, TimeType, AnyType)
+
+
+class ExpressionGrammar:
+    """Rules for every type that a statement can want, over one scope of variables."""
+
+    def __init__(
+        self, registry: Registry, scope: Mapping[str, Type], *, prefix: str = "", named: NamedObjects | None = None
+    ) -> None:
+        self._prefix = prefix
+        self._named = named
+        self._registry = registry
+        self._scope = dict(scope)
+        self._names: dict[tuple[str, str, BoundNames], str] = {}
+        self._rules: dict[str, str] = {}
+        self._reached: dict[BoundNames, tuple[GrammarPath, ...]] = {}
+
+    def rules(self) -> Iterator[str]:
+        return (f"{name}: {body}" for name, body in self._rules.items())
+
+    def expression(self, wanted: Type, bound: BoundNames = ()) -> str:
+        """The rule for expressions of the wanted type; `bound` are the names that a comprehension binds."""
+        return self._rule("e", _type_key(wanted), bound, lambda: self._expression(wanted, bound))
+
+    def anything(self, bound: BoundNames = ()) -> str:
+        return self.expression(ANY, bound)
+
+    def condition(self, bound: BoundNames = ()) -> str:
+        def make() -> list[str]:
+            one = self._rule("k", "", bound, lambda: self._comparisons(bound))
+            return [one, f'{one} " and " {one}', f'{one} " or " {one}']
+
+        return self._rule("c", "", bound, make)
+
+    def can_write(self, wanted: Type) -> bool:
+        """Whether there is anything to write where this type is wanted: a file needs to have been named."""
+        item = wanted.item if isinstance(wanted, ListType) else wanted
+        if not isinstance(item, StrType) or item.format is None:
+            return True
+        if item.format == "id":
+            return any(path.type == item for path in self.paths())
+        known = self._named.get(item.format, None) if self._named is not None else None
+        return known is None or bool(known) or bool(self._reaching(item, ()))
+
+    def where(self, *kinds: type[Type], bound: BoundNames = ()) -> str | None:
+        """The rule for values of these kinds that variables reach, or None if there are none."""
+        found = [path.rule for path in self.paths(bound) if isinstance(path.type, kinds)]
+        label = ",".join(kind.__name__ for kind in kinds)
+        return self._rule("w", label, bound, lambda: found) if found else None
+
+    def paths(self, bound: BoundNames = ()) -> tuple[GrammarPath, ...]:
+        if bound not in self._reached:
+            variables = self._scope | dict(bound)
+            found = (
+                path for name, type_ in variables.items() for path in reachable_paths(grammar_literal(name), type_)
+            )
+            self._reached[bound] = tuple(found)
+        return self._reached[bound]
+
+    def lists(self, bound: BoundNames = ()) -> list[GrammarPath]:
+        """The lists that can be looped over."""
+        return [path for path in self.paths(bound) if isinstance(path.type, ListType | AnyType)]
+
+    def _rule(self, kind: str, label: str, bound: BoundNames, make: Callable[[], list[str]]) -> str:
+        key = (kind, label, bound)
+        if key not in self._names:
+            name = f"{self._prefix}{kind}{len(self._names)}"
+            self._names[key] = name  # before it is made: rules are recursive
+            self._rules[name] = " | ".join(dict.fromkeys(make())) or '"None"'
+        return self._names[key]
+
+    def _reaching(self, wanted: Type, bound: BoundNames) -> list[str]:
+        """One rule for all values of the wanted type that variables reach; no rule if there are none."""
+        found = [path.rule for path in self.paths(bound) if is_usable_as(path.type, wanted)]
+        return [self._rule("p", _type_key(wanted), bound, lambda: found)] if found else []
+
+    def _calls(self, wanted: Type) -> list[str]:
+        """Tools that need no argument may stand in an expression: `today()`."""
+        return [
+            grammar_literal(f"{tool.name}()")
+            for tool in self._registry
+            if not tool.arguments and not tool.changes and is_assignable(tool.result, wanted) and wanted != ANY
+        ]
+
+    # Expressions by type ------------------------------------------------------------------------------------------
+
+    def _expression(self, wanted: Type, bound: BoundNames) -> list[str]:
+        found = self._reaching(wanted, bound) + self._calls(wanted)
+        match wanted:
+            case OptionalType(item=item):
+                return [self.expression(item, bound)]
+            case StrType(format="id"):
+                return [path.rule for path in self.paths(bound) if path.type == wanted]
+            case StrType(format=str() as format_) if self._named is not None and format_ in self._named:
+                return found + [grammar_literal(json.dumps(name)) for name in self._named[format_]]
+            case StrType():
+                return found + self._texts(bound)
+            case LiteralType(values=values):
+                return [grammar_literal(json.dumps(value)) for value in values]
+            case IntType() | FloatType():
+                return [*found, "INT" if isinstance(wanted, IntType) else "NUMBER", self._numbers(wanted, bound)]
+            case BoolType():
+                return [*found, '"True"', '"False"', self.condition(bound)]
+            case DateType():
+                return found + self._dates(bound)
+            case DateTimeType():
+                return found + self._datetimes(bound)
+            case TimeType():
+                return [*found, '"time(" COUNT ", " COUNT ")"']
+            case ListType(item=item):
+                return found + self._lists(item, bound)
+            case DictType(value=value):
+                return [*found, self._dict(value, bound)]
+            case RecordType() if not found:
+                return [self._record(wanted, bound)]
+            case AnyType():
+                return found + self._any(bound)
+            case _:
+                return found
+
+    def _texts(self, bound: BoundNames) -> list[str]:
+        found = ["STRING", self._formatted(bound)]
+        found += [f'STRING ".join(" {lists} ")"' for lists in self._reaching(ListType(STR), bound)]
+        if not bound and self.lists():
+            found.append(f'STRING ".join(" {self._comprehension(STR)} ")"')
+        if text := self.where(StrType, LiteralType, AnyType, bound=bound):
+            found.append(f'{text} (".lower()" | ".upper()" | ".strip()" | ".title()")')
+            found.append(f'{text} ".replace(" STRING ", " STRING ")"')
+            found.append(f'{text} ".split(" STRING ")[" INDEX "]"')
+        others = [*self._reaching(FLOAT, bound), self._numbers(FLOAT, bound)]
+        found.append(f'"str(" ({" | ".join(others)}) ")"')
+        return found
+
+    def _formatted(self, bound: BoundNames) -> str:
+        def make() -> list[str]:
+            shown = [*self._reaching(ANY, bound), self._numbers(FLOAT, bound)]
+            shown += [path.rule for path in self._quoted_paths(bound)]
+            shown += [f'STRING2 ".join(" {lists} ")"' for lists in self._reaching(ListType(STR), bound)]
+            return ['"f\\"" (CHARS | "{" (' + " | ".join(shown) + ') SPEC? "}")+ "\\""']
+
+        return self._rule("f", "", bound, make)
+
+    def _quoted_paths(self, bound: BoundNames) -> list[GrammarPath]:
+        """Fields of rows as they stand inside an f-string: in single quotes."""
+        variables = self._scope | dict(bound)
+        rows = [(name, type_) for name, type_ in variables.items() if isinstance(type_, RecordType) and not type_.name]
+        return [
+            GrammarPath(grammar_literal(f"{name}['{field.name}']"), field.type)
+            for name, type_ in rows
+            for field in type_.fields
+        ] + [
+            GrammarPath(f'{grammar_literal(name + chr(91))} STRING2 "]"', ANY)
+            for name, type_ in variables.items()
+            if isinstance(type_, DictType | AnyType)
+        ]
+
+    def _numbers(self, wanted: Type, bound: BoundNames) -> str:
+        """Numbers that are computed: lengths, sums, a sum or product of two values."""
+
+        def make() -> list[str]:
+            found: list[str] = []
+            if sized := self.where(ListType, DictType, StrType, AnyType, bound=bound):
+                found.append(f'"len(" {sized} ")"')
+            if not bound and self.lists():
+                found.append(f'"len(" {self._comprehension(ANY)} ")"')
+                found.append(f'("sum(" | "min(" | "max(" | "mean(") {self._comprehension(FLOAT)} ")"')
+            found += [
+                f'("sum(" | "min(" | "max(" | "mean(") {lists} ")"' for lists in self._reaching(ListType(FLOAT), bound)
+            ]
+            for one in self._reaching(wanted, bound):
+                found.append(f'{one} (" + " | " - " | " * " | " / ") ({one} | NUMBER)')
+                found.append(f'"round(" {one} ((" * " | " / ") ({one} | NUMBER))? (", " COUNT)? ")"')
+            if text := self.where(StrType, AnyType, bound=bound):
+                found.append(('"int("' if isinstance(wanted, IntType) else '("float(" | "int(")') + f' {text} ")"')
+            return found or ["INT"]
+
+        return self._rule("n", _type_key(wanted), bound, make)
+
+    def _dates(self, bound: BoundNames) -> list[str]:
+        found = ['"date(" DATE_TEXT ")"']
+        starts = self._calls(DATE) + ([day] if (day := self.where(DateType, bound=bound)) else [])
+        if starts:
+            found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(days=" COUNT ")"')
+        if moment := self.where(DateTimeType, bound=bound):
+            found.append(f'{moment} ".date()"')
+        return found
+
+    def _datetimes(self, bound: BoundNames) -> list[str]:
+        found = ['"datetime(" COUNT ", " COUNT ", " COUNT ", " COUNT ", " COUNT ")"']
+        starts = self._calls(DATETIME) + ([at] if (at := self.where(DateTimeType, bound=bound)) else [])
+        if starts:
+            unit = '("days" | "hours" | "minutes")'
+            found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(" {unit} "=" COUNT ")"')
+        if day := self.where(DateType, bound=bound):
+            found.append(f'"combine(" {day} ", " {self.expression(TIME, bound)} ")"')
+        return found
+
+    def _lists(self, item: Type, bound: BoundNames) -> list[str]:
+        one = self.expression(item, bound)
+        found = [f'"[" ({one} (", " {one})*)? "]"']
+        found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._reaching(ListType(item), bound)]
+        if not bound and self.lists():
+            found.append(self._comprehension(item))
+            found += self._sortings(ListType(item))
+        if is_usable_as(STR, item) and (text := self.where(StrType, AnyType, bound=bound)):
+            found.append(f'{text} (".splitlines()" | ".split(" STRING ")")')
+        return found
+
+    def _sortings(self, wanted: Type) -> list[str]:
+        """`sorted(list, key=…, reverse=True)`, for each type of item a rule of its own, since its keys differ."""
+        found: list[str] = []
+        for item, over in self._by_item(wanted):
+            name = item_name(item)
+            keys = [
+                path.rule
+                for path in reachable_paths(grammar_literal(name), item)
+                if isinstance(path.type, SORTABLE_TYPES)
+            ]
+            key = f"({grammar_literal(f', key=lambda {name}: ')} ({' | '.join(keys)}))" if keys else ""
+            if key and isinstance(item, SORTABLE_TYPES):
+                key += "?"
+            found.append(f'"sorted(" ({over}) {key} (", reverse=True")? ")"')
+        return found
+
+    def _extremes(self) -> list[str]:
+        """`max(list, key=lambda …)`: the item that has most of something."""
+        found: list[str] = []
+        for item, over in self._by_item(ANY):
+            name = item_name(item)
+            keys = [
+                path.rule
+                for path in reachable_paths(grammar_literal(name), item)
+                if isinstance(path.type, SORTABLE_TYPES)
+            ]
+            if keys:
+                found.append(
+                    f'("max(" | "min(") ({over}) {grammar_literal(f", key=lambda {name}: ")} ({" | ".join(keys)}) ")"'
+                )
+        return found
+
+    def _by_item(self, wanted: Type) -> list[tuple[Type, str]]:
+        groups: dict[str, tuple[Type, list[str]]] = {}
+        for path in self.lists():
+            if is_usable_as(path.type, wanted):
+                item = path.type.item if isinstance(path.type, ListType) else ANY
+                groups.setdefault(_type_key(item), (item, []))[1].append(path.rule)
+        return [(item, " | ".join(over)) for item, over in groups.values()]
+
+    def _comprehension(self, wanted: Type) -> str:
+        """`[element for x in list if condition]`, one alternative for each type of item."""
+
+        def make() -> list[str]:
+            found: list[str] = []
+            for item, over in self._by_item(ANY):
+                scope: BoundNames = ((item_name(item), item),)
+                element = self.expression(wanted, scope)
+                binding = grammar_literal(f" for {item_name(item)} in ")
+                found.append(f'"[" {element} {binding} ({over}) (" if " {self.condition(scope)})? "]"')
+            return found
+
+        return self._rule("l", _type_key(wanted), (), make)
+
+    def _dict(self, value: Type, bound: BoundNames) -> str:
+        one = self.expression(value, bound)
+        return f'"{{" KEY ": " {one} (", " KEY ": " {one})* "}}"'
+
+    def _record(self, record: RecordType, bound: BoundNames) -> str:
+        parts = (
+            f"{grammar_literal(json.dumps(f.name) + ': ')} {self.expression(f.type, bound)}" for f in record.fields
+        )
+        return '"{" ' + ' ", " '.join(parts) + ' "}"'
+
+    def _any(self, bound: BoundNames) -> list[str]:
+        found = [
+            "NUMBER",
+            '"True"',
+            '"False"',
+            self._numbers(FLOAT, bound),
+            *self._texts(bound),
+            self._dict(ANY, bound),
+        ]
+        if bound:
+            return found
+        found += [*self._dates(bound), *self._datetimes(bound)]
+        if not self.lists():
+            return found
+        slice_ = '("[" INDEX? ":" INDEX? "]" | "[" INDEX "]")?'
+        found += [f"{sorting} {slice_}" for sorting in self._sortings(ANY)]
+        found += self._extremes()
+        found += [self.expression(ListType(STR)), self.expression(BOOL), self._comprehension(ANY)]
+        if lists := self.where(ListType):
+            found.append(f'{lists} "[" INDEX? ":" INDEX? "]"')
+        return found
+
+    # Conditions ---------------------------------------------------------------------------------------------------
+
+    def _comparisons(self, bound: BoundNames) -> list[str]:
+        found: list[str] = []
+        texts = self._reaching(STR, bound)
+        if text := self.where(StrType, LiteralType, bound=bound):
+            found.append(f'{text} ".lower()"? SAME ({" | ".join(["STRING", *texts])})')
+            found.append(f'STRING (" in " | " not in ") {text} ".lower()"?')
+            found.append(f'"not "? {text} (".startswith(" | ".endswith(") STRING ")"')
+            found += [f'{text} (" in " | " not in ") {lists}' for lists in self._reaching(ListType(STR), bound)]
+            if known := self.where(DictType, bound=bound):
+                found.append(f'{text} (" in " | " not in ") {known}')
+        if number := self.where(IntType, FloatType, bound=bound):
+            found.append(f"{number} COMPARE ({' | '.join(['NUMBER', *self._reaching(FLOAT, bound)])})")
+        if flag := self.where(BoolType, bound=bound):
+            found.append(f'"not "? {flag}')
+        if day := self.where(DateType, bound=bound):
+            found.append(f"{day} COMPARE {self.expression(DATE, bound)}")
+        if moment := self.where(DateTimeType, bound=bound):
+            found.append(f"{moment} COMPARE {self.expression(DATETIME, bound)}")
+            found.append(f'{moment} ".date()" COMPARE {self.expression(DATE, bound)}')
+        if maybe := self.where(OptionalType, bound=bound):
+            found.append(f'{maybe} (" is not None" | " is None")')
+        if lists := self.where(ListType, bound=bound):
+            found.append(f'"not "? {lists}')
+            found.append(f'STRING (" in " | " not in ") {lists}')
+            found.append(f'"len(" {lists} ")" COMPARE INT')
+        if unknown := self.where(AnyType, bound=bound):
+            found.append(f'{unknown} COMPARE (NUMBER | STRING | "True" | "False" | {unknown})')
+            found.append(f'STRING (" in " | " not in ") {unknown} ".lower()"?')
+            found.append(f'"len(" {unknown} ")" COMPARE INT')
+        found += [
+            f'{grammar_literal(tool.name + "(")} STRING ")"' for tool in self._registry if _is_text_question(tool)
+        ]
+        return found or ['"True"']
+
+
+def _is_text_question(tool: Tool) -> bool:
+    """A question about a text that reads as a condition: `file_exists("notes.txt")`."""
+    required = [argument.type for argument in tool.arguments if argument.required]
+    return tool.result == BOOL and not tool.changes and len(required) == 1 and isinstance(required[0], StrType)
+
+
+def _type_key(type_: Type) -> str:
+    return json.dumps(type_to_json(type_))

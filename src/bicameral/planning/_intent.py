@@ -1,0 +1,321 @@
+"""The intent, and what can be read from a request without a model: dates, effects asked for, gaps, explicitness.
+
+`Intent` is the versioned structure that a planner is held against. Dates (`tomorrow`, `next Friday`, `March 15`) are
+resolved against a given day: weeks begin on Monday, a weekday means the next such day (today does not count), `last
+Friday` the one before.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from bicameral.errors import IntentError
+from bicameral.text import STOP_WORDS, has_any_phrase, split_words, text_stems
+from bicameral.tools import CHANGING, Effect, Registry, Tool
+
+INTENT_VERSION = "intent/1"
+
+
+class IntentNode(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class IntentStep(IntentNode):
+    """One thing to do, in a few words: `remove duplicates`, from or about what."""
+
+    action: str
+    about: str = ""
+
+
+class NamedDate(IntentNode):
+    """A phrase of the request that means a day or a range of days, and which."""
+
+    phrase: str
+    start: dt.date
+    end: dt.date
+
+
+class Intent(IntentNode):
+    """A request, understood: versioned, readable, the only thing Delta plans from.
+
+    `effects` are the changes to the world that the request speaks of, `required` those without which it is not served;
+    `questions` are what must be answered first.
+    """
+
+    version: Literal["intent/1"] = INTENT_VERSION
+    request: str
+    task: str = ""
+    steps: tuple[IntentStep, ...] = ()
+    constraints: tuple[str, ...] = ()
+    output: Literal["answer", "file", "mail", "calendar"] = "answer"
+    effects: tuple[Effect, ...] = ()
+    required: tuple[Effect, ...] = ()
+    dates: tuple[NamedDate, ...] = ()
+    questions: tuple[str, ...] = ()
+    by: Literal["echo", "fast-path", "deterministic"] = "deterministic"
+
+    def to_json(self) -> str:
+        """Canonical JSON: the same intent is always the same bytes."""
+        return self.model_dump_json()
+
+    @property
+    def hash(self) -> str:
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def intent_schema() -> dict[str, Any]:
+    """The published JSON Schema of the intent."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Intent.model_json_schema()}
+
+
+_WEEKDAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MONTH_NAMES = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
+_WEEKDAY_PATTERN = (
+    r"(?:(?P<which>next|this|last|coming)\s+)?(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|"
+    + (r"thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)")
+)
+_MONTH_PATTERN = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|"
+    + (r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)")
+)
+DayRange = tuple[dt.date, dt.date]
+
+
+def named_dates(text: str, today: dt.date) -> tuple[NamedDate, ...]:
+    """The phrases of a text that mean days, in the order they stand, none inside another."""
+    found: list[tuple[int, int, NamedDate]] = []
+    for pattern, resolve in _DATE_PATTERNS:
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            if any(start < other_end and other_start < end for other_start, other_end, _ in found):
+                continue
+            try:
+                days = resolve(match, today)
+            except (ValueError, OverflowError):
+                continue
+            found.append((start, end, NamedDate(phrase=match.group(0), start=days[0], end=days[1])))
+    return tuple(named for _, _, named in sorted(found, key=lambda each: each[0]))
+
+
+def _single_day(day: dt.date) -> DayRange:
+    return day, day
+
+
+def _resolve_relative(days: int) -> Callable[[re.Match[str], dt.date], DayRange]:
+    return lambda _, today: _single_day(today + dt.timedelta(days=days))
+
+
+def _resolve_weekday(match: re.Match[str], today: dt.date) -> DayRange:
+    index = next(i for i, name in enumerate(_WEEKDAY_NAMES) if name.startswith(match["weekday"].lower()[:3]))
+    if (match["which"] or "").lower() == "last":
+        return _single_day(today - dt.timedelta(days=(today.weekday() - index - 1) % 7 + 1))
+    return _single_day(today + dt.timedelta(days=(index - today.weekday() - 1) % 7 + 1))
+
+
+def _resolve_week(match: re.Match[str], today: dt.date) -> DayRange:
+    monday = today - dt.timedelta(days=today.weekday())
+    monday += dt.timedelta(weeks={"next": 1, "last": -1}.get(match["which"].lower(), 0))
+    return monday, monday + dt.timedelta(days=6)
+
+
+def _resolve_month(match: re.Match[str], today: dt.date) -> DayRange:
+    shift = {"next": 1, "last": -1}.get(match["which"].lower(), 0)
+    index = today.year * 12 + today.month - 1 + shift
+    first = dt.date(index // 12, index % 12 + 1, 1)
+    after = dt.date((index + 1) // 12, (index + 1) % 12 + 1, 1)
+    return first, after - dt.timedelta(days=1)
+
+
+def _resolve_month_day(match: re.Match[str], today: dt.date) -> DayRange:
+    month = next(i for i, name in enumerate(_MONTH_NAMES, 1) if name.startswith(match["month"].lower()[:3]))
+    year = int(match["year"]) if match["year"] else today.year
+    return _single_day(dt.date(year, month, int(match["day"])))
+
+
+def _resolve_offset(match: re.Match[str], today: dt.date) -> DayRange:
+    days = int(match["count"]) * (7 if match["unit"].lower().startswith("week") else 1)
+    return _single_day(today + dt.timedelta(days=days if match["ago"] is None else -days))
+
+
+def _resolve_iso(match: re.Match[str], today: dt.date) -> DayRange:
+    return _single_day(dt.date.fromisoformat(match.group(0)))
+
+
+def _compile_patterns() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], dt.date], DayRange]]]:
+    texts: list[tuple[str, Callable[[re.Match[str], dt.date], DayRange]]] = [
+        (r"\d{4}-\d{2}-\d{2}", _resolve_iso),
+        (r"(?:the\s+)?day after tomorrow", _resolve_relative(2)),
+        (r"today|tonight", _resolve_relative(0)),
+        (r"tomorrow|tmrw|tomorow|tommorow|tommorrow", _resolve_relative(1)),
+        (r"yesterday", _resolve_relative(-1)),
+        (r"(?P<which>next|this|last)\s+week\b(?!end)", _resolve_week),
+        (r"(?P<which>next|this|last)\s+month", _resolve_month),
+        (_MONTH_PATTERN + r"\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?", _resolve_month_day),
+        (
+            r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?" + _MONTH_PATTERN + r"(?:,?\s+(?P<year>\d{4}))?",
+            _resolve_month_day,
+        ),
+        (r"in\s+(?P<count>\d{1,3})\s+(?P<unit>days?|weeks?)(?P<ago>$^)?", _resolve_offset),
+        (r"(?P<count>\d{1,3})\s+(?P<unit>days?|weeks?)\s+(?P<ago>ago)", _resolve_offset),
+        (_WEEKDAY_PATTERN, _resolve_weekday),
+    ]
+    for text, resolve in texts:
+        yield re.compile(rf"\b(?:{text})\b", re.IGNORECASE), resolve
+
+
+_DATE_PATTERNS = tuple(_compile_patterns())
+
+
+MAX_REQUEST = 4_000
+
+_CONCRETE = re.compile(
+    r"""[\w./-]+\.[A-Za-z]{2,5}\b     # a file name
+      | [\w.+-]+@[\w-]+\.\w+          # an address
+      | https?://\S+                  # a link
+      | "[^"]+" | '[^']+' | “[^”]+”   # quoted text
+      | \d                            # a number or a date
+    """,
+    re.VERBOSE,
+)
+_POINTER_WORDS = frozenset({"it", "this", "that", "them", "these", "those", "him", "her"})
+_VAGUE_WORDS = frozenset({"stuff", "thing", "things", "something", "somehow", "whatever", "usual", "etc"})
+
+
+def validate_request(request: str) -> str:
+    """The request without surrounding space; an IntentError if there is nothing in it to understand."""
+    text = request.strip()
+    if not text:
+        raise IntentError("intent.empty", "the request is empty", fix="Say what you want done.")
+    if len(text) > MAX_REQUEST:
+        raise IntentError(
+            "intent.too-long",
+            f"the request has {len(text):,} characters",
+            expected=f"at most {MAX_REQUEST:,}",
+            fix="Put long material into a file and name the file.",
+        )
+    if any(ord(char) < 32 and char not in "\n\t" for char in text):
+        raise IntentError("intent.control-characters", "the request holds control characters", fix="Remove them.")
+    if not split_words(text):
+        raise IntentError("intent.no-words", f"{text[:40]!r} holds no word", fix="Say what you want done.")
+    return text
+
+
+_NOT_AN_ORDER = re.compile(
+    r"""\b(?:the|my|a|an|this|that|these|those|his|her|our|your|unread|new|newest|last|latest|by|in|per|via|of|any
+           |each|every|all|from|for|with|some|about|one)\s+(?:e-?)?mails?\b   # a mail, not: mail it
+      | \b(?:e-?)?mails\b
+      | \b(?:e-?)?mailed\b | \bsent\b | \bwrote\b | \btold\b             # what somebody did
+      | \btell\s+me\b | \bsend\s+me\b(?!.*@)                            # an answer will do
+    """,
+    re.VERBOSE,
+)
+
+
+def asked_effects(request: str, registry: Registry) -> tuple[Effect, ...]:
+    """The changes to the world that a request asks for, by the words that the tools declare."""
+    said = _NOT_AN_ORDER.sub(" ", request.lower())
+    found = {tool.effect for tool in registry if tool.changes and has_any_phrase(said, _effect_words(tool))}
+    if _RECIPIENT.search(request):
+        found.add("send")
+    if _TARGET.search(request):
+        found.add("write")
+    return tuple(effect for effect in ("write", "send", "irreversible") if effect in found and effect in CHANGING)
+
+
+def _effect_words(tool: Tool) -> tuple[str, ...]:
+    """What asks for a tool's effect. A program that describes itself is asked for by the name of its file alone.
+
+    Its own words could be any, and then every request would ask for its effect. The file is named in the settings.
+    """
+    return (re.sub(r"[_-]+", " ", tool.toolbox.lower()),) if tool.self_described else tool.words
+
+
+# An address that is not where something comes from is where something goes; likewise a file after `into`.
+_RECIPIENT = re.compile(r"(?<!\bfrom )(?<!\bby )(?<!\bof )(?<![\w.+@-])[\w.+-]+@[\w-]+\.\w", re.IGNORECASE)
+_TARGET = re.compile(r"(?:\b(?:into|as)|->|→)\s+(?:a\s+|the\s+|file\s+|new\s+)*[\w./-]*\w\.[a-z]{2,5}\b", re.IGNORECASE)
+
+_TO_ADDRESS = re.compile(
+    r"\b(?:send|mail|email|e-mail|forward|reply|tell|notify|write|report)\b.*@", re.IGNORECASE | re.DOTALL
+)
+_TO_FILE = re.compile(
+    r"""\b(?:save|write|put|store|export|dump|append|add(?!\s+(?:up|together))|log)\b
+        (?:(?!\.\s).)*?                                           # within the sentence
+        \b(?:to|in|into|as|called|named|onto)\s+(?:a\s+|the\s+|file\s+|new\s+)*
+        [\w./-]*\w\.[a-z]{2,5}\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+_TO_CALENDAR = re.compile(
+    r"""\b(?:add|put|create|book|schedule|enter|block|arrange|set\s+up)\b
+        (?:(?!\.\s|\?).)*?                                        # within the sentence
+        \b(?:event|appointment|calendar|reminder)s?\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def required_effects(request: str, asked: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """The changes without which a request is certainly not served: to an address, into a file, into the calendar."""
+    certain: set[Effect] = set()
+    if _TO_ADDRESS.search(request):
+        certain.add("send")
+    if _TO_FILE.search(request) or _TO_CALENDAR.search(request):
+        certain.add("write")
+    return tuple(effect for effect in asked if effect in certain)
+
+
+def open_questions(request: str) -> tuple[str, ...]:
+    """Questions that nobody but the person can answer: a pointer to something that was never named."""
+    said = split_words(request)
+    named = [
+        word for word in said if word not in STOP_WORDS and word not in _POINTER_WORDS and word not in _VAGUE_WORDS
+    ]
+    if len(named) < 2 and not _CONCRETE.search(request):
+        return (f"What exactly should be done? {request.strip()!r} does not say.",)
+    first = next((i for i, word in enumerate(said) if word in _POINTER_WORDS), None)
+    if first is not None and first <= 1 and len(said) > first + 1 and not _CONCRETE.search(request):
+        return (f"What does {said[first]!r} refer to?",)
+    return ()
+
+
+def is_explicit(request: str, registry: Registry) -> bool:
+    """Whether a request can go to Delta as it is: it names things, uses known words, and points at nothing unnamed."""
+    said = split_words(request)
+    if open_questions(request) or set(said) & _VAGUE_WORDS or len(said) > 60:
+        return False
+    known = set(text_stems(request)) & tool_vocabulary(registry)
+    return len(known) >= (1 if _CONCRETE.search(request) else 3)
+
+
+def has_added_names(told: str, request: str) -> bool:
+    """Whether an account of a request names files, addresses, links or numbers that the request does not."""
+    lower = request.lower()
+    return any(found.group(0).lower() not in lower for found in _CONCRETE.finditer(told))
+
+
+def tool_vocabulary(registry: Registry) -> frozenset[str]:
+    """The stems of everything the tools say about themselves."""
+    return frozenset(word for tool in registry for word in tool_stems(tool.name, tool.doc, tool.words))
+
+
+def tool_stems(name: str, doc: str, said: Iterable[str] = ()) -> frozenset[str]:
+    return frozenset(text_stems(" ".join([name.replace("_", " "), doc, *said])))

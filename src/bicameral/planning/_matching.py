@@ -1,0 +1,291 @@
+"""What the words of a request match: objects it names, columns and cells of tables, tools, and worked examples.
+
+Tools and examples (`examples.txt` beside this file) are ranked with BM25 over the words they share with the request,
+rare words counting more. Names of columns come from files that anybody may have written, so a match is always reported
+in the bytes of the request: the result maps a name to phrases copied from the request, never the other way round. No
+model is asked, so the choice is the same every time.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+
+from bicameral.planning._intent import named_dates
+from bicameral.text import is_stop_word, stem, text_stems
+from bicameral.tools import Registry, Tool
+from bicameral.types import DateTimeType, DateType, ListType, OptionalType, StrType, Type
+
+FILE_PATTERN = re.compile(r"(?<![\w@:/.-])[\w./-]*\w\.(?:[a-z]{2,4}|json|html|jsonl)(?![\w@])")
+ADDRESS_PATTERN = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+LINK_PATTERN = re.compile(r"https?://[^\s'\",;)]+")
+_QUOTED = re.compile(r"[\"'“](\w[^\"'”\n]{0,80})[\"'”]")
+
+
+def named_objects(request: str) -> dict[str, list[str]]:
+    """What a request names of files, links and addresses, by the format of the arguments that take them."""
+    patterns = {"path": FILE_PATTERN, "url": LINK_PATTERN, "email": ADDRESS_PATTERN}
+    found = {kind: dict.fromkeys(pattern.findall(request)) for kind, pattern in patterns.items()}
+    found["path"] |= dict.fromkeys(_QUOTED.findall(request))
+    return {kind: [name.rstrip(".,;:!?)") for name in names] for kind, names in found.items()}
+
+
+_BUILT_IN = frozenset(
+    "answer extract combine date datetime time timedelta len sum min max sorted mean str int float round unique".split()
+)
+
+
+@dataclass(frozen=True)
+class PlanExample:
+    """A request with the plan that serves it."""
+
+    request: str
+    plan: str
+
+    @cached_property
+    def tools(self) -> frozenset[str]:
+        """The tools that the plan calls."""
+        calls = (node.func for node in ast.walk(ast.parse(self.plan)) if isinstance(node, ast.Call))
+        return frozenset(call.id for call in calls if isinstance(call, ast.Name)) - _BUILT_IN
+
+
+@dataclass(frozen=True, slots=True)
+class PlanExamples:
+    """Those that stand in every prompt, and those of which the nearest to a request are added."""
+
+    always: tuple[PlanExample, ...]
+    bank: tuple[PlanExample, ...]
+
+
+@cache
+def load_examples() -> PlanExamples:
+    """The examples that come with the package."""
+    text = files("bicameral.planning").joinpath("examples.txt").read_text("utf-8")
+    _, always, bank = text.split("\n## ")
+    return PlanExamples(_parse_examples(always), _parse_examples(bank))
+
+
+def _parse_examples(part: str) -> tuple[PlanExample, ...]:
+    blocks = part.split("\n#: ")[1:]
+    return tuple(
+        PlanExample(request, f"{plan.rstrip()}\n") for request, plan in (block.split("\n", 1) for block in blocks)
+    )
+
+
+MAX_PHRASE_WORDS = 4
+"""Words that a phrase of the request may have."""
+MAX_PHRASES = 2
+"""Phrases that are told of one name."""
+MAX_TIES = 3
+"""A phrase that fits more names than this says nothing about any of them."""
+_MAX_PHRASE_LENGTH = 60
+_MIN_PART_LENGTH = 3
+
+_TOKEN = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
+_GAP = re.compile(r"[ _-]?")
+# `customer_id`, `customer-id`, `Customer ID` and `customerId` are two words each.
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]*")
+
+Stems = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NameMatches:
+    """What a request says of the names of a table: the phrases for each, and the names that it says `whole`."""
+
+    phrases: Mapping[str, tuple[str, ...]]
+    whole: frozenset[str]
+
+
+def name_stems(text: str) -> Stems:
+    """The words of a name without case, diacritics and separators, folded to their stems."""
+    flat = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    return tuple(stem(word.casefold()) for word in _NAME_WORD.findall(flat))
+
+
+def match_names(request: str, names: Sequence[str]) -> NameMatches:
+    """The phrases of a request that fit these names.
+
+    A phrase that is all of a name counts before a single word that is only a part of one, and a phrase that fits too
+    many names is left out.
+
+    Example:
+        >>> match_names("Total the amounts by category", ["date", "Category", "amount"]).phrases
+        {'Category': ('category',), 'amount': ('amounts',)}
+    """
+    stems = {name: name_stems(name) for name in names}
+    whole: dict[str, list[str]] = {}
+    part: dict[str, list[str]] = {}
+    for words, phrase in dict(_request_phrases(request)).items():
+        found, fits = whole, [name for name, own in stems.items() if own == words]
+        if not fits and len(words) == 1 and len(words[0]) >= _MIN_PART_LENGTH:
+            found, fits = part, [name for name, own in stems.items() if words[0] in own]
+        if len(fits) <= MAX_TIES:
+            for name in fits:
+                found.setdefault(name, []).append(phrase)
+    phrases = {name: tuple(each[:MAX_PHRASES]) for name, each in (part | whole).items()}
+    # Only plain letters: a name with characters that nobody sees is not what the user said.
+    return NameMatches(phrases, frozenset(name for name in whole if _PLAIN_NAME.fullmatch(name)))
+
+
+def match_cells(request: str, cells: Mapping[str, Iterable[str]], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The phrases of a request that are all of a text in these columns, a few for each.
+
+    A phrase that is the name of a column says nothing about cells, nor does one that stands in too many columns.
+
+    Example:
+        >>> match_cells("What did I spend on travel?", {"category": ["Travel", "Food"]}, ["category"])
+        {'category': ('travel',)}
+    """
+    stems = {column: {name_stems(text) for text in texts} for column, texts in cells.items()}
+    taken = set(map(name_stems, names))
+    found: dict[str, list[str]] = {}
+    for words, phrase in dict(_request_phrases(request)).items():
+        fits = [column for column, known in stems.items() if words in known] if words not in taken else []
+        if len(fits) <= MAX_TIES:
+            for column in fits:
+                found.setdefault(column, []).append(phrase)
+    return {column: tuple(phrases[:MAX_PHRASES]) for column, phrases in found.items()}
+
+
+def shared_words(request: str, text: str) -> tuple[str, ...]:
+    """The words of a request that a text has, too, as the request spells them; a few."""
+    known = set(name_stems(text))
+    found = [
+        phrase for words, phrase in dict(_request_phrases(request)).items() if len(words) == 1 and words[0] in known
+    ]
+    return tuple(found[:MAX_PHRASES])
+
+
+def _request_phrases(request: str) -> Iterator[tuple[Stems, str]]:
+    """Words of the request that stand together, with their stems; none of a file name, a link or an address."""
+    tokens = list(_plain_tokens(request))
+    for first, token in enumerate(tokens):
+        end = token.end()
+        for count, last in enumerate(tokens[first : first + MAX_PHRASE_WORDS]):
+            if count and not _GAP.fullmatch(request, end, last.start()):
+                break
+            end = last.end()
+            phrase = request[token.start() : end]
+            words = name_stems(phrase)
+            alone = len(words) == 1
+            if words and len(phrase) <= _MAX_PHRASE_LENGTH and not (alone and is_stop_word(phrase.lower())):
+                yield words, phrase
+
+
+def _plain_tokens(request: str) -> Iterable[re.Match[str]]:
+    named = [
+        found.span() for pattern in (FILE_PATTERN, ADDRESS_PATTERN, LINK_PATTERN) for found in pattern.finditer(request)
+    ]
+    for token in _TOKEN.finditer(request):
+        if not any(start <= token.start() < end for start, end in named):
+            yield token
+
+
+SHOW_ALL_UP_TO = 60
+SHOWN_TOOLS = 20
+WHOLE_TOOLBOXES = 8
+MAX_WHOLE_TOOLBOX = 16
+MAX_PURE_TOOLS = 16
+
+
+_ANY_DAY = dt.date(2025, 1, 1)
+
+
+class Ranking:
+    """Documents ranked by BM25 against a query."""
+
+    def __init__(self, documents: Sequence[str]) -> None:
+        self._counts = [Counter(text_stems(document)) for document in documents]
+        self._lengths = [max(1, sum(counts.values())) for counts in self._counts]
+        self._mean = sum(self._lengths) / max(1, len(self._lengths))
+        seen = Counter(word for counts in self._counts for word in counts)
+        total = len(documents)
+        self._weight = {word: math.log(1 + (total - n + 0.5) / (n + 0.5)) for word, n in seen.items()}
+
+    def scores(self, query: str) -> list[float]:
+        asked = set(text_stems(query))
+        return [self._score(asked, counts, length) for counts, length in zip(self._counts, self._lengths, strict=True)]
+
+    def _score(self, asked: set[str], counts: Counter[str], length: int) -> float:
+        norm = 1.2 * (0.25 + 0.75 * length / self._mean)
+        return sum(self._weight[w] * counts[w] * 2.2 / (counts[w] + norm) for w in asked if w in counts)
+
+    def best(self, query: str, count: int) -> list[int]:
+        """The places of the best documents; documents that share no word with the query are not among them."""
+        scores = self.scores(query)
+        ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+        return [i for i in ranked[:count] if scores[i] > 0]
+
+
+def relevant_tools(
+    request: str, registry: Registry, *, show_all: int = SHOW_ALL_UP_TO, shown: int = SHOWN_TOOLS
+) -> Registry:
+    """All tools of a small registry; of a large one the best by words and what the request's objects call for.
+
+    The toolboxes of the very best come whole, a file, link or address brings the tools that take one, a day those that
+    know days, and pure tools come along while they are few, since people seldom name them.
+    """
+    if len(registry) <= show_all:
+        return registry
+    tools = list(registry)
+    best = Ranking([tool_description(tool) for tool in tools]).best(request, shown)
+    chosen = {tools[i].name for i in best}
+    for i in best[:WHOLE_TOOLBOXES]:
+        mates = [tool.name for tool in tools if tool.toolbox == tools[i].toolbox]
+        if tools[i].toolbox and len(mates) <= MAX_WHOLE_TOOLBOX:
+            chosen.update(mates)
+    kinds = {kind for kind, names in named_objects(request).items() if names}
+    if named_dates(request, _ANY_DAY):
+        kinds.add("day")
+    chosen.update(tool.name for tool in tools if kinds & _object_kinds(tool))
+    pure = [tool.name for tool in tools if tool.effect == "pure"]
+    if len(pure) <= MAX_PURE_TOOLS:
+        chosen.update(pure)
+    return registry.subset(chosen)
+
+
+def _object_kinds(tool: Tool) -> set[str]:
+    """The kinds of objects that a tool takes, or of days that it takes or gives."""
+    found: set[str] = set()
+    for type_ in map(_inner_type, (argument.type for argument in tool.arguments)):
+        if isinstance(type_, StrType) and type_.format is not None:
+            found.add(type_.format)
+        elif isinstance(type_, DateType | DateTimeType):
+            found.add("day")
+    if isinstance(_inner_type(tool.result), DateType | DateTimeType):
+        found.add("day")
+    return found
+
+
+def _inner_type(type_: Type) -> Type:
+    while isinstance(type_, OptionalType | ListType):
+        type_ = type_.item
+    return type_
+
+
+def tool_description(tool: Tool) -> str:
+    """What is known of a tool, as one text."""
+    arguments = " ".join(f"{argument.name} {argument.doc}" for argument in tool.arguments)
+    return f"{tool.name.replace('_', ' ')} {tool.name.replace('_', ' ')} {tool.doc} {' '.join(tool.words)} {arguments}"
+
+
+def relevant_examples(request: str, bank: Sequence[PlanExample], count: int) -> list[PlanExample]:
+    """The examples nearest to a request, the nearest last, where a model looks most."""
+    best = Ranking([example.request for example in bank]).best(request, count)
+    return [bank[i] for i in reversed(best)]
+
+
+def nearest_tools(request: str, registry: Registry, count: int = 3) -> list[str]:
+    """The names of the tools whose descriptions are nearest to a request."""
+    tools = list(registry)
+    return [tools[i].name for i in Ranking([tool_description(tool) for tool in tools]).best(request, count)]

@@ -1,0 +1,411 @@
+"""Neutral names for columns, fields and tools whose real names were chosen by somebody else.
+
+No byte that somebody else can choose reaches a privileged prompt. What a table's columns are called is decided by
+whoever wrote the file, so a planner is shown other names in their place: `column_amounts`, if the request says
+"amounts" and that fits the column, else `column_1`, `column_2` with a word for the type. It writes the plan with these
+names, and outside every model they are bound to the real ones before the plan is checked. The planner knows only the
+number, the order and the types of the columns, and which words of the request fit them or stand in them. Files in the
+folders that the user trusts show their names.
+
+A planner may also name a column in words of its own, and is right if the table has one of exactly that name.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from bicameral.planning._matching import match_cells, match_names, shared_words
+from bicameral.plans import (
+    Apply,
+    Call,
+    Compare,
+    Const,
+    DictOf,
+    Get,
+    Index,
+    ListOf,
+    Plan,
+    Update,
+    rewrite_steps,
+)
+from bicameral.tools import Registry, Tool
+from bicameral.types import (
+    ANY,
+    STR,
+    AnyType,
+    BoolType,
+    DictType,
+    Field,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    OptionalType,
+    RecordType,
+    TupleType,
+    Type,
+)
+
+MAX_NAMES = 60
+"""A file with more names than this is one of which no name is known."""
+
+_JOIN_SUFFIX = "_right"
+"""What a join puts after a name that both tables have."""
+_NEUTRAL_NAME = re.compile(r"\b(?:column|field|tool)_\w+")
+_MAX_NAME_WORDS = 40
+_MAX_DOC_LENGTH = 500
+_FIELD_FUNCTIONS = ("get", "count_by", "group_by")
+"""Functions of the library whose second argument may name a field."""
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPlan:
+    """A plan with the real names in it, and what stands in the way, in words that a planner may read."""
+
+    plan: Plan
+    problems: tuple[str, ...] = ()
+
+
+class NeutralNames:
+    """The neutral names of one request, the same for the prompt, the grammar, the check and all rounds.
+
+    Equal names get the same neutral name in every table, so that tables can be joined by it.
+
+    Example:
+        >>> names = NeutralNames("Total the amounts in sales.csv")
+        >>> names.registry(registry)["read_csv"].result_for({}, {"path": "sales.csv"})
+        ListType(item=RecordType(fields=(Field(name='column_1', …), Field(name='column_amounts', …))))
+    """
+
+    def __init__(self, request: str = "") -> None:
+        self._request = request
+        self._neutral: dict[str, str] = {}
+        self._real: dict[str, str] = {}
+        self._shown: set[str] = set()
+        self._whole: set[str] = set()
+        self._said: dict[str, tuple[str, bool]] = {}
+        """By a real name, the request's own words for it, and whether they fit others as well."""
+        self._cells: dict[str, tuple[str, ...]] = {}
+        """By a real name, words of the request that are all of a text in that column."""
+        self._looked_into: list[Mapping[str, frozenset[str]]] = []
+        self._tools: dict[str, str] = {}
+        self._calls: dict[str, tuple[str, dict[str, str]]] = {}
+        self.influenced = False
+        """Whether anything about a file that somebody else may have written was looked at for this plan."""
+
+    # What a planner sees --------------------------------------------------------------------------------------------
+
+    def registry(self, registry: Registry) -> Registry:
+        """The same tools; what those say of files before a run has neutral names.
+
+        Of a tool that describes itself, and whose word the user does not take, all names are neutral.
+        """
+        return Registry(self._neutral_tool(tool) for tool in registry)
+
+    def _neutral_tool(self, tool: Tool) -> Tool:
+        if tool.self_described:
+            return self._foreign_tool(tool)
+        if tool.refine is None or tool.effect == "pure":
+            # It knows only the types that it is given, and those are neutral already.
+            return tool
+
+        def refine(types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type | None:
+            found = tool.result_for(types, literals)
+            if found == tool.result:
+                return None
+            # By the same labels as in a run: what the user himself keeps may be shown.
+            if tool.result_shade(None, "", arguments=literals).flat.trusted:
+                return self._type(found, trusted=True)
+            self.influenced = True
+            return self._of_stranger(found, tool.cells_for(literals))
+
+        return replace(tool, refine=refine)
+
+    def _foreign_tool(self, tool: Tool) -> Tool:
+        name = self._tools.setdefault(tool.name, f"tool_{len(self._tools) + 1}")
+        arguments = {each.name: f"argument_{number}" for number, each in enumerate(tool.arguments, 1)}
+        self._calls[name] = (tool.name, {neutral: real for real, neutral in arguments.items()})
+        told = " ".join((tool.name.replace("_", " "), *tool.words, tool.doc[:_MAX_DOC_LENGTH]))
+        said = shared_words(self._request, told)
+        quoted = " and ".join(f'"{phrase}"' for phrase in said)
+        self.influenced = True
+        return replace(
+            tool,
+            name=name,
+            doc="A command" + (f", matches {quoted}" if quoted else ""),
+            words=(),
+            arguments=tuple(
+                replace(each, name=arguments[each.name], doc="", type=self._type(each.type, trusted=False))
+                for each in tool.arguments
+            ),
+            result=self._of_stranger(tool.result),
+            refine=None,
+            receivers=tuple(arguments[each] for each in tool.receivers),
+            attaches={},
+            origins={},
+        )
+
+    def _of_stranger(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
+        if _field_count(type_) > MAX_NAMES:
+            return _erase_names(type_)
+        self._look_into(cells, type_)
+        matches = match_names(self._request, _field_names(type_))
+        self._whole |= matches.whole
+        said = {name: _identifier_words(phrases[0]) for name, phrases in matches.phrases.items()}
+        times = Counter(said.values())
+        self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
+        return self._type(type_, trusted=False)
+
+    def _look_into(self, cells: Mapping[str, frozenset[str]], type_: Type) -> None:
+        """Look for words of the request in a table, once: a plan is checked many times while it is written."""
+        if any(each is cells for each in self._looked_into):
+            return
+        self._looked_into.append(cells)
+        self._cells |= match_cells(self._request, cells, _field_names(type_))
+
+    def _type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
+        match type_:
+            case ListType(item=RecordType() as item):
+                return ListType(self._type(item, trusted=trusted, kind="column"))
+            case ListType(item=item):
+                return ListType(self._type(item, trusted=trusted))
+            case OptionalType(item=item):
+                return OptionalType(self._type(item, trusted=trusted))
+            case TupleType(items=items):
+                return TupleType(tuple(self._type(item, trusted=trusted) for item in items))
+            case DictType(value=value):
+                return DictType(self._type(value, trusted=trusted))
+            case RecordType(fields=fields):
+                return RecordType(
+                    tuple(
+                        Field(self._name(each.name, kind, trusted=trusted), self._type(each.type, trusted=trusted))
+                        for each in fields
+                    )
+                )
+            case LiteralType() if not trusted:
+                return STR
+            case _:
+                return type_
+
+    def _name(self, real: str, kind: str, *, trusted: bool) -> str:
+        known = self._neutral.get(real)
+        if known is not None:
+            return known
+        if real in self._shown:
+            # The user's own file has this name, too: the bytes are his.
+            return real
+        if trusted and real not in self._real:
+            self._shown.add(real)
+            return real
+        number = len(self._neutral) + 1
+        words, shared = self._said.get(real, ("", False))
+        neutral = f"{kind}_{words}_{number}" if shared else f"{kind}_{words}" if words else f"{kind}_{number}"
+        while neutral in self._shown or neutral in self._real:
+            number += 1
+            neutral = f"{kind}_{words}_{number}" if words else f"{kind}_{number}"
+        self._neutral[real], self._real[neutral] = neutral, real
+        return neutral
+
+    def describe(self, type_: Type) -> str:
+        """What a planner is told of a table: its names with their types, and the request's own words for them."""
+        match type_:
+            case ListType(item=RecordType(fields=fields)):
+                return "rows with the columns " + self._described(fields)
+            case RecordType(fields=fields):
+                return "fields " + self._described(fields)
+            case ListType(item=item):
+                return f"a list of {_type_word(item)}"
+            case _:
+                return _type_word(type_)
+
+    def _described(self, fields: Sequence[Field]) -> str:
+        return ", ".join(self._one(each) for each in fields)
+
+    def _one(self, field: Field) -> str:
+        if isinstance(field.type, RecordType):
+            return f"{field.name} {{{self._described(field.type.fields)}}}"
+        # A name that has words needs no more; of one that has none its type is all there is to go by.
+        known = self._real.get(field.name)
+        if known is None:
+            return field.name
+        told = [] if known in self._said else [_type_word(field.type)]
+        if known in self._cells:
+            told.append("has " + " and ".join(f'"{phrase}"' for phrase in self._cells[known]))
+        return f"{field.name} ({', '.join(told)})" if told else field.name
+
+    @property
+    def hides(self) -> bool:
+        """Whether any name is hidden from the planner."""
+        return bool(self._real or self._calls)
+
+    # What becomes of it ---------------------------------------------------------------------------------------------
+
+    def bind(self, plan: Plan, registry: Registry) -> BoundPlan:
+        """The plan with the real names where a column or field is named, and nowhere else.
+
+        A literal of a plan counts as the user's own word. So a name becomes one only where it selects a part of a
+        value, which carries the label of the table; a key of a new record may have it if the request says all of it.
+        """
+        if not self.hides:
+            return BoundPlan(plan)
+        binder = _Binder(self, registry)
+        steps = rewrite_steps(plan.steps, binder.step, binder.expression)
+        return BoundPlan(plan.model_copy(update={"steps": steps}), tuple(dict.fromkeys(binder.problems)))
+
+    def real(self, name: object) -> str | None:
+        """The real name of a neutral one; None if it is none."""
+        if not isinstance(name, str):
+            return None
+        if name in self._real:
+            return self._real[name]
+        before = self.real(name.removesuffix(_JOIN_SUFFIX)) if name.endswith(_JOIN_SUFFIX) else None
+        return None if before is None else before + _JOIN_SUFFIX
+
+    def call(self, step: Call) -> Call:
+        """A call with the real names of its tool and its arguments."""
+        if step.tool not in self._calls:
+            return step
+        tool, arguments = self._calls[step.tool]
+        given = {arguments.get(name, name): value for name, value in step.args.items()}
+        return step.model_copy(update={"tool": tool, "args": given})
+
+    def said_whole(self, name: str) -> bool:
+        """Whether the request says all of what a neutral name stands for."""
+        return (self.real(name) or "") in self._whole
+
+    def readable(self, text: str) -> str:
+        """A text for people, with the real names in it."""
+        real = self._real | {name: tool for name, (tool, _) in self._calls.items()}
+        return _NEUTRAL_NAME.sub(lambda found: real.get(found[0], found[0]), text) if real else text
+
+
+class _Binder:
+    """Puts real names into the steps of a plan."""
+
+    def __init__(self, names: NeutralNames, registry: Registry) -> None:
+        self._names = names
+        self._registry = registry
+        self.problems: list[str] = []
+
+    def step(self, step: Any) -> Any:
+        """A step whose own names are bound; its expressions come after it."""
+        if isinstance(step, Call):
+            step = self._names.call(step)
+        match step:
+            case Call(tool=name, args=args) if (tool := self._registry.get(name)) is not None and not tool.changes:
+                columns = {each.name for each in tool.arguments if each.field_of}
+                bound = {name: self._column(value) if name in columns else value for name, value in args.items()}
+                return step.model_copy(update={"args": bound})
+            case Update(key=Const() as key):
+                return step.model_copy(update={"key": self._key(key)})
+            case _:
+                return step
+
+    def expression(self, expr: Any) -> Any:
+        """An expression whose own names are bound; those inside it come after it."""
+        match expr:
+            case Get(value=value, field=field) if (real := self._names.real(field)) is not None:
+                if _IDENTIFIER.fullmatch(real) and not keyword.iskeyword(real):
+                    return expr.model_copy(update={"field": real})
+                return Index(value=value, at=_BoundConst(value=real))
+            case Index(at=Const() as at):
+                return expr.model_copy(update={"at": self._column(at)})
+            case Compare(first=Const() as first, rest=rest) if rest[0][0] in ("in", "not in"):
+                return expr.model_copy(update={"first": self._column(first)})
+            case DictOf(entries=entries):
+                keyed = ((self._key(key) if isinstance(key, Const) else key, value) for key, value in entries)
+                return expr.model_copy(update={"entries": tuple(keyed)})
+            case Apply(function=function, args=args, named=named):
+                if function in _FIELD_FUNCTIONS and len(args) > 1:
+                    args = (args[0], self._column(args[1]), *args[2:])
+                named = tuple((name, self._column(value) if name == "key" else value) for name, value in named)
+                return expr.model_copy(update={"args": args, "named": named})
+            case _BoundConst(value=value):
+                return Const(value=value)
+            case Const(value=value) if self._names.real(value) is not None:
+                self.problems.append(
+                    f'{value} stands only where a column is named: row["{value}"], or an argument that takes a column.'
+                )
+                return expr
+            case _:
+                return expr
+
+    def _column(self, expr: Any) -> Any:
+        match expr:
+            case Const(value=value) if (real := self._names.real(value)) is not None:
+                return _BoundConst(value=real)
+            case ListOf(items=items):
+                return expr.model_copy(update={"items": tuple(map(self._column, items))})
+            case _:
+                return expr
+
+    def _key(self, key: Const) -> Any:
+        if not isinstance(key.value, str) or (real := self._names.real(key.value)) is None:
+            return key
+        if self._names.said_whole(key.value):
+            return _BoundConst(value=real)
+        self.problems.append(f"{key.value} cannot be a key of a new record: name it with a word of the request.")
+        return _BoundConst(value=key.value)
+
+
+class _BoundConst(Const):
+    """A literal that is bound already."""
+
+
+def _identifier_words(phrase: str) -> str:
+    """Words of the request as a part of a name; none if they cannot be one."""
+    words = re.sub(r"[ -]+", "_", phrase)[:_MAX_NAME_WORDS].strip("_")
+    return words if _IDENTIFIER.fullmatch(words) else ""
+
+
+def _type_word(type_: Type) -> str:
+    """A type in one of a few words: nothing of a file is in it."""
+    match type_:
+        case OptionalType(item=item):
+            return _type_word(item)
+        case BoolType():
+            return "yes or no"
+        case IntType() | FloatType():
+            return "number"
+        case ListType() | TupleType():
+            return "list"
+        case RecordType() | DictType():
+            return "record"
+        case AnyType():
+            return "anything"
+        case _:
+            return "text"
+
+
+def _field_names(type_: Type) -> list[str]:
+    match type_:
+        case ListType(item=inner) | OptionalType(item=inner) | DictType(value=inner):
+            return _field_names(inner)
+        case TupleType(items=items):
+            return [name for item in items for name in _field_names(item)]
+        case RecordType(fields=fields):
+            return [*(each.name for each in fields), *(name for each in fields for name in _field_names(each.type))]
+        case _:
+            return []
+
+
+def _field_count(type_: Type) -> int:
+    return len(_field_names(type_))
+
+
+def _erase_names(type_: Type) -> Type:
+    """The same without any name."""
+    match type_:
+        case ListType(item=item):
+            return ListType(_erase_names(item))
+        case RecordType():
+            return DictType(ANY)
+        case _:
+            return ANY

@@ -1,0 +1,167 @@
+"""Plans that continue earlier ones: what a planner is told of them, and `look`, with which it asks to see a result.
+
+A plan in rounds ends with `answer(value)`, and then all is done; or with `look(name, …)`, and then the planner is told
+what may be told of these variables and writes the next plan. `look` exists for the planner alone: the plan that runs
+answers with the variables that later plans may use, and the language knows nothing of rounds.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bicameral.errors import PlanError
+from bicameral.labels import NOTHING, Label
+from bicameral.planning._neutral_names import NeutralNames
+from bicameral.plans import Answer, Call, Const, DictOf, Plan, Ref, Scope, branch_names, check_step, print_plan
+from bicameral.tools import Effect, Registry
+from bicameral.types import ANY, Type
+
+LOOK = "look"
+"""The word; a tool of this name cannot be used in rounds."""
+MAX_LOOKS = 8
+
+_LOOK_HINT = (
+    "If you must know a result before you can go on, end with look(name) instead of answer(value): "
+    "you are told its numbers, dates and yes or no, never its texts, and write the next plan."
+)
+_LAST_PLAN_HINT = "This is the last plan: end with answer(value)."
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRounds:
+    """What a plan goes on from: what is told of earlier rounds, and the variables that they left.
+
+    `effects` are those that were done already, `said` the literals of the plans before. Without `may_look` the plan
+    must come to an answer. `names` are the neutral names of all rounds, `shown` the types of the variables as a planner
+    may read them, and `read` is the label of what it was told.
+    """
+
+    told: str = ""
+    variables: Mapping[str, Type] = field(default_factory=dict[str, Type])
+    effects: frozenset[Effect] = frozenset()
+    said: tuple[str, ...] = ()
+    may_look: bool = True
+    names: NeutralNames | None = None
+    shown: Mapping[str, Type] = field(default_factory=dict[str, Type])
+    read: Label = NOTHING
+
+    @property
+    def as_shown(self) -> EarlierRounds:
+        """The same with the types that a planner may read; a variable of which nothing may be told is of any type."""
+        return replace(self, variables={name: self.shown.get(name, ANY) for name in self.variables})
+
+    def asked(self, request: str) -> str:
+        """The request with what was told before it, as the planner reads it."""
+        return "\n".join(
+            part for part in (request, self.told, _LOOK_HINT if self.may_look else _LAST_PLAN_HINT) if part
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerCode:
+    """A planner's code as the language knows it, and the variables it wants to see; None if it answers."""
+
+    text: str
+    looks: tuple[str, ...] | None = None
+
+
+def replace_look(code: str) -> PlannerCode:
+    """The code with an answer in the place of its `look`; a PlanError if that does not stand at its end."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return PlannerCode(code)
+    call = _look_call(body[-1]) if body else None
+    if _count_calls(body, LOOK) > (call is not None):
+        raise _misplaced_look("look(…) stands only at the end of a plan, not inside a branch or loop")
+    if call is None:
+        return PlannerCode(code)
+    if _count_calls(body, "answer"):
+        raise _misplaced_look("a plan ends with answer(…) or with look(…), not with both")
+    before = "".join(code.splitlines(keepends=True)[: body[-1].lineno - 1])
+    named, looks = _name_arguments(call)
+    shown = ", ".join(f"{name!r}: {name}" for name in looks)
+    return PlannerCode(f"{before}{named}answer({{{shown}}})\n", looks)
+
+
+def _look_call(node: ast.stmt) -> ast.Call | None:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="look")) as call):
+            return call
+        case _:
+            return None
+
+
+def _count_calls(body: Sequence[ast.stmt], name: str) -> int:
+    nodes = (node for statement in body for node in ast.walk(statement))
+    return sum(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name for node in nodes
+    )
+
+
+def _name_arguments(call: ast.Call) -> tuple[str, tuple[str, ...]]:
+    """Statements that give names to what has none, and all the names."""
+    lines: list[str] = []
+    looks: list[str] = []
+    for number, node in enumerate(call.args, 1):
+        match node:
+            case ast.Name(id=name):
+                looks.append(name)
+            case ast.Starred():
+                raise _misplaced_look("look(…) takes names of variables")
+            case _:
+                looks.append(f"shown_{number}")
+                lines.append(f"shown_{number} = {ast.unparse(node)}\n")
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise _misplaced_look("look(…) takes names of variables")
+        looks.append(keyword.arg)
+        lines.append(f"{keyword.arg} = {ast.unparse(keyword.value)}\n")
+    if not 1 <= len(set(looks)) <= MAX_LOOKS:
+        raise _misplaced_look(f"look(…) takes 1 to {MAX_LOOKS} names of variables")
+    return "".join(lines), tuple(dict.fromkeys(looks))
+
+
+def _misplaced_look(message: str) -> PlanError:
+    return PlanError("plan.misplaced-look", message, fix="End with look(name) or with answer(value).")
+
+
+def with_left_variables(plan: Plan, looks: tuple[str, ...], registry: Registry, earlier: EarlierRounds) -> Plan:
+    """The plan with all that it leaves to later ones in its answer: what it looks at, and what else has a value then.
+
+    Whether a variable has a value must not depend on the way that was taken: that would tell of it. And what a call
+    that changes something gives back is left only where it is looked at: such a call may wait for a person.
+    """
+    before, scope, changed, given = plan.steps[:-1], Scope.of(earlier.variables), set[str](), set[str]()
+    for step in before:
+        _, scope = check_step(step, scope, registry, "")
+        changed |= branch_names(step)
+        given = given - branch_names(step) | _effect_results(step, registry)
+    kept = [name for name in _bound_names(scope) if name in changed - given and not name.startswith("_")]
+    names = dict.fromkeys((*looks, *kept))
+    entries = tuple((Const(value=name), Ref(name=name)) for name in names)
+    return plan.model_copy(update={"steps": (*before, Answer(value=DictOf(entries=entries)))})
+
+
+def _effect_results(step: Any, registry: Registry) -> set[str]:
+    match step:
+        case Call(name=str() as name, tool=tool) if (known := registry.get(tool)) is not None and known.changes:
+            return {name}
+        case _:
+            return set()
+
+
+def _bound_names(scope: Scope) -> list[str]:
+    found = scope.variables.items()
+    return [name for name, variable in found if not variable.maybe_unbound and variable.void_of is None]
+
+
+def round_source(plan: Plan, looks: tuple[str, ...] | None, registry: Registry) -> str:
+    """A plan of a round as people read it: with the `look` that the planner wrote."""
+    if looks is None:
+        return print_plan(plan, registry)
+    before = plan.model_copy(update={"steps": plan.steps[:-1]})
+    return f"{print_plan(before, registry)}look({', '.join(looks)})\n"

@@ -1,0 +1,367 @@
+"""Types and signatures that the check and the library of functions share.
+
+Merging gives the type of a value that comes from two places: branches of a `when`, turns of an `each`, items of a list.
+A parameter kind says what a parameter of a library function takes, for the check (types) and for the run (Python
+classes) alike. A library function is a set of signatures: typed parameters, a rule for the type of the result, code.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bicameral.types import (
+    ANY,
+    FLOAT,
+    STR,
+    AnyType,
+    BoolType,
+    DateTimeType,
+    DateType,
+    DictType,
+    DurationType,
+    Field,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    NullType,
+    OptionalType,
+    RecordType,
+    StrType,
+    TimeType,
+    TupleType,
+    Type,
+    is_assignable,
+    optional_type,
+)
+
+_MAX_LITERALS = 16
+_MAX_PARTS = 500
+_MAX_LEVELS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class BottomType(AnyType):
+    """The type of the items of `[]`: it gives way to the type of whatever is added first."""
+
+
+BOTTOM = BottomType()
+
+
+def merge(left: Type, right: Type) -> Type | None:
+    """The smallest type that both fit, or None if they have nothing in common."""
+    if left == right:
+        return left
+    match left, right:
+        case (BottomType(), other) | (other, BottomType()):
+            return other
+        case (AnyType(), _) | (_, AnyType()):
+            return ANY
+        case (NullType(), other) | (other, NullType()):
+            return optional_type(other)
+        case (OptionalType(item=inner), other) | (other, OptionalType(item=inner)):
+            found = merge(inner, other.item if isinstance(other, OptionalType) else other)
+            return None if found is None else optional_type(found)
+        case (LiteralType(values=some), LiteralType(values=more)):
+            values = tuple(dict.fromkeys(some + more))
+            return LiteralType(values) if len(values) <= _MAX_LITERALS else STR
+        case (StrType() | LiteralType(), StrType() | LiteralType()):
+            return STR
+        case (IntType() | FloatType(), IntType() | FloatType()):
+            return FLOAT
+        case _:
+            return _merge_containers(left, right)
+
+
+def _merge_containers(left: Type, right: Type) -> Type | None:
+    match left, right:
+        case (TupleType(items=some), TupleType(items=more)) if len(some) == len(more):
+            return TupleType(tuple(merge(a, b) or ANY for a, b in zip(some, more, strict=True)))
+        case (ListType() | TupleType(), ListType() | TupleType()):
+            return ListType(merge_all((_content_type(left), _content_type(right))) or ANY)
+        case (RecordType() as some, RecordType() as more) if set(some.names) == set(more.names):
+            return _merge_fields(some, more)
+        case (DictType() | RecordType(), DictType() | RecordType()):
+            # Records with different fields: what is under a key is known only as one of all.
+            return DictType(merge_all((_content_type(left), _content_type(right))) or ANY)
+        case _:
+            return None
+
+
+def _merge_fields(some: RecordType, more: RecordType) -> Type:
+    fields = tuple(
+        Field(field.name, merge(field.type, more.get(field.name) or ANY) or ANY, field.doc) for field in some.fields
+    )
+    return RecordType(fields, some.name if some.name == more.name else "")
+
+
+def _content_type(type_: Type) -> Type:
+    match type_:
+        case ListType(item=item):
+            return item
+        case TupleType(items=items):
+            return merge_all(items) or ANY
+        case DictType(value=value):
+            return value
+        case RecordType(fields=fields):
+            return merge_all(field.type for field in fields) or ANY
+        case _:
+            return ANY
+
+
+def merge_all(types: Iterable[Type]) -> Type | None:
+    """The smallest type that all fit; NOTHING of none, and None if they have nothing in common."""
+    found: Type | None = BOTTOM
+    for type_ in types:
+        found = merge(found, type_)
+        if found is None:
+            return None
+    return found
+
+
+def replace_bottom(type_: Type) -> Type:
+    """The type as others see it: what is still unknown about an empty list is Any."""
+    match type_:
+        case BottomType():
+            return ANY
+        case ListType(item=item):
+            return ListType(replace_bottom(item))
+        case DictType(value=value):
+            return DictType(replace_bottom(value))
+        case TupleType(items=items):
+            return TupleType(tuple(replace_bottom(item) for item in items))
+        case OptionalType(item=item):
+            return optional_type(replace_bottom(item))
+        case _:
+            return type_
+
+
+def limit_size(type_: Type) -> Type:
+    """The type, or Any where it has grown beyond reason: `x = (x, x)` doubles a type at each step."""
+    level: list[Type] = [type_]
+    parts = 0
+    for _ in range(_MAX_LEVELS):
+        level = [inner for outer in level for inner in _inner_types(outer)]
+        parts += len(level)
+        if not level:
+            return type_
+        if parts > _MAX_PARTS:
+            break
+    return ANY
+
+
+def _inner_types(type_: Type) -> tuple[Type, ...]:
+    match type_:
+        case ListType(item=item) | OptionalType(item=item):
+            return (item,)
+        case DictType(value=value):
+            return (value,)
+        case TupleType(items=items):
+            return items
+        case RecordType(fields=fields):
+            return tuple(field.type for field in fields)
+        case _:
+            return ()
+
+
+def is_compatible(given: Type, wanted: Type) -> bool:
+    """Whether a value may stand where another type is wanted; what only the run can tell is let through."""
+    match given, wanted:
+        case (DictType(value=AnyType()), RecordType()):
+            return True
+        case (ListType(item=some), ListType(item=more)) | (DictType(value=some), DictType(value=more)):
+            return is_compatible(some, more)
+        case (OptionalType(item=some), OptionalType(item=more)):
+            return is_compatible(some, more)
+        case _:
+            return is_assignable(given, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterKind:
+    """A set of values that a parameter takes; no types means every value."""
+
+    shown: str
+    types: tuple[type[Type], ...]
+    classes: tuple[type[object], ...]
+    item: ParameterKind | None = None
+    """What the items of a list must be."""
+    orderable: bool = False
+    """Whether the items must be comparable with `<`."""
+
+    def fits(self, type_: Type) -> bool:
+        """Whether every value of this type is taken."""
+        if not self.types or isinstance(type_, AnyType):
+            return True
+        if not isinstance(type_, self.types):
+            return False
+        inner = item_types(type_)
+        if self.orderable and not is_orderable(merge_all(inner)):
+            return False
+        return self.item is None or all(self.item.fits(item) for item in inner)
+
+
+def is_orderable(type_: Type | None) -> bool:
+    """Whether values of a type can be compared with `<` among themselves."""
+    match type_:
+        case AnyType() | StrType() | LiteralType() | IntType() | FloatType() | BoolType():
+            return True
+        case DateType() | TimeType() | DateTimeType() | DurationType():
+            return True
+        case ListType(item=item):
+            return is_orderable(item)
+        case TupleType(items=items):
+            return all(is_orderable(item) for item in items)
+        case _:
+            return False
+
+
+def item_types(type_: Type) -> tuple[Type, ...]:
+    """The types of what one gets by going over a value."""
+    match type_:
+        case ListType(item=item):
+            return (item,)
+        case TupleType(items=items):
+            return items
+        case DictType() | RecordType() | StrType() | LiteralType():
+            return (STR,)
+        case _:
+            return (ANY,)
+
+
+def item_type(type_: Type) -> Type:
+    """The one type of what one gets by going over a value."""
+    found = merge_all(item_types(type_))
+    return ANY if found is None else found
+
+
+TEXT = ParameterKind("str", (StrType, LiteralType), (str,))
+INTEGER = ParameterKind("int", (IntType, BoolType), (int,))
+NUMBER = ParameterKind("number", (IntType, FloatType, BoolType), (int, float))
+BOOLEAN = ParameterKind("bool", (BoolType,), (bool,))
+DURATION_KIND = ParameterKind("timedelta", (DurationType,), (dt.timedelta,))
+DATE_KIND = ParameterKind("date", (DateType,), (dt.date,))
+TIME_KIND = ParameterKind("time", (TimeType,), (dt.time,))
+DATETIME_KIND = ParameterKind("datetime", (DateTimeType,), (dt.datetime,))
+DAY = ParameterKind("date or datetime", (DateType, DateTimeType), (dt.date,))
+MOMENT = ParameterKind("date, time or datetime", (DateType, TimeType, DateTimeType), (dt.date, dt.time))
+
+_LIST_TYPES = (ListType, TupleType)
+_DICT_TYPES = (DictType, RecordType)
+LIST = ParameterKind("list", _LIST_TYPES, (list, tuple))
+DICT = ParameterKind("dict", _DICT_TYPES, (dict,))
+ITERABLE = ParameterKind("list", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict))
+"""Anything to go over; going over a dict gives its keys."""
+SIZED = ParameterKind("list, dict or str", (*_LIST_TYPES, *_DICT_TYPES, StrType, LiteralType), (list, tuple, dict, str))
+TEXTS = ParameterKind("list[str]", _LIST_TYPES, (list, tuple), item=TEXT)
+NUMBERS = ParameterKind("list of numbers", _LIST_TYPES, (list, tuple), item=NUMBER)
+DURATIONS = ParameterKind("list[timedelta]", _LIST_TYPES, (list, tuple), item=DURATION_KIND)
+LISTS = ParameterKind("list of lists", _LIST_TYPES, (list, tuple), item=LIST)
+PAIRS = ParameterKind("list of pairs", _LIST_TYPES, (list, tuple), item=LIST)
+ORDERED = ParameterKind("list of comparable values", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict), orderable=True)
+ANYTHING = ParameterKind("any value", (), (object,))
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: a value of a kind or, with `takes` > 0, a lambda of that many names."""
+
+    name: str
+    kind: ParameterKind = ANYTHING
+    required: bool = True
+    many: bool = False
+    named_only: bool = False
+    takes: int = 0
+
+    def __str__(self) -> str:
+        shown = "lambda" if self.takes else self.kind.shown
+        if self.many:
+            return f"*{self.name}: {shown}"
+        return f"{self.name}: {shown}" + ("" if self.required else " = …")
+
+
+@dataclass(frozen=True, slots=True)
+class CallTypes:
+    """The arguments of a call as the check sees them, by parameter; lambdas are typed on demand."""
+
+    types: dict[str, Type]
+    rest: tuple[Type, ...]
+    constants: dict[str, object]
+    returns: Callable[[str, tuple[Type, ...]], Type | None]
+    """The type that the lambda given for a parameter returns for these types; None if none is given."""
+    report: Callable[[str, str, str], None]
+    """Tell what is wrong: a code, a message, what to do."""
+
+    def __getitem__(self, name: str) -> Type:
+        return self.types[name]
+
+    def get(self, name: str) -> Type | None:
+        return self.types.get(name)
+
+
+TypeRule = Callable[[CallTypes], Type]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One way to call a function. `result` is the type of the result or the rule for it."""
+
+    parameters: tuple[Parameter, ...]
+    result: Type | TypeRule
+    run: Callable[..., Any]
+
+    def bind(self, positional: int, named: Sequence[str]) -> tuple[Parameter, ...] | None:
+        """The parameter of each argument (positional, then named), or None if the call has not this shape."""
+        places = [p for p in self.parameters if not p.named_only]
+        rest = places.pop() if places and places[-1].many else None
+        if positional > len(places) and rest is None:
+            return None
+        bound = places[:positional]
+        by_name = {p.name: p for p in self.parameters if not p.many}
+        for name in named:
+            if name not in by_name or by_name[name] in bound:
+                return None
+            bound.append(by_name[name])
+        if any(p.required and not p.many and p not in bound for p in self.parameters):
+            return None
+        extra = positional - len(places)
+        if rest is not None and extra > 0:
+            bound[positional - extra : positional - extra] = [rest] * extra
+        if rest is not None and rest.required and extra <= 0:
+            return None
+        return tuple(bound)
+
+
+CostClass = Literal["constant", "flat", "deep"]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFunction:
+    """A function of the closed library, pure and total."""
+
+    name: str
+    doc: str
+    group: str
+    signatures: tuple[Signature, ...]
+    method: bool = False
+    """Whether a plan writes it as a method: `text.lower()`."""
+    cost: CostClass = "flat"
+    """How its work grows: not at all, with the length of its arguments, or with everything in them."""
+    grows: bool = False
+    """Whether its result can be larger than its arguments, so that it must be weighed."""
+
+    @property
+    def usage(self) -> str:
+        """How to call it, one form after the other: `count(text: str, part: str) or count(xs: list, value)`."""
+        return " or ".join(f"{self.name}({', '.join(map(str, s.parameters))})" for s in self.signatures)
+
+
+def param(name: str, kind: ParameterKind = ANYTHING) -> Parameter:
+    return Parameter(name, kind)
+
+
+def option(name: str, kind: ParameterKind = ANYTHING, *, named_only: bool = False) -> Parameter:
+    return Parameter(name, kind, required=False, named_only=named_only)

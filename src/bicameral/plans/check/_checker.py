@@ -1,0 +1,409 @@
+"""The check before a run: every tool, argument, name and type holds, the plan answers, and its cost is bounded.
+
+Steps are checked one after the other; a loop is checked until what is known at the start of a turn no longer changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from bicameral.errors import Place, PlanError, nearest_name
+from bicameral.plans._expressions import Const, ListOf, Ref
+from bicameral.plans._plan import (
+    MAX_DEPTH,
+    Answer,
+    Ask,
+    Call,
+    Compute,
+    Each,
+    Extract,
+    Plan,
+    Update,
+    When,
+    check_depth,
+    walk,
+)
+from bicameral.plans._type_rules import is_compatible, item_type, limit_size, merge, replace_bottom
+from bicameral.plans.check._inference import Inference
+from bicameral.plans.check._operation_types import a_type, conversion, excerpt, infer_arithmetic, type_text
+from bicameral.plans.check._report import (
+    Finding,
+    PlanLimits,
+    Report,
+    Scope,
+    assigned_names,
+    estimate_cost,
+    list_effects,
+)
+from bicameral.plans.evaluate._library import FUNCTIONS, dict_value_type
+from bicameral.tools import Registry, Tool
+from bicameral.types import (
+    ANY,
+    INT,
+    AnyType,
+    BoolType,
+    DictType,
+    Field,
+    IntType,
+    ListType,
+    LiteralType,
+    NullType,
+    OptionalType,
+    RecordType,
+    TupleType,
+    Type,
+)
+
+
+def infer_update(typer: Inference, step: Update, scope: Scope) -> Scope:
+    """The scope after an update; that it begins with `[]` or `{}` is how one learns what a list holds."""
+    value = typer.infer(step.value, scope)
+    key = None if step.key is None else typer.present(step.key, scope)
+    variable = scope.get(step.name)
+    if variable is None or variable.maybe_unbound:
+        begin = {"append": "[]", "add": "0", "put": "{}"}[step.op]
+        typer.error(
+            "plan.unknown-name" if variable is None else "plan.maybe-unbound",
+            f"`{step.name}` has no value yet",
+            nearest=nearest_name(step.name, scope) if variable is None else None,
+            fix=f"Begin with `{step.name} = {begin}`.",
+        )
+        return scope.bind(step.name, ANY)
+    current = typer.not_none(Ref(name=step.name), variable.type)
+    if isinstance(current, AnyType):
+        return scope.bind(step.name, ANY)
+    match step.op:
+        case "append":
+            after = _infer_append(typer, step, current, value)
+        case "add":
+            left = (Ref(name=step.name), current)
+            after = infer_arithmetic(typer, "+", left, (step.value, typer.not_none(step.value, value)))
+        case "put":
+            after = _infer_put(typer, step, current, key or ANY, value)
+    return scope.bind(step.name, limit_size(after))
+
+
+def _infer_append(typer: Inference, step: Update, current: Type, value: Type) -> Type:
+    if not isinstance(current, ListType | TupleType):
+        fix = f"Begin with `{step.name} = []`."
+        return typer.error("plan.not-a-list", f"cannot append: `{step.name}` is {a_type(current)}", fix=fix)
+    item = item_type(current)
+    found = merge(item, value)
+    if found is None:
+        typer.error(
+            "plan.wrong-type",
+            f"`{step.name}` is {a_type(current)}; cannot append {a_type(value)}",
+            fix=conversion(step.value, value, item),
+        )
+    return ListType(ANY if found is None else found)
+
+
+def _infer_put(typer: Inference, step: Update, current: Type, key: Type, value: Type) -> Type:
+    match current:
+        case ListType() | TupleType():
+            if not isinstance(key, AnyType | IntType | BoolType):
+                typer.error(
+                    "plan.wrong-type",
+                    f"`{step.name}` is a list; its positions are ints, not {type_text(key)}",
+                    fix=conversion(step.key, key, INT) if step.key is not None else None,
+                )
+            return ListType(merge(item_type(current), value) or ANY)
+        case RecordType() if isinstance(step.key, Const) and isinstance(step.key.value, str):
+            name = step.key.value
+            others = tuple(field for field in current.fields if field.name != name)
+            return RecordType((*others, Field(name, value)))
+        case RecordType() | DictType():
+            typer.need_text(step.key, key, f"a key of `{step.name}`")
+            known = dict_value_type(current)
+            return DictType(merge(known, value) or ANY)
+        case _:
+            fix = f"Begin with `{step.name} = {{}}`."
+            return typer.error("plan.wrong-type", f"`{step.name}` is {a_type(current)}, not a dict", fix=fix)
+
+
+_MAX_PRECISE_LOOPS = 3
+"""Loops nested deeper are looked at once, with nothing assumed about what they change: looking twice at each level
+would take time exponential in the depth."""
+
+
+class StepChecker:
+    """Checks steps one after the other; `typer.findings` holds what is wrong with them."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.typer = Inference(registry)
+        self._depth = 0
+        self._loops = 0
+
+    def block(self, steps: tuple[Any, ...], scope: Scope, at: str = "") -> Scope:
+        for number, step in enumerate(steps):
+            if scope.ended:
+                self.typer.path = f"{at}{number}"
+                self.typer.note("warning", "plan.unreachable", "this is never done: the answer is given before it")
+                break
+            scope = self.step(step, scope, f"{at}{number}")
+        return scope
+
+    def step(self, step: Any, scope: Scope, path: str) -> Scope:
+        self.typer.path = path
+        if self._depth > MAX_DEPTH:
+            self.typer.error("plan.too-deep", "the steps are nested too deep")
+            return scope
+        self._depth += 1
+        try:
+            return self._step(step, scope, path)
+        finally:
+            self._depth -= 1
+
+    def _step(self, step: Any, scope: Scope, path: str) -> Scope:
+        typer = self.typer
+        match step:
+            case Call():
+                return self._call(step, scope)
+            case Extract(name=name):
+                source = typer.infer(step.source, scope)
+                if isinstance(source, NullType):
+                    typer.error("plan.wrong-type", "extract has nothing to read: its source is None")
+                typer.need_text(step.instruction, typer.infer(step.instruction, scope), "the instruction of extract")
+                return scope.bind(name, step.wanted)
+            case Ask(name=name):
+                typer.need_text(step.question, typer.infer(step.question, scope), "the question of ask")
+                return scope.bind(name, step.wanted)
+            case Compute(name=name, value=value):
+                return scope.bind(name, typer.infer(value, scope))
+            case Update():
+                return infer_update(typer, step, scope)
+            case Answer(value=value):
+                typer.infer(value, scope)
+                return scope.end()
+            case When():
+                return self._when(step, scope, path)
+            case Each():
+                return self._each(step, scope, path)
+            case _:
+                return scope
+
+    def _when(self, step: When, scope: Scope, path: str) -> Scope:
+        self.typer.infer(step.condition, scope)
+        then = self.block(step.steps, scope.narrow(step.condition, holds=True), f"{path}/then/")
+        otherwise = self.block(step.otherwise, scope.narrow(step.condition, holds=False), f"{path}/else/")
+        return then.merge(otherwise)
+
+    def _each(self, step: Each, scope: Scope, path: str) -> Scope:
+        item = self.typer.items(step.over, self.typer.infer(step.over, scope))
+        changed = assigned_names(step.steps) | frozenset(step.names)
+        scope = scope.forget_tests(changed)
+        self._loops += 1
+        try:
+            return self._rounds(step, scope, item, path) or self._round(step, scope.widen(changed), item, path, scope)
+        finally:
+            self._loops -= 1
+
+    def _rounds(self, step: Each, scope: Scope, item: Type, path: str) -> Scope | None:
+        """What is known after the loop, or None if that takes too long to find out."""
+        if self._loops > _MAX_PRECISE_LOOPS:
+            return None
+        before, start = self.typer.findings, scope
+        for _ in range(_MAX_PRECISE_LOOPS):
+            # A round may change what the next begins with: look again until nothing new turns up.
+            self.typer.findings = list(before)
+            after = self._round(step, start, item, path, scope)
+            if all(after.variables[name].type == start.variables[name].type for name in scope):
+                return after
+            start = scope.retyped({name: after.variables[name].type for name in scope})
+        self.typer.findings = list(before)
+        return None
+
+    def _round(self, step: Each, start: Scope, item: Type, path: str, before: Scope) -> Scope:
+        """What is known after no round or one that began like this."""
+        self.typer.path = path
+        inside = self.typer.bind_items(step.names, item, start)
+        return before.merge(self.block(step.steps, inside, f"{path}/"))
+
+    def _call(self, step: Call, scope: Scope) -> Scope:
+        types = {name: self.typer.infer(value, scope) for name, value in step.args.items()}
+        tool = self.registry.get(step.tool)
+        if tool is None:
+            self._unknown_tool(step)
+            return scope if step.name is None else scope.bind(step.name, ANY)
+        self._arguments(tool, step, types)
+        self._target(tool, step)
+        if step.name is None:
+            return scope
+        void = tool.name if isinstance(tool.result, NullType) else None
+        return scope.bind(step.name, tool.result_for(types, literal_arguments(step.args)), void_of=void)
+
+    def _target(self, tool: Tool, step: Call) -> None:
+        """A file that no tool may change is refused before the run, where the plan names it."""
+        target = tool.target_of(literal_arguments(step.args))
+        if target is not None and target.protected is not None:
+            self.typer.error("tools.protected", target.protected, fix="Choose another name or folder.")
+
+    def _unknown_tool(self, step: Call) -> None:
+        if step.tool in FUNCTIONS:
+            self.typer.error(
+                "plan.unknown-tool", f"{step.tool!r} is a library function, not a tool", fix="Use it in an expression."
+            )
+            return
+        known = (*self.registry.names, *FUNCTIONS)
+        self.typer.error("plan.unknown-tool", f"there is no tool {step.tool!r}", nearest=nearest_name(step.tool, known))
+
+    def _arguments(self, tool: Tool, step: Call, types: dict[str, Type]) -> None:
+        known = {argument.name: argument for argument in tool.arguments}
+        for name, type_ in types.items():
+            if name not in known:
+                self.typer.error(
+                    "plan.unknown-argument",
+                    f"{tool.name}() has no argument {name!r}",
+                    nearest=nearest_name(name, known),
+                    expected=tool.signature,
+                )
+                continue
+            self._argument(tool, name, step.args[name], type_, known[name].type)
+            if table := known[name].field_of:
+                self._columns(step.args[name], types.get(table))
+            elif isinstance(known[name].type, AnyType):
+                self._not_a_column(tool, step.args[name], types)
+        for argument in tool.arguments:
+            if argument.required and argument.name not in step.args:
+                self.typer.error(
+                    "plan.missing-argument", f"{tool.name}() needs {argument.name!r}", expected=tool.signature
+                )
+
+    def _not_a_column(self, tool: Tool, expr: Any, types: dict[str, Type]) -> None:
+        """A text that is a column's name stands for itself, not for what is in the column."""
+        tables = {argument.field_of for argument in tool.arguments if argument.field_of}
+        row = next((t.item for name, t in types.items() if name in tables and isinstance(t, ListType)), None)
+        if isinstance(row, RecordType) and isinstance(expr, Const) and expr.value in row.names:
+            self.typer.error(
+                "plan.column-as-text",
+                f"{expr.value!r} is the name of a column, and {tool.name}() would compare with that word",
+                fix='Compare two columns with [row for row in rows if row["a"] < row["b"]].',
+            )
+
+    def _columns(self, expr: Any, rows: Type | None) -> None:
+        """Columns that are named must be columns that the table has, where its columns are known."""
+        row = rows.item if isinstance(rows, ListType) else None
+        if not isinstance(row, RecordType):
+            return
+        named = literal_value(expr)
+        for name in cast("list[object]", named) if isinstance(named, list) else [named]:
+            if isinstance(name, str) and name not in row.names:
+                self.typer.error(
+                    "plan.unknown-column",
+                    f"the table has no column {name!r}",
+                    nearest=nearest_name(name, row.names),
+                    expected=" or ".join(map(repr, row.names)),
+                )
+
+    def _argument(self, tool: Tool, name: str, expr: Any, given: Type, wanted: Type) -> None:
+        if is_compatible(given, wanted):
+            return
+        if isinstance(given, OptionalType) and is_compatible(given.item, wanted):
+            self.typer.not_none(expr, given)
+            return
+        if isinstance(wanted, LiteralType) and isinstance(expr, Const) and isinstance(expr.value, str):
+            self.typer.error(
+                "plan.wrong-type",
+                f"{name!r} of {tool.name}() cannot be {expr.value!r}",
+                expected=" or ".join(map(repr, wanted.values)),
+                nearest=nearest_name(expr.value, wanted.values),
+            )
+            return
+        self.typer.error(
+            "plan.wrong-type",
+            f"{name!r} of {tool.name}() must be {a_type(wanted)}; `{excerpt(expr)}` is {a_type(given)}",
+            fix=conversion(expr, given, wanted, name),
+        )
+
+
+def check_step(step: Any, scope: Scope, registry: Registry, path: str = "") -> tuple[list[Finding], Scope]:
+    """What is wrong with one step (and the steps in it), and what is known after it."""
+    checker = StepChecker(registry)
+    after = checker.step(step, scope, path)
+    return checker.typer.findings, after
+
+
+def literal_value(expr: Any) -> Any:
+    """The value of a literal or of a list of literals; None stands for everything that is not one."""
+    match expr:
+        case Const(value=value):
+            return value
+        case ListOf(items=items) if all(isinstance(item, Const) for item in items):
+            return [literal_value(item) for item in items]
+        case _:
+            return None
+
+
+def literal_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call that are literals."""
+    found = {name: literal_value(expr) for name, expr in args.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def check(
+    plan: Plan,
+    registry: Registry,
+    *,
+    places: Mapping[str, Place] | None = None,
+    limits: PlanLimits | None = None,
+    scope: Mapping[str, Type] | None = None,
+) -> Report:
+    """Everything that is wrong with a plan, what it does to the world, and what it costs at worst.
+
+    `scope` are the variables that are there before the first step, with their types.
+
+    Example:
+        >>> report = check(plan, registry)
+        >>> report.ok, [str(finding) for finding in report.errors]
+    """
+    try:
+        check_depth(plan)
+    except PlanError as error:
+        where = error.place.step if error.place else None
+        told = Finding("error", error.code, error.message, where or "", expected=error.expected, fix=error.fix)
+        return Report(_add_places([told], places or {}))
+    checker = StepChecker(registry)
+    after = checker.block(plan.steps, Scope.of(scope or {}))
+    findings = list(dict.fromkeys(checker.typer.findings))
+    findings += _find_missing_answer(plan, after)
+    cost, too_much = estimate_cost(plan, registry, limits or PlanLimits())
+    findings += too_much
+    findings += _find_unused_names(plan, checker.typer.reads)
+    types = {name: replace_bottom(variable.type) for name, variable in after.variables.items()}
+    return Report(_add_places(findings, places or {}), list_effects(plan, registry), cost, types)
+
+
+def _find_missing_answer(plan: Plan, scope: Scope) -> list[Finding]:
+    if scope.ended:
+        return []
+    last = str(len(plan.steps) - 1) if plan.steps else ""
+    message = "the plan may end without an answer" if plan.steps else "the plan is empty"
+    return [Finding("error", "plan.missing-answer", message, last, fix="End with answer(…).")]
+
+
+def _find_unused_names(plan: Plan, reads: set[str]) -> list[Finding]:
+    """Names that nothing reads; those that begin with '_' say so themselves."""
+    found: dict[str, str] = {}
+    for path, step in walk(plan.steps):
+        if isinstance(step, Call | Compute | Extract | Ask) and step.name is not None:
+            found.setdefault(step.name, path)
+    return [
+        Finding("note", "plan.unused", f"`{name}` is never used", path)
+        for name, path in found.items()
+        if name not in reads and not name.startswith("_")
+    ]
+
+
+def _add_places(findings: list[Finding], places: Mapping[str, Place]) -> tuple[Finding, ...]:
+    """The findings with their places, in the order of the plan's errors, warnings and notes as found."""
+    return tuple(replace(finding, place=_find_place(finding.path, places)) for finding in findings)
+
+
+def _find_place(path: str, places: Mapping[str, Place]) -> Place | None:
+    """The place of a step, or of the nearest step around it."""
+    while path and path not in places:
+        path = path.rpartition("/")[0]
+    return places.get(path)

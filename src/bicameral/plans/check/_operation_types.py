@@ -1,0 +1,468 @@
+"""Types of operators and of library calls, and advice on what to write instead.
+
+Advice is for people and small models alike, so it shows the corrected text where it can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bicameral.errors import nearest_name
+from bicameral.plans._expressions import Apply, Const, Expr, Get, Index, Lambda, Ref
+from bicameral.plans._type_rules import (
+    BOTTOM,
+    TEXTS,
+    CallTypes,
+    LibraryFunction,
+    Parameter,
+    Signature,
+    is_orderable,
+    item_type,
+    merge,
+)
+from bicameral.plans.check._report import Scope
+from bicameral.plans.evaluate._library import FUNCTIONS
+from bicameral.plans.evaluate._operations import bind_arguments
+from bicameral.tools import Registry
+from bicameral.types import (
+    ANY,
+    DATE,
+    DATETIME,
+    DURATION,
+    FLOAT,
+    INT,
+    STR,
+    TIME,
+    AnyType,
+    BoolType,
+    DateTimeType,
+    DateType,
+    DictType,
+    DurationType,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    NullType,
+    OptionalType,
+    RecordType,
+    StrType,
+    TimeType,
+    TupleType,
+    Type,
+    is_assignable,
+)
+
+if TYPE_CHECKING:
+    from bicameral.plans.check._inference import Inference
+
+
+_CONTENT_FIELDS = frozenset({"body", "content", "contents", "text", "lines", "rows", "data", "items", "html"})
+_MAX_FIELDS = 12
+
+
+def excerpt(expr: Expr) -> str:
+    """An expression short enough for a message, or `x` for a longer one."""
+    match expr:
+        case Ref(name=name):
+            return name
+        case Get(value=value, field=field):
+            return f"{excerpt(value)}.{field}"
+        case Index(value=value, at=at):
+            return f"{excerpt(value)}[{excerpt(at)}]"
+        case Const(value=value):
+            text = repr(value)
+            return text if len(text) <= 30 else text[:26] + "…'"
+        case Apply(function=function):
+            return f"{function}(…)"
+        case _:
+            return "x"
+
+
+def type_text(type_: Type) -> str:
+    """The name of a type; a literal text is just text."""
+    match type_:
+        case LiteralType():
+            return "str"
+        case ListType(item=LiteralType()):
+            return "list[str]"
+        case RecordType(name="", fields=fields) if len(fields) > 4:
+            return "dict"
+        case _:
+            return str(type_)
+
+
+def a_type(type_: Type) -> str:
+    name = type_text(type_)
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def conversion(expr: Expr, given: Type, wanted: Type, argument: str = "") -> str | None:
+    """How to make what is wanted (for an argument of this name) of what is given."""
+    x = excerpt(expr)
+    match given, wanted:
+        case (RecordType() as record, _) if (field := record.get(argument)) and is_assignable(field, wanted):
+            return f"Use {x}.{argument}."
+        case (OptionalType(), _):
+            return f"Test it first: `if {x} is not None:`."
+        case (StrType() | LiteralType(), IntType()):
+            return f"Use int({x})."
+        case (StrType() | LiteralType(), FloatType()):
+            return f"Use float({x})."
+        case (StrType() | LiteralType(), DateType()):
+            return f"Use date({x})."
+        case (StrType() | LiteralType(), DateTimeType()):
+            return f"Use datetime({x})."
+        case (StrType() | LiteralType(), TimeType()):
+            return f"Use time({x})."
+        case (DateTimeType(), DateType()):
+            return f"Use {x}.date()."
+        case (DateType(), DateTimeType()):
+            return f"Use datetime({x}) or combine({x}, time)."
+        case (StrType() | LiteralType(), ListType(item=StrType())):
+            return f"Use [{x}]." if isinstance(expr, Const) else f"Use {x}.splitlines() for its lines, or [{x}]."
+        case (ListType() | TupleType(), StrType()):
+            return _list_conversion(x, given)
+        case (RecordType() as record, _) if fitting := _fitting_field(record, wanted):
+            return f"Use {x}.{fitting}."
+        case _:
+            return _other_conversion(x, given, wanted)
+
+
+def _other_conversion(x: str, given: Type, wanted: Type) -> str | None:
+    match given, wanted:
+        case (FloatType(), IntType()):
+            return f"Use round({x}) or int({x})."
+        case (BoolType() | IntType() | FloatType() | DateType() | TimeType() | DateTimeType(), StrType()):
+            return f"Use str({x})."
+        case (RecordType() | DictType(), StrType()):
+            return f'Write its fields into a text: f"{{{x}.field}}".'
+        case (_, ListType(item=item)) if is_assignable(given, item):
+            return f"Use [{x}]."
+        case (ListType(item=item), _) if is_assignable(item, wanted):
+            return f"Use one item, {x}[0], or a loop: `for item in {x}:`."
+        case _:
+            return None
+
+
+def _list_conversion(x: str, given: Type) -> str:
+    text = isinstance(given, ListType) and isinstance(given.item, StrType | LiteralType)
+    return f'Use "\\n".join({x}).' if text else f'Use "\\n".join([str(item) for item in {x}]).'
+
+
+def _fitting_field(record: RecordType, wanted: Type) -> str | None:
+    """The one field that fits, preferring one of exactly the wanted kind (a path for a path)."""
+    exact = [field.name for field in record.fields if field.type == wanted]
+    fitting = exact or [field.name for field in record.fields if is_assignable(field.type, wanted)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def field_list(record: RecordType) -> str:
+    names = record.names
+    return ", ".join(names[:_MAX_FIELDS]) + (", …" if len(names) > _MAX_FIELDS else "")
+
+
+def reader_hint(record: RecordType, field: str, x: str, registry: Registry | None) -> str | None:
+    """`read_text(f.path)` where a plan looks for the content of something of which it only has the path."""
+    if registry is None or field not in _CONTENT_FIELDS:
+        return None
+    for tool in registry:
+        needed = [argument for argument in tool.arguments if argument.required]
+        if tool.effect == "read" and len(needed) == 1 and tool.name.startswith("read"):
+            source = record.get(needed[0].name)
+            if source is not None and is_assignable(source, needed[0].type):
+                return f"Use {tool.name}({x}.{needed[0].name})."
+    return None
+
+
+TypedExpr = tuple[Any, Type]
+"""An expression and its type."""
+
+_FAMILIES: dict[type[Type], str] = {
+    IntType: "int",
+    BoolType: "int",
+    FloatType: "float",
+    StrType: "text",
+    LiteralType: "text",
+    ListType: "list",
+    TupleType: "list",
+    DateType: "date",
+    DateTimeType: "datetime",
+    TimeType: "time",
+    DurationType: "duration",
+    DictType: "dict",
+    RecordType: "dict",
+    NullType: "none",
+}
+
+_CLOSED_OPERATORS = {"+", "-", "*", "//", "%"}
+_NUMBER_FAMILIES = {"int", "float"}
+
+_ARITHMETIC_RESULTS: dict[tuple[str, str, str], Type] = {
+    **{("int", op, "int"): INT for op in _CLOSED_OPERATORS},
+    **{(left, op, right): FLOAT for op in _CLOSED_OPERATORS for left, right in (("int", "float"), ("float", "int"))},
+    **{("float", op, "float"): FLOAT for op in _CLOSED_OPERATORS},
+    **{(left, "/", right): FLOAT for left in _NUMBER_FAMILIES for right in _NUMBER_FAMILIES},
+    ("text", "+", "text"): STR,
+    ("text", "*", "int"): STR,
+    ("int", "*", "text"): STR,
+    ("date", "-", "date"): DURATION,
+    ("datetime", "-", "datetime"): DURATION,
+    ("date", "+", "duration"): DATE,
+    ("date", "-", "duration"): DATE,
+    ("duration", "+", "date"): DATE,
+    ("datetime", "+", "duration"): DATETIME,
+    ("datetime", "-", "duration"): DATETIME,
+    ("duration", "+", "datetime"): DATETIME,
+    ("duration", "+", "duration"): DURATION,
+    ("duration", "-", "duration"): DURATION,
+    ("duration", "%", "duration"): DURATION,
+    ("duration", "/", "duration"): FLOAT,
+    ("duration", "//", "duration"): INT,
+    ("duration", "//", "int"): DURATION,
+    **{("duration", op, number): DURATION for op in ("*", "/") for number in _NUMBER_FAMILIES},
+    **{(number, "*", "duration"): DURATION for number in _NUMBER_FAMILIES},
+}
+
+
+def infer_arithmetic(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> Type:
+    """The type of `left op right`."""
+    first, second = left[1], right[1]
+    if BOTTOM in (first, second):
+        return BOTTOM
+    if isinstance(first, AnyType) or isinstance(second, AnyType):
+        return ANY
+    families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
+    found = _ARITHMETIC_RESULTS.get((families[0], op, families[1]))
+    if found is not None:
+        return found
+    if op == "+" and families == ("list", "list"):
+        return ListType(merge(item_type(first), item_type(second)) or ANY)
+    if op == "*" and families in (("list", "int"), ("int", "list")):
+        return ListType(item_type(first if families[0] == "list" else second))
+    return typer.error(
+        "plan.wrong-type",
+        f"{type_text(first)} {op} {type_text(second)} has no meaning: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
+        fix=_arithmetic_fix(op, left, right, families),
+    )
+
+
+def _arithmetic_fix(op: str, left: TypedExpr, right: TypedExpr, families: tuple[str, str]) -> str | None:
+    a, b = excerpt(left[0]), excerpt(right[0])
+    match op, families:
+        case "+", ("text", "list") | ("list", "text"):
+            return f"Use {a} + [{b}]." if families[0] == "list" else f'Use "\\n".join({b}).'
+        case "+", ("text", _) | (_, "text"):
+            return f"Use {a} + str({b})." if families[0] == "text" else f"Use str({a}) + {b}, or int({b}) for a number."
+        case "%", ("text", _):
+            return "Use an f-string."
+        case "-", ("list", "list"):
+            return f"Use [x for x in {a} if x not in {b}]."
+        case "+", ("list", _):
+            return f"Use {a} + [{b}]."
+        case _, ("date" | "datetime", "int"):
+            return f"Use {a} {op} timedelta(days={b})."
+        case _, ("date", "datetime"):
+            return f"Use {b}.date()."
+        case _, ("datetime", "date"):
+            return f"Use {a}.date()."
+        case _, ("time", _) | (_, "time"):
+            return "Make datetimes first: combine(date, time)."
+        case _, ("text", "int" | "float") | ("int" | "float", "text"):
+            return f"Use float({a if families[0] == 'text' else b})."
+        case _:
+            return None
+
+
+def check_comparison(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
+    """Note what is wrong with `left op right`; the result is a bool whatever it is."""
+    match op:
+        case "==" | "!=":
+            return
+        case "in" | "not in":
+            _check_membership(typer, left, right)
+        case _:
+            _check_order(typer, op, left, right)
+
+
+def _check_membership(typer: Inference, left: TypedExpr, right: TypedExpr) -> None:
+    container = typer.not_none(*right)
+    match container:
+        case AnyType() | ListType() | TupleType() | DictType() | RecordType():
+            return
+        case StrType() | LiteralType():
+            typer.need_text(*left, f"what is looked for in the text `{excerpt(right[0])}`")
+        case _:
+            typer.error("plan.not-a-list", f"nothing can be `in` {a_type(container)}", fix="Use == to compare.")
+
+
+def _check_order(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
+    first, second = typer.not_none(*left), typer.not_none(*right)
+    if isinstance(first, AnyType) or isinstance(second, AnyType):
+        return
+    families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
+    if {*families} <= _NUMBER_FAMILIES:
+        return
+    if families[0] == families[1] and is_orderable(merge(first, second)):
+        return
+    typer.error(
+        "plan.wrong-type",
+        f"{type_text(first)} and {type_text(second)} cannot be compared: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
+        fix=_comparison_fix(left, right, families),
+    )
+
+
+def _comparison_fix(left: TypedExpr, right: TypedExpr, families: tuple[str, str]) -> str | None:
+    match families:
+        case ("text", _):
+            return conversion(left[0], left[1], right[1])
+        case (_, "text"):
+            return conversion(right[0], right[1], left[1])
+        case ("datetime", "date"):
+            return f"Use {excerpt(left[0])}.date()."
+        case ("date", "datetime"):
+            return f"Use {excerpt(right[0])}.date()."
+        case ("list", "int" | "float"):
+            return f"Use len({excerpt(left[0])})."
+        case ("duration", "int" | "float"):
+            return f"Use {excerpt(left[0])}.days or {excerpt(left[0])}.total_seconds()."
+        case _:
+            return None
+
+
+TypedArgument = tuple[Any, Type]
+SignatureMatch = tuple[Signature, tuple[Parameter, ...]]
+
+
+def infer_call(typer: Inference, expr: Apply, scope: Scope) -> Type:
+    """The type of a call, by the first signature that its arguments fit."""
+    function = FUNCTIONS.get(expr.function)
+    given = [*expr.args, *(value for _, value in expr.named)]
+    arguments = [(arg, ANY if isinstance(arg, Lambda) else typer.infer(arg, scope)) for arg in given]
+    if function is None:
+        return typer.error(
+            "plan.unknown-function",
+            f"there is no function {expr.function!r}",
+            nearest=nearest_name(expr.function, FUNCTIONS),
+        )
+    shapes = [(s, bound) for s in function.signatures if (bound := bind_arguments(s, expr)) is not None]
+    if not shapes:
+        return _bad_call_finding(typer, function, expr)
+    fitting = [fit for fit in shapes if _is_match(fit, arguments)]
+    if not fitting:
+        present = [(arg, type_.item if isinstance(type_, OptionalType) else type_) for arg, type_ in arguments]
+        fitting = [fit for fit in shapes if _is_match(fit, present)]
+        if not fitting:
+            return _misfit_finding(typer, function, shapes, arguments)
+        _warn_about_none(typer, fitting[0], arguments)
+        arguments = present
+    # An argument of which nothing is known may mean any of the signatures.
+    ways = fitting if any(isinstance(type_, AnyType) for _, type_ in arguments) else fitting[:1]
+    results = [_infer_result(typer, fit, arguments, scope) for fit in ways]
+    return results[0] if len(set(results)) == 1 else ANY
+
+
+def _is_match(fit: SignatureMatch, arguments: list[TypedArgument]) -> bool:
+    return all(p.takes or p.kind.fits(type_) for p, (_, type_) in zip(fit[1], arguments, strict=True))
+
+
+def _warn_about_none(typer: Inference, fit: SignatureMatch, arguments: list[TypedArgument]) -> None:
+    for parameter, (arg, type_) in zip(fit[1], arguments, strict=True):
+        if not parameter.kind.fits(type_):
+            typer.not_none(arg, type_)
+
+
+def _infer_result(typer: Inference, fit: SignatureMatch, arguments: list[TypedArgument], scope: Scope) -> Type:
+    signature, bound = fit
+    if not callable(signature.result):
+        return signature.result
+    types: dict[str, Type] = {}
+    rest: list[Type] = []
+    constants: dict[str, object] = {}
+    lambdas: dict[str, Lambda] = {}
+    for parameter, (arg, type_) in zip(bound, arguments, strict=True):
+        if parameter.many:
+            rest.append(type_)
+        elif isinstance(arg, Lambda):
+            lambdas[parameter.name] = arg
+        else:
+            types[parameter.name] = type_
+            if isinstance(arg, Const):
+                constants[parameter.name] = arg.value
+
+    def returns(name: str, items: tuple[Type, ...]) -> Type | None:
+        function = lambdas.get(name)
+        if function is None:
+            return None
+        inner = scope
+        for bound_name, item in zip(function.names, items, strict=True):
+            inner = inner.bind(bound_name, item)
+        return typer.infer(function.body, inner)
+
+    def report(code: str, message: str, fix: str) -> None:
+        typer.note("warning" if code == "plan.none-value" else "error", code, message, fix=fix)
+
+    return signature.result(CallTypes(types, tuple(rest), constants, returns, report))
+
+
+def _bad_call_finding(typer: Inference, function: LibraryFunction, expr: Apply) -> Type:
+    known = {parameter.name for s in function.signatures for parameter in s.parameters if not parameter.many}
+    for name, _ in expr.named:
+        if name not in known:
+            return typer.error(
+                "plan.unknown-argument",
+                f"{function.name}() has no argument {name!r}",
+                nearest=nearest_name(name, known),
+                expected=function.usage,
+            )
+    given = len(expr.args) + len(expr.named)
+    fewest = min(sum(p.required for p in s.parameters) for s in function.signatures)
+    code = "plan.missing-argument" if given < fewest else "plan.unknown-argument"
+    return typer.error(code, f"{function.name}() is not called like this", expected=function.usage)
+
+
+def _misfit_finding(
+    typer: Inference, function: LibraryFunction, shapes: list[SignatureMatch], arguments: list[TypedArgument]
+) -> Type:
+    _, bound = max(shapes, key=lambda fit: _count_fitting_arguments(fit, arguments))
+    for parameter, (arg, type_) in zip(bound, arguments, strict=True):
+        if not parameter.takes and not parameter.kind.fits(type_):
+            x = excerpt(arg)
+            return typer.error(
+                "plan.wrong-type",
+                f"{function.name}() needs {parameter.kind.shown} for {parameter.name!r}; `{x}` is {a_type(type_)}",
+                fix=_argument_fix(parameter, arg, type_),
+            )
+    return typer.error("plan.wrong-type", f"{function.name}() is not called like this", expected=function.usage)
+
+
+def _count_fitting_arguments(fit: SignatureMatch, arguments: list[TypedArgument]) -> int:
+    """How many arguments fit before the first that does not."""
+    for number, (parameter, (_, type_)) in enumerate(zip(fit[1], arguments, strict=True)):
+        if not parameter.takes and not parameter.kind.fits(type_):
+            return number
+    return len(arguments)
+
+
+def _argument_fix(parameter: Parameter, arg: Any, type_: Type) -> str | None:
+    x, kind = excerpt(arg), parameter.kind
+    if isinstance(type_, ListType) and isinstance(type_.item, OptionalType):
+        return f"Leave out what is None: [x for x in {x} if x is not None]."
+    if kind.orderable:
+        return "Say by what to order: key=lambda x: x.field."
+    if kind is TEXTS:
+        return f"Use [str(x) for x in {x}]." if isinstance(type_, ListType) else conversion(arg, type_, ListType(STR))
+    wanted = _KIND_EXAMPLES.get(kind.shown)
+    return None if wanted is None else conversion(arg, type_, wanted)
+
+
+_KIND_EXAMPLES: dict[str, Type] = {
+    "str": STR,
+    "int": INT,
+    "number": FLOAT,
+    "list": ListType(STR),
+    "date": DATE,
+    "time": TIME,
+    "datetime": DATETIME,
+    "date or datetime": DATE,
+}

@@ -1,0 +1,541 @@
+"""What the check knows and reports: variables in scope, findings, effects, and the cost at worst.
+
+The cost counts calls with the lengths of the lists that loops go over; where a length is unknown it is assumed, and the
+bound says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from bicameral.errors import BicameralError, Place
+from bicameral.plans._expressions import (
+    Apply,
+    Arithmetic,
+    Choose,
+    Compare,
+    Comprehension,
+    Const,
+    Expr,
+    Get,
+    Index,
+    ListOf,
+    Logic,
+    Not,
+    Ref,
+    Slice,
+    TupleOf,
+)
+from bicameral.plans._plan import Call, Compute, Each, Extract, Plan, Update, When, walk
+from bicameral.plans._type_rules import merge
+from bicameral.tools import Effect, Registry
+from bicameral.types import ANY, NULL, ListType, OptionalType, Type, type_to_json
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, doubtful or worth knowing, at a step of the plan."""
+
+    severity: Severity
+    code: str
+    message: str
+    path: str = ""
+    place: Place | None = None
+    expected: str | None = None
+    nearest: str | None = None
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        place = self.place or (Place(step=self.path) if self.path else None)
+        told = BicameralError(
+            self.code, self.message, place=place, expected=self.expected, nearest=self.nearest, fix=self.fix
+        )
+        return str(told)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same facts for a program: absent ones are left out."""
+        pairs = (
+            ("severity", self.severity),
+            ("code", self.code),
+            ("message", self.message),
+            ("path", self.path or None),
+            ("place", self.place.to_json() if self.place else None),
+            ("expected", self.expected),
+            ("nearest", self.nearest),
+            ("fix", self.fix),
+        )
+        return {key: value for key, value in pairs if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class EffectUse:
+    """A step that calls a tool, and what that does to the world."""
+
+    path: str
+    tool: str
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class CallBound:
+    """The most there can be; `assumed` when it rests on the assumed length of a list."""
+
+    most: int = 0
+    assumed: bool = False
+
+    def __str__(self) -> str:
+        return f"at most {self.most:,}" + (" (assumed)" if self.assumed else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCost:
+    """How many calls a run can make at worst."""
+
+    model_calls: CallBound = CallBound()
+    tool_calls: CallBound = CallBound()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """How much a plan may do: `max_items` is the assumed length of a list of which nothing is known."""
+
+    max_items: int = 100
+    max_tool_calls: int = 10_000
+    max_model_calls: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a check found out about a plan before it runs."""
+
+    findings: tuple[Finding, ...] = ()
+    effects: tuple[EffectUse, ...] = ()
+    cost: PlanCost = PlanCost()
+    types: Mapping[str, Type] = field(default_factory=dict[str, Type])
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan may run."""
+        return not self.errors
+
+    def to_json(self) -> dict[str, Any]:
+        def bound(bound: CallBound) -> dict[str, Any]:
+            return {"most": bound.most, "assumed": bound.assumed}
+
+        return {
+            "ok": self.ok,
+            "findings": [finding.to_json() for finding in self.findings],
+            "effects": [{"path": use.path, "tool": use.tool, "effect": use.effect} for use in self.effects],
+            "cost": {"model_calls": bound(self.cost.model_calls), "tool_calls": bound(self.cost.tool_calls)},
+            "types": {name: type_to_json(type_) for name, type_ in self.types.items()},
+        }
+
+
+_SAME_LENGTH = frozenset(
+    {"sorted", "reversed", "list", "tuple", "set", "unique", "enumerate", "keys", "values", "items", "dict"}
+)
+_COUNT_ARGUMENTS = frozenset({"count", "limit", "n", "most", "max_results", "max_items", "top"})
+"""Arguments of tools that bound the length of the list they give."""
+
+Lengths = dict[str, int]
+
+
+def known_length(expr: Any, lengths: Mapping[str, int]) -> int | None:
+    """The most items a list can have, if that is known before the run."""
+    match expr:
+        case ListOf(items=items) | TupleOf(items=items):
+            return len(items)
+        case Ref(name=name):
+            return lengths.get(name)
+        case Slice():
+            return _slice_length(expr, lengths)
+        case Choose(then=then, otherwise=otherwise):
+            return _combine_lengths(max, known_length(then, lengths), known_length(otherwise, lengths))
+        case Arithmetic(op="+", left=left, right=right):
+            return _combine_lengths(int.__add__, known_length(left, lengths), known_length(right, lengths))
+        case Comprehension(clauses=clauses):
+            return _multiply_lengths([known_length(clause.over, lengths) for clause in clauses])
+        case Apply(function="range", args=args):
+            return _range_length(args)
+        case Apply(function="zip", args=args):
+            return min((n for arg in args if (n := known_length(arg, lengths)) is not None), default=None)
+        case Apply(function=function, args=(first, *_)) if function in _SAME_LENGTH:
+            return known_length(first, lengths)
+        case _:
+            return None
+
+
+def _combine_lengths(how: Any, left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else how(left, right)
+
+
+def _multiply_lengths(numbers: list[int | None]) -> int | None:
+    found = 1
+    for number in numbers:
+        if number is None:
+            return None
+        found *= number
+    return found
+
+
+def _constant_int(expr: Any) -> int | None:
+    return expr.value if isinstance(expr, Const) and type(expr.value) is int else None
+
+
+def _slice_length(expr: Slice, lengths: Mapping[str, int]) -> int | None:
+    whole = known_length(expr.value, lengths)
+    start, stop = _constant_int(expr.start), _constant_int(expr.stop)
+    part: int | None = None
+    if stop is not None and stop >= 0 and (expr.start is None or (start is not None and start >= 0)):
+        part = max(stop - (start or 0), 0)
+    elif start is not None and start < 0 and expr.stop is None:
+        part = -start
+    # A step only takes fewer; a negative one turns the bounds around.
+    if expr.step is not None and (_constant_int(expr.step) or -1) < 0:
+        part = None
+    return whole if part is None else part if whole is None else min(part, whole)
+
+
+def _range_length(args: tuple[Any, ...]) -> int | None:
+    numbers = [_constant_int(arg) for arg in args]
+    if not 1 <= len(numbers) <= 3 or None in numbers or numbers[2:] == [0]:
+        return None
+    found = range(*[number for number in numbers if number is not None])
+    return max((found.stop - found.start) // found.step + 1, 0)
+
+
+@dataclass(slots=True)
+class _CallCounter:
+    registry: Registry
+    limits: PlanLimits
+    model_calls: int = 0
+    tool_calls: int = 0
+    assumed: set[str] = field(default_factory=set[str])
+    """Of which calls the number rests on an assumed length."""
+    _guessing: int = 0
+    worst: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    """For tools and models: the step that is done most often, and how often."""
+
+    def steps(self, steps: tuple[Any, ...], times: int, lengths: Lengths, at: str) -> None:
+        for number, step in enumerate(steps):
+            self.step(step, times, lengths, f"{at}{number}")
+
+    def step(self, step: Any, times: int, lengths: Lengths, path: str) -> None:
+        match step:
+            case Call(name=name):
+                self.tool_calls += times
+                self._note("tool", path, times)
+                _set_length(lengths, name, self._tool_length(step))
+            case Extract(name=name):
+                self.model_calls += times
+                self._note("model", path, times)
+                lengths.pop(name, None)
+            case Compute(name=name, value=value):
+                _set_length(lengths, name, known_length(value, lengths))
+            case Update(name=name, op="append") if name in lengths:
+                lengths[name] += 1
+            case Update(name=name, op="add", value=value) if name in lengths:
+                _set_length(lengths, name, _combine_lengths(int.__add__, lengths[name], known_length(value, lengths)))
+            case Update(name=name):
+                lengths.pop(name, None)
+            case Each():
+                self._each(step, times, lengths, path)
+            case When():
+                self._when(step, times, lengths, path)
+            case _:
+                pass
+
+    def _each(self, step: Each, times: int, lengths: Lengths, path: str) -> None:
+        rounds = known_length(step.over, lengths)
+        guessed = rounds is None
+        rounds = self.limits.max_items if rounds is None else rounds
+        changed = assigned_names(step.steps)
+        # Inside the loop nothing is known about what the loop itself changes.
+        inside = {name: length for name, length in lengths.items() if name not in changed}
+        self._guessing += guessed
+        self.steps(step.steps, times * rounds, inside, f"{path}/")
+        self._guessing -= guessed
+        for name in changed & lengths.keys():
+            grown = _appends_per_turn(step.steps, name)
+            _set_length(lengths, name, None if grown is None else lengths[name] + grown * rounds)
+        for name in step.names:
+            lengths.pop(name, None)
+
+    def _when(self, step: When, times: int, lengths: Lengths, path: str) -> None:
+        before = self.model_calls, self.tool_calls
+        then, otherwise = dict(lengths), dict(lengths)
+        self.steps(step.steps, times, then, f"{path}/then/")
+        after_then = self.model_calls, self.tool_calls
+        self.model_calls, self.tool_calls = before
+        self.steps(step.otherwise, times, otherwise, f"{path}/else/")
+        self.model_calls = max(self.model_calls, after_then[0])
+        self.tool_calls = max(self.tool_calls, after_then[1])
+        lengths.clear()
+        lengths.update({name: max(then[name], otherwise[name]) for name in then.keys() & otherwise.keys()})
+
+    def _tool_length(self, step: Call) -> int | None:
+        tool = self.registry.get(step.tool)
+        if tool is None or not isinstance(tool.result, ListType):
+            return None
+        given = {argument.name: argument.default for argument in tool.arguments if type(argument.default) is int}
+        given |= {name: _constant_int(expr) for name, expr in step.args.items()}
+        bounds = [
+            count for name, count in given.items() if name in _COUNT_ARGUMENTS and count is not None and count >= 0
+        ]
+        return min(bounds, default=None)
+
+    def _note(self, what: str, path: str, times: int) -> None:
+        if self._guessing:
+            self.assumed.add(what)
+        if times > self.worst.get(what, ("", 0))[1]:
+            self.worst[what] = (path, times)
+
+
+def _set_length(lengths: Lengths, name: str | None, length: int | None) -> None:
+    if name is not None and length is not None:
+        lengths[name] = length
+    elif name is not None:
+        lengths.pop(name, None)
+
+
+def assigned_names(steps: tuple[Any, ...]) -> frozenset[str]:
+    """The variables that these steps, or steps inside them, give a value."""
+    names: set[str] = set()
+    for _, step in walk(steps):
+        match step:
+            case Each(names=bound):
+                names |= set(bound)
+            case Compute(name=name) | Update(name=name) | Extract(name=name):
+                names.add(name)
+            case _:
+                if name := getattr(step, "name", None):
+                    names.add(name)
+    return frozenset(names)
+
+
+def _appends_per_turn(steps: tuple[Any, ...], name: str) -> int | None:
+    """How many items a round of a loop adds to a list, if it only appends to it, outside of inner loops."""
+    grown = 0
+    for path, step in walk(steps):
+        if name not in assigned_names((step,)):
+            continue
+        match step:
+            case Update(op="append"):
+                if _is_inside_each(steps, path):
+                    return None
+                grown += 1
+            case Each() | When():
+                pass
+            case _:
+                return None
+    return grown
+
+
+def _is_inside_each(steps: tuple[Any, ...], path: str) -> bool:
+    inner = [outer for outer, step in walk(steps) if isinstance(step, Each)]
+    return any(path.startswith(f"{outer}/") for outer in inner)
+
+
+def estimate_cost(plan: Plan, registry: Registry, limits: PlanLimits) -> tuple[PlanCost, list[Finding]]:
+    """The calls a plan makes at worst, and a finding for each kind of which there may be too many."""
+    counter = _CallCounter(registry, limits)
+    counter.steps(plan.steps, 1, {}, "")
+    findings: list[Finding] = []
+    for what, most, limit in (
+        ("tool", counter.tool_calls, limits.max_tool_calls),
+        ("model", counter.model_calls, limits.max_model_calls),
+    ):
+        if most > limit:
+            path, times = counter.worst[what]
+            guess = (
+                f", taking lists of unknown length for {limits.max_items:,} items" if what in counter.assumed else ""
+            )
+            findings.append(
+                Finding(
+                    "error",
+                    "plan.unbounded-fan-out",
+                    f"the plan may make {most:,} {what} calls, {times:,} of them here{guess}",
+                    path,
+                    expected=f"at most {limit:,}",
+                    fix="Loop over a part of the list: `for x in xs[:50]:`.",
+                )
+            )
+    return (
+        PlanCost(
+            CallBound(counter.model_calls, "model" in counter.assumed),
+            CallBound(counter.tool_calls, "tool" in counter.assumed),
+        ),
+        findings,
+    )
+
+
+def list_effects(plan: Plan, registry: Registry) -> tuple[EffectUse, ...]:
+    """Every call of a known tool with its effect, in the order of the plan."""
+    found: list[EffectUse] = []
+    for path, step in walk(plan.steps):
+        if isinstance(step, Call) and (tool := registry.get(step.tool)) is not None:
+            found.append(EffectUse(path, tool.name, tool.effect))
+    return tuple(found)
+
+
+FieldPath = tuple[str, ...]
+"""A name and fields of it: `mail.sender.name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable's type; it may have no value yet, or only the nothing that a tool gives."""
+
+    type: Type
+    maybe_unbound: bool = False
+    void_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The variables and their types; every change makes a new scope.
+
+    `narrowed` holds what tests have shown about fields (`mail.date` is not None here). `ended` says that the run
+    has given its answer on every way to here.
+    """
+
+    variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
+    narrowed: Mapping[FieldPath, Type] = field(default_factory=dict[FieldPath, Type])
+    ended: bool = False
+
+    @classmethod
+    def of(cls, types: Mapping[str, Type]) -> Scope:
+        """A scope in which these variables have values."""
+        return cls({name: Variable(type_) for name, type_ in types.items()})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.variables
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.variables)
+
+    def get(self, name: str) -> Variable | None:
+        return self.variables.get(name)
+
+    def bind(self, name: str, type_: Type, *, void_of: str | None = None) -> Scope:
+        """The scope after an assignment, which makes earlier tests of the name's fields worthless."""
+        kept = {key: known for key, known in self.narrowed.items() if key[0] != name}
+        return replace(self, variables={**self.variables, name: Variable(type_, void_of=void_of)}, narrowed=kept)
+
+    def end(self) -> Scope:
+        return replace(self, ended=True)
+
+    def merge(self, other: Scope) -> Scope:
+        """What is known after two ways have come together; a way that has ended comes nowhere."""
+        if self.ended and not other.ended:
+            return other
+        if other.ended and not self.ended:
+            return self
+        names = (*self.variables, *(name for name in other.variables if name not in self.variables))
+        variables = {name: _merge_variables(self.variables.get(name), other.variables.get(name)) for name in names}
+        narrowed = {key: known for key, known in self.narrowed.items() if other.narrowed.get(key) == known}
+        return Scope(variables, narrowed, self.ended)
+
+    def retyped(self, types: Mapping[str, Type]) -> Scope:
+        """The same with other types for some variables."""
+        known = self.variables.items()
+        return replace(self, variables={name: replace(v, type=types.get(name, v.type)) for name, v in known})
+
+    def widen(self, names: frozenset[str]) -> Scope:
+        """The same with nothing known about the types of these variables."""
+        return self.retyped(dict.fromkeys(names, ANY))
+
+    def forget_tests(self, names: frozenset[str]) -> Scope:
+        """The same without what tests have shown about the fields of these variables."""
+        return replace(self, narrowed={key: known for key, known in self.narrowed.items() if key[0] not in names})
+
+    def narrow(self, condition: Expr, *, holds: bool) -> Scope:
+        """What is known when a condition holds, or when it does not: which values are (not) None."""
+        match condition:
+            case Not(value=value):
+                return self.narrow(value, holds=not holds)
+            case Logic(op=op, items=items) if (op == "and") == holds:
+                scope = self
+                for item in items:
+                    scope = scope.narrow(item, holds=holds)
+                return scope
+            case Compare(first=first, rest=((("==" | "!=") as op, second),)):
+                return self._narrow_equal(first, second, same=(op == "==") == holds)
+            case _:
+                return self._not_none(condition) if holds else self
+
+    def _narrow_equal(self, first: Expr, second: Expr, *, same: bool) -> Scope:
+        if isinstance(first, Const):
+            first, second = second, first
+        match second:
+            case Const(value=None):
+                return self._know(first, NULL) if same else self._not_none(first)
+            case Const() if same:
+                return self._not_none(first)
+            case _:
+                return self
+
+    def _not_none(self, expr: Expr) -> Scope:
+        return self._know(expr, None)
+
+    def _know(self, expr: Expr, type_: Type | None) -> Scope:
+        """Note the type of a name or field; None stands for what it is when it is not None."""
+        match expr:
+            case Ref(name=name):
+                variable = self.variables.get(name)
+                known = _without_none(variable.type) if variable and type_ is None else type_
+                if variable is None or known is None:
+                    return self
+                return replace(self, variables={**self.variables, name: replace(variable, type=known)})
+            case Get() | Index():
+                key = field_path(expr)
+                return self if key is None else replace(self, narrowed={**self.narrowed, key: type_ or _NOT_NONE})
+            case _:
+                return self
+
+    def known(self, expr: Expr, declared: Type) -> Type:
+        """The type of a field here, which may be narrower than the declared one."""
+        key = field_path(expr)
+        if key is None or key not in self.narrowed:
+            return declared
+        known = self.narrowed[key]
+        return (_without_none(declared) or declared) if known == _NOT_NONE else known
+
+
+_NOT_NONE = OptionalType(ANY)
+"""Stands in `narrowed` for "whatever is declared, but not None"."""
+
+
+def field_path(expr: Expr) -> FieldPath | None:
+    """`mail.date` (or `mail['date']`) as a key, if it is a field of a field … of a name."""
+    match expr:
+        case Ref(name=name):
+            return (name,)
+        case Get(value=value, field=field_) | Index(value=value, at=Const(value=str() as field_)):
+            inner = field_path(value)
+            return None if inner is None else (*inner, field_)
+        case _:
+            return None
+
+
+def _without_none(type_: Type) -> Type | None:
+    return type_.item if isinstance(type_, OptionalType) else None
+
+
+def _merge_variables(left: Variable | None, right: Variable | None) -> Variable:
+    if left is None or right is None:
+        only = left or right or Variable(ANY)
+        return replace(only, maybe_unbound=True)
+    return Variable(
+        merge(left.type, right.type) or ANY,
+        left.maybe_unbound or right.maybe_unbound,
+        left.void_of if left.void_of == right.void_of else None,
+    )

@@ -1,0 +1,322 @@
+"""Evaluation errors, and the bounds on values and work that make every evaluation end soon.
+
+Every failure of evaluation is an `EvaluationError`; nothing else gets out. Work is counted in steps and not by the
+clock, so that a run and its replay come to the same.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
+from types import NoneType
+from typing import Any, cast
+
+from bicameral.errors import PlanError
+
+RUN_CODES: dict[str, str] = {
+    "run.unbound": "a variable has no value yet",
+    "run.no-field": "a record or dict has no such field or key",
+    "run.index": "a list or text is not that long",
+    "run.division-by-zero": "something is divided by zero",
+    "run.not-a-number": "a text is not a number",
+    "run.not-a-date": "a text or a set of numbers is not a date or time",
+    "run.not-found": "a value is not in the list or text",
+    "run.empty": "an empty list has no smallest, largest or mean value",
+    "run.none": "a value is None where something is needed",
+    "run.unpack": "an item has not as many parts as there are names",
+    "run.too-large": "a value or a computation is beyond the limits",
+    "run.type": "a value is of the wrong type",
+    "run.bad-call": "a library function is called in a way it does not know",
+}
+"""What can go wrong while an expression is evaluated; `check` rules out `run.type` where all types are known."""
+
+
+class EvaluationError(PlanError):
+    """An expression of a plan has no value: a code of `RUN_CODES`, a message and what to do."""
+
+
+def type_name(value: object) -> str:
+    """The type of a value as a plan writes it."""
+    match value:
+        case None:
+            return "None"
+        case bool() | int() | float() | str() | dict():
+            return type(cast("object", value)).__name__
+        case list() | tuple():
+            return "list"
+        case dt.datetime():
+            return "datetime"
+        case dt.date():
+            return "date"
+        case dt.time():
+            return "time"
+        case dt.timedelta():
+            return "timedelta"
+        case _:
+            return "something no plan can use"
+
+
+def preview(value: object) -> str:
+    """A value short enough for a message, with its type."""
+    if isinstance(value, str):
+        shown = repr(value if len(value) <= 40 else value[:37] + "...")
+        return f"{shown} (str)"
+    if value is None or isinstance(value, bool | int | float):
+        return f"{value!r}"[:60]
+    if isinstance(value, dt.date | dt.time | dt.timedelta):
+        return f"{value} ({type_name(value)})"
+    if isinstance(value, list | tuple | dict):
+        return f"a {type_name(cast('object', value))} of {len(cast('list[Any]', value))}"
+    return type_name(value)
+
+
+def bad_value(what: str, values: Iterable[object], *, fix: str | None = None) -> EvaluationError:
+    """A value that does not fit; a None among the values (or directly inside them) is named as the culprit."""
+    values = list(values)
+    inner = (item for value in values if isinstance(value, list | tuple) for item in cast("list[object]", value))
+    if any(value is None for value in values) or any(item is None for item in inner):
+        return EvaluationError(
+            "run.none", f"{what}: a value is None", fix=fix or "Test it with `if x is not None:` first."
+        )
+    return EvaluationError("run.type", what, fix=fix)
+
+
+MAX_TEXT = 10_000_000
+MAX_ITEMS = 1_000_000
+MAX_ALL_TEXT = 100_000_000
+MAX_VALUE_DEPTH = 64
+MAX_BITS = 1000
+MAX_WORK = 2_000_000
+
+WORK_KEY = "#work"
+"""Where an inner environment keeps its `Work`: no variable can have this name."""
+
+RUN_WORK_KEY = "#run-work"
+"""Where the variables of a run keep its `RunWork`; no variable can have this name either."""
+
+_CONTAINERS = (list, tuple, dict)
+NUMBER_TYPES = frozenset({int, float, bool})
+ATOMS = NUMBER_TYPES | {NoneType, dt.date, dt.datetime, dt.time, dt.timedelta}
+"""The exact types of values that hold nothing else, but for text."""
+_LEAF_TYPES = ATOMS | {str}
+_FEW_VALUES = 16
+_SHORT_TEXT = MAX_ALL_TEXT // _FEW_VALUES
+
+
+def too_large_error(what: str, limit: int) -> EvaluationError:
+    return EvaluationError(
+        "run.too-large", f"{what} is larger than {limit:,}", fix="Work on a part of it, such as `xs[:1000]`."
+    )
+
+
+def check_length(what: str, length: int, limit: int = MAX_ITEMS) -> None:
+    if length > limit:
+        raise too_large_error(what, limit)
+
+
+def check_number(value: Any) -> Any:
+    """A number that is finite and not astronomically large."""
+    if isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise EvaluationError("run.too-large", "the number has more than 300 digits")
+        return value
+    if not math.isfinite(value):
+        raise EvaluationError("run.too-large", "the number is beyond what a float can hold")
+    return value
+
+
+def measure(value: object) -> int:
+    """How many values a value holds, counted as a tree.
+
+    A list that holds the same list twice is small in memory but doubles at each level (`x = [x, x]`), and everything
+    that walks it would take exponential time. So what a plan builds is weighed, and the walk itself stops early.
+    """
+    if not isinstance(value, _CONTAINERS):
+        return 1
+    values: Any = _contents(value)
+    if len(values) <= _FEW_VALUES and are_all_small(values):
+        return len(values)
+    nodes = _measure_levels(value)
+    # Weighing is work, too: a list of one table is small to write, and the whole table is gone through for it.
+    charge_run(nodes)
+    return nodes
+
+
+def are_all_small(values: Iterable[Any]) -> bool:
+    """Whether these few values hold nothing else, nor much text."""
+    for each in values:  # noqa: SIM110 (a generator would take twice as long)
+        if type(each) not in ATOMS and (type(each) is not str or len(each) > _SHORT_TEXT):
+            return False
+    return True
+
+
+def _measure_levels(value: Any) -> int:
+    nodes, text = 0, 0
+    level: list[Any] = [value]
+    for _ in range(MAX_VALUE_DEPTH):
+        nodes += sum(map(len, level)) if len(level) > 1 else len(level[0])
+        if nodes > MAX_ITEMS:
+            raise too_large_error("the value, with everything in it,", MAX_ITEMS)
+        inner: list[Any] = []
+        for values in _group_contents(level):
+            # A look at the types of all values is quicker than one at each, unless there are only a few.
+            if len(values) > _FEW_VALUES and (known := _text_and_containers(values)) is not None:
+                text += known[0]
+                inner += known[1]
+                continue
+            for each in values:
+                if type(each) in ATOMS:
+                    continue
+                if isinstance(each, str):
+                    text += len(each)
+                elif isinstance(each, _CONTAINERS):
+                    inner.append(each)
+        if text > MAX_ALL_TEXT:
+            raise too_large_error("the text in the value", MAX_ALL_TEXT)
+        if not inner:
+            return nodes
+        level = inner
+    raise EvaluationError("run.too-large", f"the value is nested more than {MAX_VALUE_DEPTH} levels deep")
+
+
+def _group_contents(containers: list[Any]) -> list[Collection[Any]]:
+    """What is directly in some containers; if these are many, all in one group."""
+    if len(containers) <= _FEW_VALUES:
+        return [each.values() if isinstance(each, dict) else each for each in containers]
+    records = set(map(type, containers)) == {dict}
+    return [list(chain.from_iterable(map(dict.values if records else _contents, containers)))]  # pyright: ignore
+
+
+def _text_and_containers(values: Collection[Any]) -> tuple[int, Collection[Any]] | None:
+    """How much text there is, and which values hold others; None where that is to be seen only from each of them."""
+    kinds = set(map(type, values))
+    if kinds <= ATOMS:
+        return 0, ()
+    if kinds <= _LEAF_TYPES:
+        return sum([len(each) for each in values if type(each) is str]), ()
+    return (0, values) if kinds.issubset(_CONTAINERS) else None
+
+
+def _contents(container: Any) -> Collection[Any]:
+    return cast("Collection[Any]", container.values() if isinstance(container, dict) else container)
+
+
+def check_size(value: Any) -> Any:
+    """The same value, refused if it is too large."""
+    if type(value) in ATOMS:
+        return value
+    if isinstance(value, _CONTAINERS):
+        measure(cast("object", value))
+    elif isinstance(value, str):
+        check_length("the text", len(value), MAX_TEXT)
+    return cast("Any", value)
+
+
+class RunWork:
+    """How much a whole run may still compute, in the steps that bound one expression.
+
+    It counts and does not look at the clock, so that a run and its replay come to the same. `exhausted` makes the error
+    that ends the run.
+    """
+
+    __slots__ = ("_exhausted", "_open", "left", "limit")
+
+    def __init__(self, limit: int, exhausted: Callable[[], Exception]) -> None:
+        self.limit = limit
+        self.left = limit
+        self._exhausted = exhausted
+        self._open: list[LoopWork] = []
+
+    def charge(self, amount: int) -> None:
+        """Count some steps; raises when there are none left."""
+        self.left -= amount
+        if self.left < 0:
+            raise self._exhausted()
+
+    def branch(self) -> RunWork:
+        """What a turn may do that runs beside others. It is charged when its turn comes, so that the order of the
+        turns decides and not which of them was quicker."""
+        return RunWork(self.left, self._exhausted)
+
+    @property
+    def used(self) -> int:
+        return self.limit - self.left
+
+    def begin(self, work: LoopWork) -> None:
+        self._open.append(work)
+
+    def settle(self) -> None:
+        """Charge what the evaluation that has just ended did in its loops. After one that failed the run has ended."""
+        self.left -= _PER_EXPRESSION
+        if self._open:
+            for work in self._open:
+                self.left -= work.limit - work.left
+            self._open.clear()
+        if self.left < 0:
+            raise self._exhausted()
+
+
+class _CurrentRun(threading.local):
+    """The run whose expression this thread evaluates. An evaluation never waits, so that no other comes between."""
+
+    run: RunWork | None = None
+
+
+CURRENT_RUN = _CurrentRun()
+_PER_EXPRESSION = 2
+
+
+def charge_run(amount: int) -> None:
+    """Count steps that are not inside a loop of an expression: only the run has a limit on those."""
+    run = CURRENT_RUN.run
+    if run is not None:
+        run.charge(amount)
+
+
+class LoopWork:
+    """How much one evaluation may still do inside comprehensions and lambdas."""
+
+    __slots__ = ("_run", "left", "limit")
+
+    def __init__(self) -> None:
+        run = self._run = CURRENT_RUN.run
+        self.limit = self.left = MAX_WORK if run is None else min(MAX_WORK, max(run.left, 0))
+        if run is not None:
+            run.begin(self)
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        if self.left < 0:
+            if self._run is not None and self.limit < MAX_WORK:
+                self._run.charge(self.limit - self.left)
+            raise EvaluationError(
+                "run.too-large",
+                f"the expression takes more than {MAX_WORK:,} steps",
+                fix="Split it into steps, or work on a part of the list.",
+            )
+
+
+def inner_environment(env: Mapping[str, Any]) -> tuple[dict[str, Any], LoopWork]:
+    """An environment for the names of a comprehension or lambda, sharing the work of the one outside."""
+    inner = dict(env)
+    work = inner.get(WORK_KEY)
+    if work is None:
+        work = inner[WORK_KEY] = LoopWork()
+    return inner, work
+
+
+def flat_cost(value: object) -> int:
+    """What it takes to go once over a value; text is quick."""
+    if isinstance(value, str):
+        return len(value) // 64
+    return len(cast("list[Any]", value)) if isinstance(value, _CONTAINERS) else 0
+
+
+def deep_cost(value: object) -> int:
+    """What it takes to go over a value and everything in it, and to compare or show it."""
+    if type(value) in ATOMS:
+        return 2
+    return len(value) // 64 if isinstance(value, str) else 2 * measure(value)

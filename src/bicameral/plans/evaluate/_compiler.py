@@ -1,0 +1,492 @@
+"""The compiler of expressions: each expression becomes a closure over the variables, once.
+
+Evaluation is pure and total: a value or an `EvaluationError`, always soon. Closures have a fast path for the usual
+values and leave everything else, and every failure, to the operator that they stand for: both come to the same.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from bicameral.errors import nearest_name
+from bicameral.plans._expressions import (
+    Apply,
+    Arithmetic,
+    Choose,
+    Compare,
+    Comprehension,
+    Const,
+    DictOf,
+    Format,
+    Get,
+    Index,
+    Lambda,
+    ListOf,
+    Logic,
+    Negative,
+    Not,
+    Ref,
+    Slice,
+    TupleOf,
+)
+from bicameral.plans._plan import MAX_DEPTH
+from bicameral.plans.evaluate._bounds import (
+    ATOMS,
+    CURRENT_RUN,
+    MAX_TEXT,
+    NUMBER_TYPES,
+    RUN_WORK_KEY,
+    WORK_KEY,
+    EvaluationError,
+    charge_run,
+    check_length,
+    check_number,
+    check_size,
+    deep_cost,
+    flat_cost,
+    too_large_error,
+)
+from bicameral.plans.evaluate._library import check_dict_key
+from bicameral.plans.evaluate._operations import (
+    COMPARISONS,
+    PYTHON_OPERATORS,
+    Code,
+    Env,
+    Operator,
+    arithmetic_operator,
+    compile_call,
+    comprehension_code,
+    failing_code,
+    get_field,
+    get_item,
+    get_slice,
+    lambda_code,
+    negate,
+)
+from bicameral.plans.evaluate._values import format_value, format_with_spec
+
+
+def none_code(env: Env) -> None:
+    return None
+
+
+def const_code(expr: Const) -> Code:
+    value = expr.value
+    try:
+        if isinstance(value, str):
+            check_length("the text", len(value), MAX_TEXT)
+        elif value is not None:
+            check_number(value)
+    except EvaluationError as error:
+        code, message = error.code, error.message
+        return failing_code(lambda: EvaluationError(code, message))
+    return lambda env: value
+
+
+def ref_code(name: str) -> Code:
+    def run(env: Env) -> Any:
+        try:
+            return env[name]
+        except KeyError:
+            raise EvaluationError(
+                "run.unbound", f"{name!r} has no value yet", nearest=nearest_name(name, env), fix="Assign it before."
+            ) from None
+
+    return run
+
+
+def field_code(value: Code, field: str) -> Code:
+    def run(env: Env) -> Any:
+        found = value(env)
+        if type(found) is dict and field in found:
+            return found[field]  # pyright: ignore[reportUnknownVariableType]
+        return get_field(found, field)
+
+    return run
+
+
+def variable_field_code(name: str, field: str) -> Code:
+    """A field of a variable."""
+    at_length = field_code(ref_code(name), field)
+
+    def run(env: Env) -> Any:
+        if name in env:
+            found = env[name]
+            if type(found) is dict and field in found:
+                return found[field]  # pyright: ignore[reportUnknownVariableType]
+        return at_length(env)
+
+    return run
+
+
+def index_code(value: Code, at: Code) -> Code:
+    return lambda env: get_item(value(env), at(env))
+
+
+def slice_code(value: Code, start: Code, stop: Code, step: Code) -> Code:
+    return lambda env: get_slice(value(env), start(env), stop(env), step(env))
+
+
+def list_code(items: list[Code]) -> Code:
+    return lambda env: check_size([item(env) for item in items])
+
+
+def dict_code(entries: list[tuple[str | Code, Code]]) -> Code:
+    """A dict; its keys are mostly written in the plan, as texts."""
+    written = [(key, value) for key, value in entries if isinstance(key, str)]
+    if len(written) == len(entries):
+        return lambda env: check_size({key: value(env) for key, value in written})
+    computed = [(_constant_code(key) if isinstance(key, str) else key, value) for key, value in entries]
+    return lambda env: check_size({check_dict_key(key(env)): value(env) for key, value in computed})
+
+
+def _constant_code(text: str) -> Code:
+    return lambda env: text
+
+
+def with_loop_charge(code: Code) -> Code:
+    """The same code; the size of what it makes counts as work."""
+
+    def run(env: Env) -> Any:
+        value = code(env)
+        work = env[WORK_KEY]
+        work.left -= 2 if type(value) in ATOMS else deep_cost(value)
+        if work.left < 0:
+            work.spend(0)
+        return value
+
+    return run
+
+
+def with_run_charge(code: Code) -> Code:
+    """The same code; the size of what it makes counts as work of the run."""
+
+    def run(env: Env) -> Any:
+        value = code(env)
+        charge_run(flat_cost(value))
+        return value
+
+    return run
+
+
+def format_code(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
+    """A text with values in it; inside loops its length counts as work."""
+    texts = [part if isinstance(part, str) else _text_code(*part) for part in parts]
+
+    def run(env: Env) -> str:
+        found = [text if isinstance(text, str) else text(env) for text in texts]
+        length = sum(map(len, found))
+        if length > MAX_TEXT:
+            raise too_large_error("the text", MAX_TEXT)
+        if looped:
+            env[WORK_KEY].spend(length // 64)
+        else:
+            charge_run(length // 64)
+        return "".join(found)
+
+    return run
+
+
+def _text_code(value: Code, spec: str) -> Callable[[Env], str]:
+    if spec:
+        return lambda env: format_with_spec(value(env), spec)
+
+    def run(env: Env) -> str:
+        found = value(env)
+        return str(found) if type(found) is int else format_value(found)
+
+    return run
+
+
+ValueComparison = Callable[[Env, Any, Any], bool]
+
+_PYTHON_COMPARISONS: dict[str, Operator] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""What Python itself compares, as it is meant."""
+_LONG_TEXT = 1024
+"""Shorter texts are compared in no time."""
+_SMALL_INT = 1 << 60
+"""Whatever one operator makes of whole numbers below this is within the limits."""
+
+
+def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, looped: bool) -> Code:
+    """An operator of two values; inside loops the size of what it gives counts as work.
+
+    `number` is what stands on the right, if it is written in the plan.
+    """
+    plain, operate = PYTHON_OPERATORS[op], arithmetic_operator(op)
+    divides = op in ("/", "//", "%")
+
+    def run(env: Env) -> Any:
+        first = left(env)
+        second = right(env) if number is None else number
+        # Zeros to divide by, and what may become too large, are left to the operator itself.
+        if (
+            type(first) is type(second) is int
+            and -_SMALL_INT < first < _SMALL_INT
+            and -_SMALL_INT < second < _SMALL_INT
+            and (second or not divides)
+        ):
+            value = plain(first, second)
+        else:
+            value = operate(first, second)
+        if looped:
+            env[WORK_KEY].spend(2 if type(value) in NUMBER_TYPES else deep_cost(value))
+        elif type(value) not in NUMBER_TYPES:
+            charge_run(flat_cost(value))
+        return value
+
+    return run
+
+
+def unary_code(operate: Callable[[Any], Any], value: Code) -> Code:
+    return lambda env: operate(value(env))
+
+
+def logic_code(items: list[Code], *, stop: bool) -> Code:
+    *most, last = items
+
+    def run(env: Env) -> Any:
+        for item in most:
+            value = item(env)
+            if bool(value) is stop:
+                return value
+        return last(env)
+
+    return run
+
+
+def charged_comparison(op: str) -> ValueComparison:
+    holds = COMPARISONS[op]
+
+    def run(env: Env, left: Any, right: Any) -> bool:
+        charge_run(flat_cost(left) + flat_cost(right))
+        return holds(left, right)
+
+    return run
+
+
+def loop_comparison(op: str) -> ValueComparison:
+    """The same inside a loop, where looking into lists is work."""
+    holds = COMPARISONS[op]
+
+    def run(env: Env, left: Any, right: Any) -> bool:
+        # Looking for a number or text in a list is quick; looking into lists is not.
+        cost = deep_cost(cast("object", left)) if isinstance(left, list | tuple | dict) else 0
+        if cost or op in ("in", "not in"):
+            env[WORK_KEY].spend(cost + (deep_cost(right) if cost else flat_cost(right) // 16))
+        return holds(left, right)
+
+    return run
+
+
+def comparison_code(first: Code, rest: list[tuple[str, ValueComparison, Code]]) -> Code:
+    if len(rest) == 1:
+        return _pair_comparison_code(first, *rest[0])
+
+    def run(env: Env) -> bool:
+        left = first(env)
+        for _, holds, code in rest:
+            right = code(env)
+            if not holds(env, left, right):
+                return False
+            left = right
+        return True
+
+    return run
+
+
+def _pair_comparison_code(first: Code, op: str, holds: ValueComparison, second: Code) -> Code:
+    plain = _PYTHON_COMPARISONS.get(op)
+    if plain is None:
+        return lambda env: holds(env, first(env), second(env))
+
+    def run(env: Env) -> bool:
+        left, right = first(env), second(env)
+        if type(left) in NUMBER_TYPES and type(right) in NUMBER_TYPES:
+            return plain(left, right)
+        if type(left) is str and type(right) is str:
+            if len(left) > _LONG_TEXT:
+                charge_run(len(left) // _LONG_TEXT)
+            return plain(left, right)
+        return holds(env, left, right)
+
+    return run
+
+
+def choose_code(condition: Code, then: Code, otherwise: Code) -> Code:
+    return lambda env: then(env) if condition(env) else otherwise(env)
+
+
+_MAX_CONSTANT = 1 << 60
+
+_compiled_codes: dict[int, tuple[weakref.ref[Any], Code]] = {}
+
+
+def compile_expr(expr: Any) -> Code:
+    """The expression as a function of the variables, compiled once for each expression object.
+
+    Example:
+        >>> compile_expr(Apply(function="upper", args=(Ref(name="name"),)))({"name": "ada"})
+        'ADA'
+    """
+    key = id(expr)
+    known = _compiled_codes.get(key)
+    if known is not None and known[0]() is expr:
+        return known[1]
+    code = _guard_code(_ExpressionCompiler().code(expr))
+    # The bound method outlives the module's names, which are gone when the interpreter ends.
+    forget = _compiled_codes.pop
+    _compiled_codes[key] = (weakref.ref(expr, lambda _: forget(key, None)), code)
+    return code
+
+
+def evaluate_expr(expr: Any, variables: Env) -> Any:
+    """The value of an expression."""
+    return compile_expr(expr)(variables)
+
+
+def _guard_code(code: Code) -> Code:
+    """The last line: what Python itself refuses is an EvaluationError too."""
+
+    def run(env: Env) -> Any:
+        # Not through a context manager or another function: each expression of a run passes here.
+        meter = env.get(RUN_WORK_KEY)
+        before = CURRENT_RUN.run
+        if meter is not before:
+            CURRENT_RUN.run = meter
+        try:
+            value = code(env)
+            if meter is not None:
+                meter.settle()
+            return value
+        except (RecursionError, MemoryError, OverflowError):
+            raise EvaluationError("run.too-large", "the expression is too large to evaluate") from None
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+            raise EvaluationError("run.type", f"the expression has no value ({type(error).__name__})") from None
+        finally:
+            if meter is not before:
+                CURRENT_RUN.run = before
+
+    return run
+
+
+@dataclass(slots=True)
+class _ExpressionCompiler:
+    looped: bool = False
+    """Inside a comprehension or lambda, where work adds up and is counted."""
+    depth: int = 0
+    """How many expressions are around the one that is compiled."""
+
+    def code(self, expr: Any) -> Code:
+        if self.depth > MAX_DEPTH:
+            return failing_code(lambda: EvaluationError("run.too-large", f"nested more than {MAX_DEPTH} levels deep"))
+        self.depth += 1
+        try:
+            return self._code(expr)
+        finally:
+            self.depth -= 1
+
+    def _code(self, expr: Any) -> Code:
+        match expr:
+            case Const():
+                return const_code(expr)
+            case Ref(name=name):
+                return ref_code(name)
+            case Get(value=Ref(name=name), field=field):
+                return variable_field_code(name, field)
+            case Get(value=value, field=field):
+                return field_code(self.code(value), field)
+            case Index(value=value, at=at):
+                return index_code(self.code(value), self.code(at))
+            case Slice():
+                parts = (expr.value, expr.start, expr.stop, expr.step)
+                return self._counted(slice_code(*(none_code if part is None else self.code(part) for part in parts)))
+            case ListOf(items=items) | TupleOf(items=items):
+                return list_code([self.code(item) for item in items])
+            case DictOf(entries=entries):
+                return dict_code([(_constant_key(key) or self.code(key), self.code(value)) for key, value in entries])
+            case Arithmetic(op=op, left=left, right=right):
+                return binary_code(op, self.code(left), self.code(right), _constant_number(right), looped=self.looped)
+            case Negative(value=value):
+                return unary_code(negate, self.code(value))
+            case Not(value=value):
+                return unary_code(_logical_not, self.code(value))
+            case Logic(op=op, items=items):
+                return logic_code([self.code(item) for item in items], stop=op == "or")
+            case Compare():
+                return self._compare(expr)
+            case Choose():
+                return choose_code(self.code(expr.condition), self.code(expr.then), self.code(expr.otherwise))
+            case Apply():
+                codes = [self._argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
+                return compile_call(expr, codes, looped=self.looped)
+            case Format(parts=parts):
+                texts = [part if isinstance(part, str) else (self.code(part.value), part.spec) for part in parts]
+                return format_code(texts, looped=self.looped)
+            case Comprehension():
+                return self._comprehension(expr)
+            case _:
+                return failing_code(_stray_lambda_error)
+
+    def _counted(self, code: Code) -> Code:
+        """The size of what is made counts as work, inside loops for the expression, and for the run everywhere."""
+        return with_loop_charge(code) if self.looped else with_run_charge(code)
+
+    def _compare(self, expr: Compare) -> Code:
+        holds = loop_comparison if self.looped else charged_comparison
+        rest = [(op, holds(op), self.code(right)) for op, right in expr.rest]
+        return comparison_code(self.code(expr.first), rest)
+
+    def _argument(self, arg: Any) -> Code:
+        return self._lambda(arg) if isinstance(arg, Lambda) else self.code(arg)
+
+    def _lambda(self, expr: Lambda) -> Code:
+        return lambda_code(replace(self, looped=True).code(expr.body), expr.names)
+
+    def _comprehension(self, expr: Comprehension) -> Code:
+        inside = replace(self, looped=True)
+        element = inside.code(expr.element)
+        key = None if expr.key is None else inside.code(expr.key)
+        # The first list is evaluated outside of the comprehension, as in Python.
+        clauses = [
+            (
+                clause.names,
+                (inside if number else self).code(clause.over),
+                [inside.code(condition) for condition in clause.conditions],
+            )
+            for number, clause in enumerate(expr.clauses)
+        ]
+        return comprehension_code(element, key, clauses)
+
+
+def _stray_lambda_error() -> EvaluationError:
+    return EvaluationError(
+        "run.bad-call", "a lambda stands only as an argument", expected="for example sorted(xs, key=lambda x: x.name)"
+    )
+
+
+def _constant_key(expr: Any) -> str | None:
+    """A key of a dict that is written in the plan."""
+    return expr.value if isinstance(expr, Const) and isinstance(expr.value, str) else None
+
+
+def _constant_number(expr: Any) -> int | None:
+    """A whole number that is written in the plan and not too large."""
+    return (
+        expr.value if isinstance(expr, Const) and type(expr.value) is int and abs(expr.value) < _MAX_CONSTANT else None
+    )
+
+
+def _logical_not(value: Any) -> bool:
+    return not value

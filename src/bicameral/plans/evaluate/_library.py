@@ -1,0 +1,518 @@
+"""The closed library: every function that a plan may use in an expression, and those on lists and dicts.
+
+There is no way to add a function from a plan. Text made of texts and values is a `Format` expression, so `concat` and
+`format` are surface syntax and not functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from bicameral.plans._type_rules import (
+    ANYTHING,
+    BOOLEAN,
+    BOTTOM,
+    DICT,
+    INTEGER,
+    ITERABLE,
+    LIST,
+    LISTS,
+    ORDERED,
+    PAIRS,
+    SIZED,
+    TEXT,
+    CallTypes,
+    CostClass,
+    LibraryFunction,
+    Parameter,
+    Signature,
+    is_orderable,
+    item_type,
+    item_types,
+    merge,
+    merge_all,
+    option,
+    param,
+)
+from bicameral.plans.evaluate._bounds import EvaluationError, bad_value, check_length, preview
+from bicameral.plans.evaluate._library_scalars import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
+from bicameral.plans.evaluate._values import distinct_values, extreme_position, format_value, sorted_positions
+from bicameral.types import (
+    ANY,
+    INT,
+    STR,
+    AnyType,
+    DictType,
+    ListType,
+    OptionalType,
+    RecordType,
+    TupleType,
+    Type,
+    optional_type,
+)
+
+
+def _list(xs: Any = ()) -> list[Any]:
+    return list(xs)
+
+
+def _unique(xs: Any = ()) -> list[Any]:
+    return distinct_values(list(xs))
+
+
+def _range(*numbers: int) -> list[int]:
+    if len(numbers) == 3 and numbers[2] == 0:
+        raise EvaluationError("run.too-large", "a range with step 0 never ends", fix="Use a step of 1 or -1.")
+    found = range(*numbers)
+    # len() itself refuses ranges that are longer than a machine word.
+    length = (found.stop - found.start) // found.step
+    check_length("the range", length)
+    return list(found)
+
+
+def _enumerate(xs: Any, start: int = 0) -> list[list[Any]]:
+    return [[number, item] for number, item in enumerate(xs, start)]
+
+
+def _zip(*lists: Any) -> list[list[Any]]:
+    return [list(items) for items in zip(*lists, strict=False)]
+
+
+def _flatten(xs: list[Any]) -> list[Any]:
+    length = 0
+    for item in xs:
+        if not isinstance(item, list | tuple):
+            raise bad_value(f"flatten() needs a list of lists, but one item is {preview(item)}", [item])
+        length += len(cast("list[Any]", item))
+        check_length("the list", length)
+    return [inner for item in xs for inner in item]
+
+
+def _reversed(xs: list[Any]) -> list[Any]:
+    return list(xs[::-1])
+
+
+def _first(xs: list[Any], default: Any = None) -> Any:
+    return xs[0] if xs else default
+
+
+def _last(xs: list[Any], default: Any = None) -> Any:
+    return xs[-1] if xs else default
+
+
+def _dict(pairs: Any = ()) -> dict[str, Any]:
+    if isinstance(pairs, dict):
+        return dict(cast("dict[str, Any]", pairs))
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        parts = cast("list[Any]", pair) if isinstance(pair, list | tuple) else []
+        if len(parts) != 2:
+            raise EvaluationError("run.unpack", f"dict() needs pairs, but one item is {preview(cast('object', pair))}")
+        key, value = parts
+        found[check_dict_key(key)] = value
+    return found
+
+
+def check_dict_key(key: object) -> str:
+    """A key of a dict: only text can be one."""
+    if isinstance(key, str):
+        return key
+    raise bad_value(f"the key of a dict is text, not {preview(key)}", [key], fix="Use str(key).")
+
+
+def _get(entries: dict[str, Any], key: str, default: Any = None) -> Any:
+    return entries.get(key, default)
+
+
+def _keys(entries: dict[str, Any]) -> list[str]:
+    return list(entries)
+
+
+def _values(entries: dict[str, Any]) -> list[Any]:
+    return list(entries.values())
+
+
+def _items(entries: dict[str, Any]) -> list[list[Any]]:
+    return [[key, value] for key, value in entries.items()]
+
+
+def _len(value: Any) -> int:
+    return len(value)
+
+
+# The types of results
+
+
+def _items_list_type(given: CallTypes) -> Type:
+    return ListType(item_type(given["xs"])) if "xs" in given.types else ListType(BOTTOM)
+
+
+def _enumerate_type(given: CallTypes) -> Type:
+    return ListType(TupleType((INT, item_type(given["xs"]))))
+
+
+def _zip_type(given: CallTypes) -> Type:
+    return ListType(TupleType(tuple(item_type(type_) for type_ in given.rest)))
+
+
+def _flatten_type(given: CallTypes) -> Type:
+    return ListType(merge_all(item_type(item) for item in item_types(given["xs"])) or ANY)
+
+
+def _item_or_default_type(given: CallTypes) -> Type:
+    item = item_type(given["xs"])
+    default = given.get("default")
+    return optional_type(item) if default is None else merge(item, default) or ANY
+
+
+def dict_value_type(type_: Type) -> Type:
+    """The type of what is under the keys of a dict."""
+    match type_:
+        case DictType(value=value):
+            return value
+        case RecordType(fields=fields, name=""):
+            return merge_all(field.type for field in fields) or ANY
+        case _:
+            # A tool's record may carry more fields than it declares.
+            return ANY
+
+
+def _get_type(given: CallTypes) -> Type:
+    entries, key = given["entries"], given.constants.get("key")
+    value = dict_value_type(entries)
+    if isinstance(entries, RecordType) and isinstance(key, str):
+        field = entries.get(key)
+        if field is not None:
+            return field
+        value = ANY
+    default = given.get("default")
+    return optional_type(value) if default is None else merge(value, default) or ANY
+
+
+def _dict_type(given: CallTypes) -> Type:
+    if "entries" in given.types:
+        return given["entries"]
+    if "pairs" not in given.types:
+        return RecordType(())
+    pair = item_type(given["pairs"])
+    match pair:
+        case TupleType(items=(key, value)):
+            _check_dict_key_type(given, key)
+            return DictType(value)
+        case ListType(item=item):
+            _check_dict_key_type(given, item)
+            return DictType(item)
+        case _:
+            return DictType(ANY)
+
+
+def _check_dict_key_type(given: CallTypes, key: Type) -> None:
+    if not TEXT.fits(key):
+        given.report("plan.wrong-type", f"the keys of a dict are text, not {key}", "Use str(key).")
+
+
+def _items_type(given: CallTypes) -> Type:
+    return ListType(TupleType((STR, dict_value_type(given["entries"]))))
+
+
+def _collection_function(
+    name: str, doc: str, *signatures: Signature, group: str = "lists", cost: CostClass = "flat", grows: bool = False
+) -> LibraryFunction:
+    return LibraryFunction(name, doc, group, signatures, group == "dicts", cost=cost, grows=grows)
+
+
+_ITEMS, _START = param("xs", ITERABLE), option("start", INTEGER)
+_ENTRIES = param("entries", DICT)
+_LISTS = Parameter("lists", ITERABLE, many=True)
+
+LIST_FUNCTIONS: tuple[LibraryFunction, ...] = (
+    _collection_function(
+        "len",
+        "How many items (of a text: characters) there are.",
+        Signature((param("xs", SIZED),), INT, _len),
+        cost="constant",
+    ),
+    _collection_function(
+        "list",
+        "The items of a list, the keys of a dict, or the characters of a text.",
+        Signature((option("xs", SIZED),), _items_list_type, _list),
+        grows=True,
+    ),
+    _collection_function(
+        "tuple",
+        "The same as list: tuples are lists of a known length.",
+        Signature((option("xs", SIZED),), _items_list_type, _list),
+        grows=True,
+    ),
+    _collection_function(
+        "unique",
+        "Each value once, in the order they first come.",
+        Signature((param("xs", SIZED),), _items_list_type, _unique),
+        cost="deep",
+        grows=True,
+    ),
+    _collection_function(
+        "set",
+        "The same as unique: the order is kept.",
+        Signature((option("xs", SIZED),), _items_list_type, _unique),
+        cost="deep",
+        grows=True,
+    ),
+    _collection_function(
+        "reversed", "The items from last to first.", Signature((param("xs", LIST),), _items_list_type, _reversed)
+    ),
+    _collection_function(
+        "range",
+        "The whole numbers from start (or 0) up to, not including, stop.",
+        Signature((param("stop", INTEGER),), ListType(INT), _range),
+        Signature((param("start", INTEGER), param("stop", INTEGER), option("step", INTEGER)), ListType(INT), _range),
+    ),
+    _collection_function(
+        "enumerate",
+        "Pairs of a running number and an item.",
+        Signature((_ITEMS, _START), _enumerate_type, _enumerate),
+        grows=True,
+    ),
+    _collection_function(
+        "zip",
+        "Tuples of the first items, the second items, and so on.",
+        Signature((_LISTS,), _zip_type, _zip),
+        grows=True,
+    ),
+    _collection_function(
+        "flatten",
+        "One list of the items of all the lists.",
+        Signature((param("xs", LISTS),), _flatten_type, _flatten),
+        grows=True,
+    ),
+    _collection_function(
+        "first",
+        "The first item, or None (or the default) if there is none.",
+        Signature((param("xs", LIST), option("default")), _item_or_default_type, _first),
+        cost="constant",
+    ),
+    _collection_function(
+        "last",
+        "The last item, or None (or the default) if there is none.",
+        Signature((param("xs", LIST), option("default")), _item_or_default_type, _last),
+        cost="constant",
+    ),
+)
+
+DICT_FUNCTIONS: tuple[LibraryFunction, ...] = (
+    _collection_function(
+        "get",
+        "The value under a key, or None (or the default) if there is none.",
+        Signature((_ENTRIES, param("key", TEXT), option("default")), _get_type, _get),
+        group="dicts",
+        cost="constant",
+    ),
+    _collection_function("keys", "The keys of a dict.", Signature((_ENTRIES,), ListType(STR), _keys), group="dicts"),
+    _collection_function(
+        "values",
+        "The values of a dict.",
+        Signature((_ENTRIES,), lambda given: ListType(dict_value_type(given["entries"])), _values),
+        group="dicts",
+    ),
+    _collection_function(
+        "items", "Pairs of a key and its value.", Signature((_ENTRIES,), _items_type, _items), group="dicts", grows=True
+    ),
+    LibraryFunction(
+        "dict",
+        "A dict from pairs of a key and a value, or a copy of a dict.",
+        "dicts",
+        (
+            Signature((), _dict_type, _dict),
+            Signature((_ENTRIES,), _dict_type, _dict),
+            Signature((param("pairs", PAIRS),), _dict_type, _dict),
+        ),
+        grows=True,
+    ),
+)
+
+
+KeyFunction = Callable[[Any], Any]
+
+
+def _sorted(xs: Any, *, key: KeyFunction | None = None, reverse: bool = False) -> list[Any]:
+    items = list(xs)
+    keys = items if key is None else [key(item) for item in items]
+    return [items[at] for at in sorted_positions(keys, reverse=reverse)]
+
+
+_MISSING = object()
+
+
+def _extreme_of_list(*, largest: bool) -> Callable[..., Any]:
+    def run(xs: Any, *, key: KeyFunction | None = None, default: Any = _MISSING) -> Any:
+        items = list(xs)
+        if not items and default is not _MISSING:
+            return default
+        keys = items if key is None else [key(item) for item in items]
+        return items[extreme_position(keys, largest=largest)]
+
+    return run
+
+
+def _extreme_of_values(*, largest: bool) -> Callable[..., Any]:
+    def run(*values: Any) -> Any:
+        return values[extreme_position(values, largest=largest)]
+
+    return run
+
+
+def _field_key(name: str) -> KeyFunction:
+    def key(row: Any) -> Any:
+        if not isinstance(row, dict):
+            raise bad_value(f"only records have a field {name!r}, not {preview(row)}", [row])
+        if name not in row:
+            raise EvaluationError("run.no-field", f"an item has no field {preview(name)}")
+        return row[name]  # pyright: ignore[reportUnknownVariableType]
+
+    return key
+
+
+def _group_by(rows: Iterable[Any], key: KeyFunction | str) -> dict[str, list[Any]]:
+    key_of = _field_key(key) if isinstance(key, str) else key
+    groups: dict[str, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(format_value(key_of(row)), []).append(row)
+    return groups
+
+
+def _count_by(xs: Iterable[Any], key: KeyFunction | str | None = None) -> dict[str, int]:
+    key_of = _field_key(key) if isinstance(key, str) else key
+    counts: dict[str, int] = {}
+    for x in xs:
+        name = format_value(x if key_of is None else key_of(x))
+        counts[name] = counts.get(name, 0) + 1
+    return counts
+
+
+# The types of results
+
+
+def _check_order_key(given: CallTypes, name: str = "key") -> None:
+    found = given.returns(name, (item_type(given["xs"]),))
+    if found is None or isinstance(found, AnyType):
+        return
+    if isinstance(found, OptionalType) and is_orderable(found.item):
+        given.report("plan.none-value", "the key of the order may be None", "Write `x.field or ''` or filter first.")
+    elif not is_orderable(found):
+        given.report("plan.wrong-type", f"values of type {found} have no order", "Order by a number, text or date.")
+
+
+def _sorted_type(given: CallTypes) -> Type:
+    _check_order_key(given)
+    return ListType(item_type(given["xs"]))
+
+
+def _extreme_type(given: CallTypes) -> Type:
+    _check_order_key(given)
+    item, default = item_type(given["xs"]), given.get("default")
+    return item if default is None else merge(item, default) or ANY
+
+
+def _extreme_of_values_type(given: CallTypes) -> Type:
+    types = (given["value"], *given.rest)
+    found = merge_all(types)
+    if found is None or not is_orderable(found):
+        shown = " and ".join(dict.fromkeys(map(str, types)))
+        given.report("plan.wrong-type", f"{shown} cannot be compared", "Give values of one type.")
+    return found or ANY
+
+
+def _check_group_key(given: CallTypes) -> Type:
+    """The type of the items; the field they are grouped by must be one of theirs."""
+    item, field = item_type(given["xs"]), given.constants.get("key")
+    given.returns("key", (item,))
+    if "key" not in given.types:
+        return item
+    if not DICT.fits(item):
+        given.report("plan.wrong-type", f"each item is {item}; it has no fields", "Use a lambda: lambda x: x.")
+    elif isinstance(item, RecordType) and isinstance(field, str) and field not in item.names:
+        given.report("plan.unknown-field", f"the items have no field {field!r}", f"Fields: {', '.join(item.names)}.")
+    return item
+
+
+def _group_by_type(given: CallTypes) -> Type:
+    return DictType(ListType(_check_group_key(given)))
+
+
+def _count_by_type(given: CallTypes) -> Type:
+    _check_group_key(given)
+    return DictType(INT)
+
+
+_ORDER_ITEMS, _ORDERED_ITEMS = param("xs", ITERABLE), param("xs", ORDERED)
+_REVERSE = option("reverse", BOOLEAN, named_only=True)
+_DEFAULT = option("default", named_only=True)
+_BY_LAMBDA = Parameter("key", takes=1)
+_BY_FIELD = param("key", TEXT)
+
+
+def _extreme_function(name: str, doc: str, *, largest: bool) -> LibraryFunction:
+    run, run_of = _extreme_of_list(largest=largest), _extreme_of_values(largest=largest)
+    rest = Parameter("more", ANYTHING, many=True)
+    signatures = (
+        Signature((_ORDERED_ITEMS, _DEFAULT), _extreme_type, run),
+        Signature((_ORDER_ITEMS, Parameter("key", takes=1, named_only=True), _DEFAULT), _extreme_type, run),
+        Signature((param("value"), rest), _extreme_of_values_type, run_of),
+    )
+    return LibraryFunction(name, doc, "order and groups", signatures, cost="deep")
+
+
+def _order_function(
+    name: str, doc: str, *signatures: Signature, cost: CostClass = "flat", grows: bool = False
+) -> LibraryFunction:
+    return LibraryFunction(name, doc, "order and groups", signatures, cost=cost, grows=grows)
+
+
+ORDER_FUNCTIONS: tuple[LibraryFunction, ...] = (
+    _order_function(
+        "sorted",
+        "The items in ascending order, by a key if one is given: `sorted(rows, key=lambda r: r.total, reverse=True)`.",
+        Signature((_ORDERED_ITEMS, _REVERSE), _sorted_type, _sorted),
+        Signature((_ORDER_ITEMS, Parameter("key", takes=1, named_only=True), _REVERSE), _sorted_type, _sorted),
+        cost="deep",
+    ),
+    _extreme_function("min", "The smallest of a list or of some values.", largest=False),
+    _extreme_function("max", "The largest of a list or of some values.", largest=True),
+    _order_function(
+        "count_by",
+        "How often each value comes, by its text: `count_by(rows, 'country')` counts a field.",
+        Signature((_ORDER_ITEMS,), _count_by_type, _count_by),
+        Signature((_ORDER_ITEMS, _BY_LAMBDA), _count_by_type, _count_by),
+        Signature((_ORDER_ITEMS, _BY_FIELD), _count_by_type, _count_by),
+        cost="deep",
+    ),
+    _order_function(
+        "group_by",
+        "The items in lists by the text of a field or key: `group_by(rows, 'country')`.",
+        Signature((_ORDER_ITEMS, _BY_LAMBDA), _group_by_type, _group_by),
+        Signature((_ORDER_ITEMS, _BY_FIELD), _group_by_type, _group_by),
+        cost="deep",
+        grows=True,
+    ),
+)
+
+
+_ALL_FUNCTIONS: tuple[LibraryFunction, ...] = (
+    *TEXT_FUNCTIONS,
+    *NUMBER_FUNCTIONS,
+    *LIST_FUNCTIONS,
+    *ORDER_FUNCTIONS,
+    *DICT_FUNCTIONS,
+    *DATE_FUNCTIONS,
+)
+
+FUNCTIONS: Mapping[str, LibraryFunction] = MappingProxyType({function.name: function for function in _ALL_FUNCTIONS})
+"""Every library function by its name."""
+
+METHODS: Mapping[str, str] = MappingProxyType(
+    {name: name for name, function in FUNCTIONS.items() if function.method}
+    | {"casefold": "lower", "date": "date", "time": "time"}
+)
+"""The function that a Python method of this name stands for; the receiver is its first argument."""

@@ -1,0 +1,507 @@
+"""The parser of expressions and calls.
+
+Library functions are called as functions or methods and stay expressions; tools, `extract` and `ask` become steps. The
+hints say what to write instead of Python that people and models reach for and that a plan does not have.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from bicameral.errors import nearest_name
+from bicameral.plans._expressions import (
+    MAX_INT,
+    SURFACE_WORDS,
+    Apply,
+    Arithmetic,
+    ArithmeticOp,
+    Compare,
+    CompareOp,
+    Const,
+    DictOf,
+    Expr,
+    Format,
+    Get,
+    Index,
+    Lambda,
+    ListOf,
+    Logic,
+    Negative,
+    Not,
+    Ref,
+    Shown,
+    Slice,
+    TupleOf,
+)
+from bicameral.plans._plan import Ask, Call, Extract
+from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
+from bicameral.plans.syntax._lowering import Lowering, NodeReader, is_step_call, read_type
+from bicameral.tools import Tool
+from bicameral.types import type_to_json
+
+ARITHMETIC_OPERATORS: dict[type[ast.operator], ArithmeticOp] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+}
+_COMPARE_OPERATORS: dict[type[ast.cmpop], CompareOp] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "==",
+    ast.IsNot: "!=",
+}
+
+
+def _read_constant(reading: Lowering, node: ast.Constant) -> Expr:
+    value = cast("object", node.value)
+    match value:
+        case str():
+            return Const(value=reading.text(node, value))
+        case bool() | None:
+            return Const(value=value)
+        case int() | float():
+            return read_number(reading, node, value)
+        case bytes():
+            raise reading.not_in_language(node, "bytes", "Use text.")
+        case _:
+            raise reading.not_in_language(node, f"{value!r}")
+
+
+def read_number(reading: Lowering, node: ast.AST, value: int | float) -> Const:
+    """A literal number within the bounds of the language."""
+    if isinstance(value, int) and abs(value) > MAX_INT:
+        raise reading.error(node, "plan.bad-number", "the number is too large", expected="at most 10**15")
+    if not math.isfinite(value):
+        raise reading.error(node, "plan.bad-number", "the number is too large", expected="a finite number")
+    return Const(value=value)
+
+
+def _read_name(reading: Lowering, node: ast.Name) -> Expr:
+    return reading.variable(node)
+
+
+def _read_attribute(reading: Lowering, node: ast.Attribute) -> Expr:
+    return Get(value=reading.expression(node.value), field=reading.name(node, node.attr))
+
+
+def _read_subscript(reading: Lowering, node: ast.Subscript) -> Expr:
+    value = reading.expression(node.value)
+    match node.slice:
+        case ast.Slice(lower=start, upper=stop, step=step):
+            bounds = [None if bound is None else reading.expression(bound) for bound in (start, stop, step)]
+            return Slice(value=value, start=bounds[0], stop=bounds[1], step=bounds[2])
+        case at:
+            return Index(value=value, at=reading.expression(at))
+
+
+def read_items(reading: Lowering, nodes: Sequence[ast.expr]) -> tuple[Expr, ...]:
+    """The expressions of a list, a tuple or a call, in order."""
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            raise reading.not_in_language(node, "`*` before a value", "Join lists with `+`.")
+    return tuple(map(reading.expression, nodes))
+
+
+def _read_list(reading: Lowering, node: ast.List) -> Expr:
+    return ListOf(items=read_items(reading, node.elts))
+
+
+def _read_tuple(reading: Lowering, node: ast.Tuple) -> Expr:
+    return TupleOf(items=read_items(reading, node.elts))
+
+
+def _read_set(reading: Lowering, node: ast.Set) -> Expr:
+    return Apply(function="unique", args=(ListOf(items=read_items(reading, node.elts)),))
+
+
+def _read_dict(reading: Lowering, node: ast.Dict) -> Expr:
+    entries: list[tuple[Expr, Expr]] = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            raise reading.not_in_language(value, "`**` in a dict", "Name the keys, or add them with `d[key] = value`.")
+        entries.append((reading.expression(key), reading.expression(value)))
+    return DictOf(entries=tuple(entries))
+
+
+def _read_binary(reading: Lowering, node: ast.BinOp) -> Expr:
+    op = read_operator(reading, node, node.op)
+    left = reading.expression(node.left)
+    if op == "%" and (isinstance(left, Format) or (isinstance(left, Const) and isinstance(left.value, str))):
+        raise reading.not_in_language(node, "`%` to format text", 'Use an f-string: f"{value}".')
+    return Arithmetic(op=op, left=left, right=reading.expression(node.right))
+
+
+def read_operator(reading: Lowering, node: ast.AST, op: ast.operator) -> ArithmeticOp:
+    """The arithmetic operator of a node."""
+    if found := ARITHMETIC_OPERATORS.get(type(op)):
+        return found
+    fix = "Multiply instead." if isinstance(op, ast.Pow) else f"There are {', '.join(ARITHMETIC_OPERATORS.values())}."
+    raise reading.not_in_language(node, f"the operator {type(op).__name__!r}", fix)
+
+
+def _read_unary(reading: Lowering, node: ast.UnaryOp) -> Expr:
+    value = reading.expression(node.operand)
+    match node.op:
+        case ast.Not():
+            return Not(value=value)
+        case ast.UAdd():
+            return value
+        case ast.USub():
+            if isinstance(value, Const) and isinstance(value.value, int | float):
+                return read_number(reading, node, -value.value)
+            return Negative(value=value)
+        case _:
+            raise reading.not_in_language(node, "the operator `~`")
+
+
+def _read_logic(reading: Lowering, node: ast.BoolOp) -> Expr:
+    # The first operand is always evaluated; a call in a later one would run even where Python would not run it.
+    _refuse_steps(reading, node.values[1:])
+    return Logic(op="and" if isinstance(node.op, ast.And) else "or", items=read_items(reading, node.values))
+
+
+def _read_compare(reading: Lowering, node: ast.Compare) -> Expr:
+    _refuse_steps(reading, node.comparators[1:])
+    first = reading.expression(node.left)
+    rest: list[tuple[CompareOp, Expr]] = []
+    for op, operand in zip(node.ops, node.comparators, strict=True):
+        if isinstance(op, ast.Is | ast.IsNot) and not (isinstance(operand, ast.Constant) and operand.value is None):
+            raise reading.not_in_language(operand, "`is` but with None", "Use `==` or `!=`.")
+        rest.append((_COMPARE_OPERATORS[type(op)], reading.expression(operand)))
+    return Compare(first=first, rest=tuple(rest))
+
+
+def _refuse_steps(reading: Lowering, nodes: Sequence[ast.expr]) -> None:
+    for node in nodes:
+        if reading.needs_steps(node):
+            raise call_in_condition_error(reading, node)
+
+
+def call_in_condition_error(reading: Lowering, node: ast.AST) -> Exception:
+    return reading.error(
+        node,
+        "plan.call-in-condition",
+        "a tool is called where Python might not run it",
+        fix="Assign its result to a name first: `x = tool(…)`.",
+    )
+
+
+def _read_lambda(reading: Lowering, node: ast.Lambda) -> Expr:
+    given = node.args
+    if given.defaults or given.kw_defaults or given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg:
+        raise reading.not_in_language(node, "a lambda with more than plain names", "Write `lambda x: …`.")
+    names = tuple(reading.name(arg, arg.arg) for arg in given.args)
+    if reading.needs_steps(node.body):
+        raise reading.error(
+            node,
+            "plan.call-in-condition",
+            "a tool is called inside a lambda",
+            fix="Make a list of its results first, in a `for` loop.",
+        )
+    with reading.scope({}, hidden=names):
+        return Lambda(names=names, body=reading.expression(node.body))
+
+
+def _read_f_string(reading: Lowering, node: ast.JoinedStr) -> Expr:
+    parts: list[str | Shown] = []
+    for part in node.values:
+        match part:
+            case ast.Constant(value=str() as text):
+                parts.append(reading.text(part, text))
+            case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
+                if conversion not in (-1, ord("s")):
+                    raise reading.not_in_language(part, "`!r`, `!a` or `=` in an f-string", "Write `{value}`.")
+                shown = reading.expression(value)
+                parts.append(Shown(value=shown, spec=_read_constant_spec(reading, spec)))
+            case _:
+                raise reading.not_in_language(part, "this in an f-string")
+    return make_format(parts)
+
+
+def _read_constant_spec(reading: Lowering, node: ast.expr | None) -> str:
+    if node is None:
+        return ""
+    texts: list[str] = []
+    for part in cast("ast.JoinedStr", node).values:
+        if not isinstance(part, ast.Constant):
+            raise reading.not_in_language(part, "a value inside a format spec", "Write the spec as a literal.")
+        texts.append(reading.text(part, cast("str", part.value)))
+    return "".join(texts)
+
+
+def make_format(parts: Sequence[str | Shown]) -> Expr:
+    """Formatted text in canonical form: no empty or adjacent texts; without a value it is a literal."""
+    merged: list[str | Shown] = []
+    texts: list[str] = []
+    for part in (*parts, None):
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        if text := "".join(texts):
+            merged.append(text)
+        texts.clear()
+        if part is not None:
+            merged.append(part)
+    if not any(isinstance(part, Shown) for part in merged):
+        return Const(value="".join(cast("list[str]", merged)))
+    return Format(parts=tuple(merged))
+
+
+def _refuse_walrus(reading: Lowering, node: ast.NamedExpr) -> Any:
+    raise reading.not_in_language(node, "`:=`", "Assign in a step of its own.")
+
+
+EXPRESSION_READERS: Mapping[type[ast.expr], NodeReader] = {
+    ast.Constant: _read_constant,
+    ast.Name: _read_name,
+    ast.Attribute: _read_attribute,
+    ast.Subscript: _read_subscript,
+    ast.List: _read_list,
+    ast.Tuple: _read_tuple,
+    ast.Set: _read_set,
+    ast.Dict: _read_dict,
+    ast.BinOp: _read_binary,
+    ast.UnaryOp: _read_unary,
+    ast.BoolOp: _read_logic,
+    ast.Compare: _read_compare,
+    ast.Lambda: _read_lambda,
+    ast.JoinedStr: _read_f_string,
+    ast.NamedExpr: _refuse_walrus,
+}
+
+
+FUNCTION_HINTS: Mapping[str, str] = {
+    "map": "Use a comprehension: `[f(x) for x in xs]`.",
+    "filter": "Use a comprehension: `[x for x in xs if …]`.",
+    "input": "Use `ask(question)`.",
+    "open": "Use a tool that reads or writes files.",
+    "isinstance": "Types are known before a plan runs; leave it out.",
+    "type": "Types are known before a plan runs; leave it out.",
+    "getattr": "Write `value.field`.",
+    "setattr": "Records do not change; make a dict: `d[key] = value`.",
+    "next": "Use `first(xs)`.",
+    "iter": "Loop over the list itself.",
+    "eval": "A plan cannot run text as code.",
+    "exec": "A plan cannot run text as code.",
+    "pow": "Multiply instead.",
+    "divmod": "Use `//` and `%`.",
+}
+
+METHOD_HINTS: Mapping[str, str] = {
+    "format": 'Use an f-string: f"{value}".',
+    "append": "Make it a statement of its own: `xs.append(value)`.",
+    "extend": "Make it a statement of its own: `xs.extend(more)`.",
+    "insert": "Write `xs = [value] + xs`.",
+    "pop": "Use an index or a slice: `last = xs[-1]`.",
+    "remove": "Write `xs = [x for x in xs if x != value]`.",
+    "clear": "Write `xs = []`.",
+    "copy": "Values do not change behind your back; use the value itself.",
+    "update": "Write `d[key] = value`.",
+    "add": "Use a list and `unique(xs)`.",
+    "setdefault": "Write `d.setdefault(key, []).append(value)` as a statement.",
+    "now": "Use a tool that tells the time.",
+    "today": "Use a tool that tells the date.",
+    "strptime": 'Use `parse_date(text)` or `date("2026-03-01")`.',
+    "fromisoformat": 'Use `date("2026-03-01")` or `datetime("2026-03-01T09:00")`.',
+    "encode": "Text has no bytes in a plan.",
+    "sort": "Make it a statement of its own, or use `sorted(xs)`.",
+    "reverse": "Make it a statement of its own, or use `reversed(xs)`.",
+}
+
+
+def _read_call(reading: Lowering, node: ast.Call) -> Expr:
+    if is_step_call(node):
+        step = read_step_call(reading, node, None)
+        reading.write(step, node)
+        return Ref(name=cast("str", step.name))
+    match node.func:
+        case ast.Name(id=name):
+            return _read_function_call(reading, node, name)
+        case ast.Attribute(value=receiver, attr=method):
+            return _read_method_call(reading, node, receiver, method)
+        case _:
+            raise reading.not_in_language(node, "a call of a value", "Only tools and functions can be called.")
+
+
+def _read_function_call(reading: Lowering, node: ast.Call, name: str) -> Expr:
+    if name in ("concat", "format"):
+        return make_format(_read_concat(reading, node) if name == "concat" else [_read_format_call(reading, node)])
+    if name in SURFACE_WORDS:
+        raise reading.not_in_language(node, f"`{name}(…)` inside an expression", "Make it a statement of its own.")
+    if reading.registry is not None and name in reading.registry:
+        raise reading.error(
+            node,
+            "plan.ambiguous-name",
+            f"{name!r} is both a tool and a function of the language",
+            fix="Rename the tool.",
+        )
+    args = read_items(reading, node.args)
+    return Apply(function=name, args=args, named=_read_named_arguments(reading, node))
+
+
+def _read_method_call(reading: Lowering, node: ast.Call, receiver: ast.expr, method: str) -> Expr:
+    function = METHODS.get(method)
+    if function is None:
+        known = FUNCTIONS.get(method)
+        fix = METHOD_HINTS.get(method) or (f"Write `{method}(…)`." if known else None)
+        raise reading.error(
+            node,
+            "plan.unknown-function",
+            f"there is no method {method!r}",
+            nearest=nearest_name(method, METHODS),
+            fix=fix,
+        )
+    first = reading.expression(receiver)
+    return Apply(
+        function=function, args=(first, *read_items(reading, node.args)), named=_read_named_arguments(reading, node)
+    )
+
+
+def _read_named_arguments(reading: Lowering, node: ast.Call) -> tuple[tuple[str, Expr], ...]:
+    return tuple((name, reading.expression(value)) for name, value in _keyword_nodes(reading, node).items())
+
+
+def _keyword_nodes(reading: Lowering, node: ast.Call) -> dict[str, ast.expr]:
+    found: dict[str, ast.expr] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise reading.not_in_language(keyword.value, "`**` in a call", "Name the arguments.")
+        name = reading.name(keyword, keyword.arg)
+        if name in found:
+            raise _repeated_argument_error(reading, keyword, name)
+        found[name] = keyword.value
+    return found
+
+
+def _repeated_argument_error(reading: Lowering, node: ast.AST, name: str) -> Exception:
+    return reading.error(node, "plan.repeated-argument", f"the argument {name!r} is given twice")
+
+
+def _read_concat(reading: Lowering, node: ast.Call) -> list[str | Shown]:
+    if node.keywords:
+        raise reading.error(node.keywords[0], "plan.unknown-argument", "concat takes no named arguments")
+    parts: list[str | Shown] = []
+    for argument in node.args:
+        match argument:
+            case ast.Call(func=ast.Name(id="format")):
+                parts.append(_read_format_call(reading, argument))
+            case ast.Constant(value=str() as text):
+                parts.append(reading.text(argument, text))
+            case _:
+                parts.append(Shown(value=read_items(reading, [argument])[0]))
+    return parts
+
+
+def _read_format_call(reading: Lowering, node: ast.Call) -> Shown:
+    given = bind_word_arguments(reading, node, ("value", "spec"), required=1)
+    spec: Expr = reading.expression(given["spec"]) if "spec" in given else Const(value="")
+    if not isinstance(spec, Const) or not isinstance(spec.value, str):
+        raise reading.not_in_language(given["spec"], "a computed format spec", "Write the spec as a literal text.")
+    return Shown(value=reading.expression(given["value"]), spec=spec.value)
+
+
+def bind_word_arguments(
+    reading: Lowering, node: ast.Call, names: tuple[str, ...], *, required: int
+) -> dict[str, ast.expr]:
+    """The arguments of a call of a word of the language, by name."""
+    form = f"{cast('ast.Name', node.func).id}({', '.join(names)})"
+    if len(node.args) > len(names):
+        raise reading.error(node.args[len(names)], "plan.unknown-argument", "too many arguments", expected=form)
+    given = dict(zip(names, node.args, strict=False))
+    for argument in given.values():
+        if isinstance(argument, ast.Starred):
+            raise reading.not_in_language(argument, "`*` in a call", f"Write `{form}`.")
+    for name, value in _keyword_nodes(reading, node).items():
+        if name not in names:
+            raise reading.error(
+                value,
+                "plan.unknown-argument",
+                f"there is no argument {name!r}",
+                expected=form,
+                nearest=nearest_name(name, names),
+            )
+        if name in given:
+            raise _repeated_argument_error(reading, value, name)
+        given[name] = value
+    for name in names[:required]:
+        if name not in given:
+            raise reading.error(node, "plan.missing-argument", f"the argument {name!r} is missing", expected=form)
+    return given
+
+
+def read_step_call(reading: Lowering, node: ast.Call, name: str | None, *, wanted: bool = True) -> Call | Extract | Ask:
+    """The step that a call makes; without a name for its result it gets a fresh one if the result is `wanted`."""
+    match cast("ast.Name", node.func).id:
+        case "extract":
+            given = bind_word_arguments(reading, node, ("source", "instruction", "type"), required=3)
+            source, instruction = reading.expression(given["source"]), reading.expression(given["instruction"])
+            type_ = type_to_json(read_type(reading, given["type"]))
+            return Extract(name=name or reading.fresh(), source=source, instruction=instruction, type=type_)
+        case "ask":
+            given = bind_word_arguments(reading, node, ("question", "type"), required=1)
+            question = reading.expression(given["question"])
+            type_ = type_to_json(read_type(reading, given["type"])) if "type" in given else "str"
+            return Ask(name=name or reading.fresh(), question=question, type=type_)
+        case tool:
+            args = _read_tool_arguments(reading, node, tool)
+            return Call(name=name or (reading.fresh() if wanted else None), tool=tool, args=args)
+
+
+def _read_tool_arguments(reading: Lowering, node: ast.Call, name: str) -> dict[str, Expr]:
+    tool = _find_tool(reading, node, name)
+    keywords = _keyword_nodes(reading, node)
+    args: dict[str, Expr] = {}
+    for number, value in enumerate(node.args):
+        argument = _argument_name_at(reading, value, name, tool, number)
+        if argument in keywords:
+            raise _repeated_argument_error(reading, value, argument)
+        args[argument] = read_items(reading, [value])[0]
+    for argument, value in keywords.items():
+        args[argument] = reading.expression(value)
+    return args
+
+
+def _find_tool(reading: Lowering, node: ast.Call, name: str) -> Tool | None:
+    reading.name(node, name)
+    if reading.registry is None:
+        if name in FUNCTION_HINTS:
+            raise _unknown_tool_error(reading, node, name, ())
+        return None
+    tool = reading.registry.get(name)
+    if tool is None:
+        raise _unknown_tool_error(reading, node, name, reading.registry.names)
+    return tool
+
+
+def _unknown_tool_error(reading: Lowering, node: ast.AST, name: str, tools: tuple[str, ...]) -> Exception:
+    fix = FUNCTION_HINTS.get(name)
+    near = None if fix else nearest_name(name, (*tools, *FUNCTIONS, *sorted(SURFACE_WORDS)))
+    return reading.error(node, "plan.unknown-tool", f"there is no tool or function {name!r}", nearest=near, fix=fix)
+
+
+def _argument_name_at(reading: Lowering, node: ast.expr, name: str, tool: Tool | None, number: int) -> str:
+    if tool is None:
+        raise reading.error(
+            node,
+            "plan.positional",
+            f"the arguments of {name!r} need names, because its registry is not known here",
+            fix="Write `name=value`.",
+        )
+    if number >= len(tool.arguments):
+        raise reading.error(node, "plan.unknown-argument", f"{name!r} takes fewer arguments", expected=tool.signature)
+    return tool.arguments[number].name
+
+
+CALL_READERS: Mapping[type[ast.expr], NodeReader] = {ast.Call: _read_call}

@@ -1,0 +1,308 @@
+"""An index in a file: one safetensors file, written in one step and validated when read.
+
+    notes       what it is, its version, the embedder and its fingerprint, the chunking, a hash of everything else
+    documents   JSON: ids, texts, fingerprints, labels, the places and headings of the chunks, and what was here once
+    words       JSON: the words, by their numbers
+    vectors     one row a chunk, in the order of the documents
+    terms, counts, ends    the bags of words, one after another, and where each ends
+
+Texts of chunks and their fingerprints are not in it: they are cut from the documents, so no file can make a chunk say
+what its document does not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError
+
+from bicameral.errors import LabelError, Place, RetrievalError
+from bicameral.labels import Label, join, label_tree_from_json, label_tree_to_json
+from bicameral.retrieval._chunking import Chunking
+from bicameral.retrieval._citations import DIGITS, PastChunks
+from bicameral.retrieval._documents import Chunk, StoredDocument, TextDocument, cut_chunk
+from bicameral.retrieval._embedding import Embedder
+from bicameral.retrieval._encoder import Array, BadTensorFile, read_tensors, tensor_file_pieces
+from bicameral.retrieval._search import BagOfWords, Lexicon
+
+if TYPE_CHECKING:
+    from bicameral.retrieval._index import DocumentIndex
+
+INDEX_KIND = "bicameral index"
+INDEX_VERSION = "1"
+_ARRAYS = ("counts", "documents", "ends", "terms", "vectors", "words")
+
+
+class _BadIndexFile(ValueError):
+    """The file is no index, or not a whole one."""
+
+
+@dataclass(frozen=True)
+class _WrittenDocument:
+    id: str
+    text: str
+    fingerprint: str
+    label: int
+    chunks: list[tuple[int, int, tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
+class _Contents:
+    labels: list[Any]
+    documents: list[_WrittenDocument]
+    past: dict[str, list[Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGITS}}}$")]]]
+
+
+_CONTENTS = TypeAdapter(_Contents)
+_WORDS = TypeAdapter(list[str])
+_CHUNKING = TypeAdapter(tuple[int, int])
+Read = TypeVar("Read")
+
+
+def save_index(index: DocumentIndex, path: Path) -> None:
+    """Write an index beside its place and put it there in one step; only its owner can read it."""
+    arrays = _index_arrays(index)
+    notes = {
+        "kind": INDEX_KIND,
+        "version": INDEX_VERSION,
+        "embedder": index.embedder.name,
+        "fingerprint": index.embedder.fingerprint,
+        "chunking": json.dumps([index.chunking.tokens, index.chunking.overlap]),
+    }
+    notes["sha256"] = contents_digest(arrays, notes)
+    try:
+        _write_file(path, tensor_file_pieces(arrays, notes))
+    except OSError as error:
+        raise RetrievalError(
+            "retrieval.cannot-write",
+            f"the index cannot be written: {error.strerror or error}",
+            place=Place(file=str(path)),
+            fix="Check the folder and its permissions.",
+        ) from error
+
+
+def load_index(path: Path, embedder: Embedder, under: Label) -> DocumentIndex:
+    """Read an index; every fact in the file is held against the others before it counts."""
+    try:
+        arrays, notes = read_tensors(path)
+        _check_notes(notes, embedder, path)
+        return _build_index(arrays, notes, embedder, under)
+    except OSError as error:
+        raise RetrievalError(
+            "retrieval.cannot-read",
+            f"the index cannot be read: {error.strerror or error}",
+            place=Place(file=str(path)),
+            fix="Check the path and its permissions.",
+        ) from error
+    except (BadTensorFile, _BadIndexFile, LabelError) as error:
+        raise _bad_index(path, str(error)) from error
+
+
+def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    new = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            for piece in pieces:
+                out.write(piece)
+            out.flush()
+            os.fsync(out.fileno())
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+    # So that the new name survives a power cut, where the platform can.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _index_arrays(index: DocumentIndex) -> dict[str, Array]:
+    held, past, lexicon = index.contents()
+    bags = [bag for each in held for bag in each.bags]
+    used, terms = np.unique(_concatenate([bag.terms for bag in bags]), return_inverse=True)
+    known = lexicon.known
+    return {
+        "documents": _bytes_as_array(_CONTENTS.dump_json(_document_contents(held, past))),
+        "words": _bytes_as_array(_WORDS.dump_json([known[number] for number in used.tolist()])),
+        "vectors": np.concatenate([np.zeros((0, index.embedder.width), np.float32), *(each.vectors for each in held)]),
+        "terms": terms.astype(np.int32),
+        "counts": _concatenate([bag.counts for bag in bags]),
+        "ends": np.cumsum([bag.terms.size for bag in bags], dtype=np.int64),
+    }
+
+
+def _document_contents(held: Sequence[StoredDocument], past: PastChunks) -> _Contents:
+    labels: dict[Label, int] = {}
+    documents = [
+        _WrittenDocument(
+            id=each.document.id,
+            text=each.document.text,
+            fingerprint=each.document.fingerprint,
+            label=labels.setdefault(each.document.label, len(labels)),
+            chunks=[(chunk.start, chunk.end, chunk.headings) for chunk in each.chunks],
+        )
+        for each in held
+    ]
+    remembered = {name: list(digits) for name, digits in past.known.items()}
+    return _Contents(labels=[label_tree_to_json(label) for label in labels], documents=documents, past=remembered)
+
+
+def _check_notes(notes: Mapping[str, str], embedder: Embedder, path: Path) -> None:
+    if notes.get("kind") != INDEX_KIND:
+        raise _BadIndexFile("it is not an index")
+    if notes.get("version") != INDEX_VERSION:
+        raise RetrievalError(
+            "retrieval.other-version",
+            f"this index has the format {notes.get('version', '')[:20]!r}",
+            place=Place(file=str(path)),
+            expected=f"format {INDEX_VERSION!r}",
+            fix="Make the index again from its documents.",
+        )
+    if notes.get("fingerprint") != embedder.fingerprint:
+        raise RetrievalError(
+            "retrieval.other-model",
+            f"this index was made with {notes.get('embedder', '')[:80]!r}, whose vectors mean something else",
+            place=Place(file=str(path)),
+            expected=f"{embedder.name} (fingerprint {embedder.fingerprint[:12]})",
+            fix="Use that embedder, or make the index again from its documents.",
+        )
+
+
+def _build_index(
+    arrays: Mapping[str, Array], notes: Mapping[str, str], embedder: Embedder, under: Label
+) -> DocumentIndex:
+    from bicameral.retrieval._index import DocumentIndex
+
+    if sorted(arrays) != sorted(_ARRAYS) or contents_digest(arrays, notes) != notes.get("sha256"):
+        raise _BadIndexFile("its contents are not those that were written")
+    contents = _parse_json(_CONTENTS, arrays["documents"])
+    words = _parse_json(_WORDS, arrays["words"])
+    if len(set(words)) < len(words):
+        raise _BadIndexFile("one of its words is there twice")
+    documents = _read_documents(contents, under)
+    count = sum(len(chunks) for _, chunks in documents)
+    vectors = _check_vectors(arrays["vectors"], count, embedder.width)
+    bags = _read_bags(arrays, count, len(words))
+    held: list[StoredDocument] = []
+    start = 0
+    for document, chunks in documents:
+        end = start + len(chunks)
+        held.append(StoredDocument(document, chunks, vectors[start:end], tuple(bags[start:end])))
+        start = end
+    index = DocumentIndex(embedder, _read_chunking(notes.get("chunking", "")))
+    index.refill(
+        held, PastChunks({name: dict.fromkeys(digits) for name, digits in contents.past.items()}), Lexicon(words)
+    )
+    return index
+
+
+def _read_chunking(written: str) -> Chunking:
+    tokens, overlap = _parse_json(_CHUNKING, written.encode())
+    try:
+        return Chunking(tokens, overlap)
+    except RetrievalError as error:
+        raise _BadIndexFile(error.message) from None
+
+
+def _read_documents(contents: _Contents, under: Label) -> list[tuple[TextDocument, tuple[Chunk, ...]]]:
+    labels = [_read_label(each, under) for each in contents.labels]
+    names = [written.id for written in contents.documents]
+    if names != sorted(set(names)):
+        raise _BadIndexFile("its documents are not in order, or one is there twice")
+    return [_read_document(written, labels) for written in contents.documents]
+
+
+def _read_label(written: object, under: Label) -> Label:
+    shade = label_tree_from_json(written)
+    if not isinstance(shade, Label):
+        raise _BadIndexFile("the label of a document has parts")
+    return join(shade, under)
+
+
+def _read_document(written: _WrittenDocument, labels: Sequence[Label]) -> tuple[TextDocument, tuple[Chunk, ...]]:
+    if not 0 <= written.label < len(labels):
+        raise _BadIndexFile("a document has a label that is not in its list")
+    try:
+        document = TextDocument(written.id, written.text, labels[written.label])
+    except RetrievalError as error:
+        raise _BadIndexFile(error.message) from None
+    if document.fingerprint != written.fingerprint:
+        raise _BadIndexFile(f"the text of {document.id!r} is not the one that was written")
+    for start, end, _ in written.chunks:
+        if not 0 <= start < end <= len(document.text):
+            raise _BadIndexFile(f"a chunk of {document.id!r} is not in its text")
+    return document, tuple(cut_chunk(document, start, end, headings) for start, end, headings in written.chunks)
+
+
+def _check_vectors(array: Array, count: int, width: int) -> NDArray[np.float32]:
+    if array.dtype != np.float32 or array.shape != (count, width):
+        raise _BadIndexFile("it does not have one vector for each chunk")
+    # Also refuses what is no number: nothing compares with it.
+    if not (np.abs(np.linalg.norm(array, axis=1) - 1) < 1e-3).all():
+        raise _BadIndexFile("its vectors are not of length 1")
+    return array
+
+
+def _read_bags(arrays: Mapping[str, Array], count: int, words: int) -> list[BagOfWords]:
+    terms, counts, ends = arrays["terms"], arrays["counts"], arrays["ends"]
+    if (terms.dtype, counts.dtype, ends.dtype) != (np.int32, np.int32, np.int64):
+        raise _BadIndexFile("its bags of words are not made of numbers")
+    if ends.shape != (count,) or terms.shape != counts.shape or terms.ndim != 1:
+        raise _BadIndexFile("it does not have one bag of words for each chunk")
+    edges = np.concatenate([[0], ends])
+    if (np.diff(edges) < 0).any() or edges[-1] != terms.size or (counts < 1).any():
+        raise _BadIndexFile("its bags of words do not fit together")
+    if terms.size and not (terms.min() >= 0 and terms.max() < words):
+        raise _BadIndexFile("a bag has a word that is not in its list")
+    bags = [BagOfWords(terms[start:end], counts[start:end]) for start, end in zip(edges[:-1], ends, strict=True)]
+    if any((np.diff(bag.terms) <= 0).any() for bag in bags):
+        raise _BadIndexFile("the words of a bag are not in order")
+    return bags
+
+
+def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate([np.zeros(0, dtype=np.int32), *arrays])
+
+
+def _bytes_as_array(raw: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(raw, dtype=np.uint8)
+
+
+def _parse_json(kind: TypeAdapter[Read], raw: Array | bytes) -> Read:
+    """What JSON says, if it is exactly of this kind."""
+    try:
+        return kind.validate_json(raw if isinstance(raw, bytes) else raw.tobytes(), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise _BadIndexFile(f"a part of it cannot be read ({first['msg'][:120]})") from None
+
+
+def contents_digest(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> str:
+    """The hash of everything in a file but the note that holds it."""
+    found = hashlib.sha256(json.dumps({**notes, "sha256": ""}, sort_keys=True).encode())
+    for name in sorted(arrays):
+        found.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
+        found.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
+    return found.hexdigest()
+
+
+def _bad_index(path: Path, why: str) -> RetrievalError:
+    return RetrievalError(
+        "retrieval.bad-index",
+        f"this is not a whole index: {why}",
+        place=Place(file=str(path)),
+        fix="Make the index again from its documents.",
+    )

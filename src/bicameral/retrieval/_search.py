@@ -1,0 +1,253 @@
+"""Search in one state of an index: BM25 over words, similarity of vectors, one fused score, and removal of duplicates.
+
+A small BM25 of our own: a library counts its corpus once, and an index that changes would have to be built anew each
+time; here a change costs one sort of numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bicameral.labels import Label, covers, join_all
+from bicameral.retrieval._documents import Chunk, SearchHit, StoredDocument
+from bicameral.retrieval._encoder import one_core_each
+from bicameral.retrieval._text import split_words
+
+K1 = np.float32(1.2)
+B = np.float32(0.75)
+
+
+@dataclass(frozen=True, slots=True)
+class BagOfWords:
+    """The words of one chunk by their numbers, in ascending order, and how often each is there."""
+
+    terms: NDArray[np.int32]
+    counts: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """The words of a query: the numbers of those that are known, and how many are not."""
+
+    known: list[int]
+    unknown: int
+
+
+class Lexicon:
+    """Numbers for words, given out as they come."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self._numbers: dict[str, int] = {word: number for number, word in enumerate(known)}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def known(self) -> list[str]:
+        return list(self._numbers)
+
+    def bag(self, text: str) -> BagOfWords:
+        """The words of a text; new ones get a number."""
+        counted = Counter(split_words(text))
+        pairs = sorted((self._numbers.setdefault(word, len(self._numbers)), n) for word, n in counted.items())
+        table = np.array(pairs, dtype=np.int32).reshape(-1, 2)
+        return BagOfWords(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
+
+    def asked(self, text: str) -> QueryTerms:
+        """The words of a query, each once."""
+        wanted = set(split_words(text))
+        known = sorted(self._numbers[word] for word in wanted if word in self._numbers)
+        return QueryTerms(known, len(wanted) - len(known))
+
+
+class Postings:
+    """For each word the chunks that have it, with what it adds to their score."""
+
+    def __init__(self, bags: Sequence[BagOfWords], words_known: int) -> None:
+        self._size = len(bags)
+        lengths = np.array([bag.counts.sum() for bag in bags], dtype=np.float32)
+        terms = _concatenate([bag.terms for bag in bags])
+        counts = _concatenate([bag.counts for bag in bags]).astype(np.float32)
+        chunks = np.repeat(np.arange(self._size, dtype=np.int32), [bag.terms.size for bag in bags])
+        order = np.argsort(terms, kind="stable")
+        self._chunks = chunks[order]
+        counts = counts[order]
+        self._starts = np.searchsorted(terms[order], np.arange(words_known + 1))
+        mean = lengths.mean() if self._size and lengths.any() else np.float32(1)
+        damping = K1 * (1 - B + B * lengths / mean)
+        self._gains = counts * (K1 + 1) / (counts + damping[self._chunks])
+
+    def scores(self, asked: QueryTerms) -> NDArray[np.float32]:
+        """The score of every chunk, as a share of the score of one that had nothing but the words of the query.
+
+        So 0 is none of them and 1 cannot be reached; words that are nowhere count as the rarest there are. Unlike the
+        bare score the share does not grow with the index, and can be held against a similarity.
+        """
+        total = np.zeros(self._size, dtype=np.float32)
+        most = asked.unknown * self._rarity(0)
+        for number in asked.known:
+            start, end = int(self._starts[number]), int(self._starts[number + 1])
+            rarity = self._rarity(end - start)
+            most += rarity
+            total[self._chunks[start:end]] += np.float32(rarity) * self._gains[start:end]
+        return total / np.float32(most * (K1 + 1)) if most else total
+
+    def _rarity(self, chunks: int) -> float:
+        """What a word counts that so many chunks have."""
+        return math.log1p((self._size - chunks + 0.5) / (chunks + 0.5))
+
+
+def word_overlap(left: BagOfWords, right: BagOfWords) -> float:
+    """How much two chunks have in common: the words of both, of those of either; 1 if they are the same."""
+    both = np.intersect1d(left.terms, right.terms, assume_unique=True).size
+    either = left.terms.size + right.terms.size - both
+    return both / either if either else 1.0
+
+
+def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
+
+
+Scores = NDArray[np.float32]
+
+_DUPLICATE_SIMILARITY = 0.9
+_DUPLICATE_OVERLAP = 0.9
+
+
+def fuse_scores(similarity: Scores | None, lexical: Scores | None, weight: float) -> Scores:
+    """One score a chunk: the mean of the two, weighted. Without one of the two the other is the score.
+
+    Both are shares of 1 that depend on the query and the chunk, not on what else was found: a document that is added
+    can stand before another, and not change its score by standing there.
+    """
+    if similarity is None or lexical is None:
+        scores = lexical if similarity is None else similarity
+        return np.zeros(0, dtype=np.float32) if scores is None else scores.copy()
+    total = np.multiply(similarity, 1 - weight, dtype=np.float32)
+    total += np.multiply(lexical, weight, dtype=np.float32)
+    return total
+
+
+def rank_order(scores: Scores) -> NDArray[np.intp]:
+    """The best first; of equal ones that which comes first among all chunks."""
+    return np.argsort(-scores, kind="stable")
+
+
+class DuplicateFinder:
+    """Which chunks repeat one that is already among the results.
+
+    A chunk is a repetition if it has nearly the same words, the same numbers, and comes from nobody else: a text of a
+    stranger never takes the place of one that is more trusted, however well he copies it.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk], vectors: Scores, bags: Sequence[BagOfWords]) -> None:
+        self._chunks = chunks
+        self._vectors = vectors
+        self._bags = bags
+
+    def first(self, at: int, kept: Sequence[int]) -> int | None:
+        """The chunk among `kept` that says what the one at `at` says, or None."""
+        if not kept:
+            return None
+        near = self._vectors[list(kept)] @ self._vectors[at]
+        return next(
+            (
+                other
+                for other, angle in zip(kept, near, strict=True)
+                if angle >= _DUPLICATE_SIMILARITY and self._same(at, other)
+            ),
+            None,
+        )
+
+    def _same(self, at: int, other: int) -> bool:
+        repeated, kept = self._chunks[at], self._chunks[other]
+        if not covers(repeated.label, kept.label):
+            return False
+        if repeated.fingerprint == kept.fingerprint:
+            return True
+        return word_overlap(self._bags[at], self._bags[other]) >= _DUPLICATE_OVERLAP and _numbers_in(
+            repeated
+        ) == _numbers_in(kept)
+
+
+def _numbers_in(chunk: Chunk) -> list[str]:
+    return [word for word in split_words(chunk.text) if any(character.isdigit() for character in word)]
+
+
+_MAX_CANDIDATES = 2_000
+"""How many chunks are looked through at most for those that do not repeat each other: copies in a flood are passed."""
+
+
+class IndexSnapshot:
+    """A frozen look at the documents of an index."""
+
+    def __init__(self, held: Sequence[StoredDocument], words_known: int) -> None:
+        self._chunks = [chunk for each in held for chunk in each.chunks]
+        self._vectors = np.concatenate([each.vectors for each in held]) if held else np.zeros((0, 0), dtype=np.float32)
+        self._bags = [bag for each in held for bag in each.bags]
+        self._postings = Postings(self._bags, words_known)
+        self._labels = [each.document.label for each in held]
+        self._label = join_all(self._labels)
+        self._numbers = {each.document.id: number for number, each in enumerate(held)}
+        self._documents = np.repeat(np.arange(len(held)), [len(each.chunks) for each in held])
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def label(self, documents: Collection[str] | None) -> Label:
+        """The label of everything that is searched."""
+        if documents is None:
+            return self._label
+        return join_all(self._labels[self._numbers[name]] for name in documents)
+
+    def search(
+        self,
+        vector: NDArray[np.float32] | None,
+        asked: QueryTerms | None,
+        k: int,
+        weight: float,
+        documents: Collection[str] | None,
+        *,
+        duplicates: bool,
+    ) -> tuple[SearchHit, ...]:
+        if not self._chunks:
+            return ()
+        with one_core_each():
+            similarity = None if vector is None else self._vectors @ vector
+        lexical = None if asked is None else self._postings.scores(asked)
+        score = fuse_scores(similarity, lexical, weight)
+        if documents is not None:
+            wanted = np.zeros(len(self._labels), dtype=np.bool_)
+            wanted[[self._numbers[name] for name in documents]] = True
+            score[~wanted[self._documents]] = 0
+        best = [int(at) for at in rank_order(score)[:_MAX_CANDIDATES] if score[at] > 0]
+        also = {at: list[int]() for at in best[:k]} if duplicates else self._without_repetition(best, k)
+        return tuple(
+            SearchHit(
+                self._chunks[at],
+                float(score[at]),
+                None if similarity is None else float(similarity[at]),
+                None if lexical is None else float(lexical[at]),
+                tuple(self._chunks[other] for other in others),
+            )
+            for at, others in also.items()
+        )
+
+    def _without_repetition(self, best: Sequence[int], k: int) -> dict[int, list[int]]:
+        looking = DuplicateFinder(self._chunks, self._vectors, self._bags)
+        kept: dict[int, list[int]] = {}
+        for at in best:
+            same = looking.first(at, list(kept))
+            if same is not None:
+                kept[same].append(at)
+            elif len(kept) < k:
+                kept[at] = []
+            else:
+                break
+        return kept

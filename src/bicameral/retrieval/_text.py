@@ -1,0 +1,257 @@
+"""Structure of a text: headings, paragraphs, sentences and words.
+
+Headings are those of Markdown; a text without any is one section. Everything here takes time in proportion to the
+text, whatever it contains. A word is a run of letters, digits and the marks that belong to them, without regard to
+case, width or accents. Joined words (`ERR-7741`, `v1.2.3`, `don't`, `lexical_weight`) count as one and as their
+parts. Scripts that put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are cut into pairs of
+characters.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+_MAX_HEADING = 120
+_LINE_PATTERN = re.compile(r"[^\n]*+\n?")
+_FENCE_PATTERN = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
+_ITEM_PATTERN = re.compile(r"[ \t]*+(?:[-*+•|]|\d{1,9}[.)])[ \t]")
+_UNDERLINES = {"=": 1, "-": 2}
+# A full stop, and what closes after it, before a space or the end; in Chinese and Japanese without a space.
+_SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++[」』”’)\]）】]*+")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr prof st no nr art abs vs etc e.g i.e cf fig vol inc ltd co jr sr ca approx bzw z.b d.h u.a".split()
+)
+_LAST_WORD = re.compile(r"[\w.]{1,12}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnit:
+    """A sentence, or a line where lines are what counts: the smallest part that a chunk is made of."""
+
+    start: int
+    end: int
+    ends_paragraph: bool = False
+    heading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextSection:
+    """What stands under one heading, up to the next; the units touch each other and leave nothing out."""
+
+    headings: tuple[str, ...]
+    units: tuple[TextUnit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    start: int
+    end: int
+    kind: str
+    """heading, prose or lines"""
+    level: int = 0
+    heading: str = ""
+
+
+def split_sections(text: str) -> list[TextSection]:
+    """A text as sections. A heading that has nothing below it stands at the head of the next section."""
+    found: list[TextSection] = []
+    path: list[tuple[int, str]] = []
+    units: list[TextUnit] = []
+    has_body = False
+    for block in _split_blocks(text):
+        if block.kind == "heading":
+            if has_body:
+                found.append(TextSection(_heading_names(path), tuple(units)))
+                units, has_body = [], False
+            path = [each for each in path if each[0] < block.level] + [(block.level, block.heading)]
+            units.append(TextUnit(block.start, block.end, heading=True))
+            continue
+        has_body = has_body or not text[block.start : block.end].isspace()
+        units.extend(_split_units(text, block))
+    if units:
+        found.append(TextSection(_heading_names(path), tuple(units)))
+    return found
+
+
+def _heading_names(path: list[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(name for _, name in path if name)
+
+
+def _split_blocks(text: str) -> Iterator[_Block]:
+    """Paragraphs, lists, fenced code and headings; each goes on to where the next begins."""
+    reading = _BlockReader(text)
+    for line in _LINE_PATTERN.finditer(text):
+        if line[0]:
+            yield from reading.line(line.start(), line.end(), line[0])
+    yield from reading.rest(len(text))
+
+
+class _BlockReader:
+    """Where the block that is being read began, and what it is so far."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start: int = 0
+        self._kind: str = ""
+        self._lines: int = 0
+        self._fence: str = ""
+
+    def line(self, at: int, end: int, words: str) -> Iterator[_Block]:
+        if self._fence:
+            if _closes_fence(words, self._fence):
+                yield self._done(end, "lines")
+        elif opened := _FENCE_PATTERN.match(words):
+            yield from self.rest(at)
+            self._fence = opened[1]
+        elif heading := _parse_heading(words):
+            yield from self.rest(at)
+            yield self._done(end, "heading", *heading)
+        elif self._lines == 1 and self._kind == "prose" and (level := _underline_level(words)):
+            yield self._done(end, "heading", level, _clean_heading(self._text[self._start : at]))
+        elif words.isspace():
+            if self._lines:
+                yield self._done(end, self._kind)
+        else:
+            self._kind = "lines" if _ITEM_PATTERN.match(words) else self._kind or "prose"
+            self._lines += 1
+
+    def rest(self, end: int) -> Iterator[_Block]:
+        """What is read and not yet a block."""
+        if self._start < end:
+            yield self._done(end, "lines" if self._fence else self._kind or "prose")
+
+    def _done(self, end: int, kind: str, level: int = 0, heading: str = "") -> _Block:
+        block = _Block(self._start, end, kind, level, heading)
+        self._start, self._kind, self._lines, self._fence = end, "", 0, ""
+        return block
+
+
+def _closes_fence(line: str, fence: str) -> bool:
+    words = line.strip()
+    return words.startswith(fence) and not words.strip(fence[0])
+
+
+def _parse_heading(line: str) -> tuple[int, str] | None:
+    words = line.strip()
+    level = len(words) - len(words.lstrip("#"))
+    if not 1 <= level <= 6 or len(line) - len(line.lstrip(" ")) > 3 or words[level : level + 1] not in ("", " ", "\t"):
+        return None
+    return level, _clean_heading(words[level:].rstrip("#"))
+
+
+def _underline_level(line: str) -> int:
+    """The level of the heading that a line of = or - makes of the line before it."""
+    words = line.strip()
+    return _UNDERLINES[words[0]] if len(words) >= 3 and words[0] in _UNDERLINES and not words.strip(words[0]) else 0
+
+
+def _clean_heading(words: str) -> str:
+    return " ".join(words[: 4 * _MAX_HEADING].split())[:_MAX_HEADING]
+
+
+def _split_units(text: str, block: _Block) -> Iterator[TextUnit]:
+    cuts = list(_line_ends(text, block) if block.kind == "lines" else _sentence_ends(text, block))
+    start = seen = block.start
+    blank = True
+    for cut in cuts:
+        blank = blank and text[seen:cut].isspace()
+        seen = cut
+        if not blank and cut < block.end:
+            yield TextUnit(start, cut)
+            start, blank = cut, True
+    yield TextUnit(start, block.end, ends_paragraph=True)
+
+
+def _line_ends(text: str, block: _Block) -> Iterator[int]:
+    at = text.find("\n", block.start, block.end)
+    while at != -1:
+        yield at + 1
+        at = text.find("\n", at + 1, block.end)
+
+
+def _sentence_ends(text: str, block: _Block) -> Iterator[int]:
+    """Where sentences end, their space included."""
+    for found in _SENTENCE_END.finditer(text, block.start, block.end):
+        if found[0][0] == "." and _is_abbreviation(text, found, block.end):
+            continue
+        end = found.end()
+        while end < block.end and text[end].isspace():
+            end += 1
+        yield end
+
+
+def _is_abbreviation(text: str, found: re.Match[str], limit: int) -> bool:
+    """Whether a full stop only shortens a word: a small letter follows, or the word is known for it."""
+    after = found.end()
+    while after < limit and text[after].isspace():
+        after += 1
+    if after < limit and text[after].islower():
+        return True
+    word = _LAST_WORD.search(text, max(0, found.start() - 12), found.start())
+    return word is not None and (word[0].lower() in _ABBREVIATIONS or (len(word[0]) == 1 and word[0].isupper()))
+
+
+_MAX_WORD = 64
+_UNSPACED_SCRIPTS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+)
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_RUNS = re.compile(f"[{_UNSPACED_SCRIPTS}]+|[^{_UNSPACED_SCRIPTS}]+")
+_MARKS_END = 0x20000
+
+
+def split_words(text: str) -> list[str]:
+    """The words in order.
+
+    Example:
+        >>> split_words("Café ERR-7741")
+        ['cafe', 'err', '7741', 'err-7741']
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", folded)))
+    return list(_iterate_words(plain))
+
+
+def _iterate_words(text: str) -> Iterator[str]:
+    part, joined = _word_patterns()
+    for found in joined.finditer(text):
+        whole = found[0]
+        parts = part.findall(whole)
+        for each in parts:
+            yield from _word_pieces(each)
+        if len(parts) > 1 and len(whole) <= _MAX_WORD:
+            yield whole.replace("’", "'")
+
+
+def _word_pieces(part: str) -> Iterator[str]:
+    for run in _RUNS.findall(part):
+        if len(run) == 1 or not re.match(f"[{_UNSPACED_SCRIPTS}]", run):
+            yield run[:_MAX_WORD]
+        else:
+            yield from (first + second for first, second in pairwise(run))
+
+
+@cache
+def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A word, and words that are joined. `re` knows letters and digits, but not the marks that go with them."""
+    part = f"(?:[^\\W_]|[{_combining_marks()}])++"
+    return re.compile(part), re.compile(f"{part}(?:[-_.'’/:@+]{part})*+")
+
+
+def _combining_marks() -> str:
+    """The combining marks, as ranges of a character class."""
+    last = min(_MARKS_END, sys.maxunicode)
+    marks = [point for point in range(0x0300, last) if unicodedata.category(chr(point)) in ("Mn", "Mc")]
+    ranges: list[list[int]] = []
+    for point in marks:
+        if ranges and point == ranges[-1][1] + 1:
+            ranges[-1][1] = point
+        else:
+            ranges.append([point, point])
+    return "".join(f"{chr(first)}-{chr(end)}" for first, end in ranges)

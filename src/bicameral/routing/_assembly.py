@@ -1,0 +1,130 @@
+"""Assembly of providers: what a configuration can say about an alias besides its model, and the provider made of it.
+
+models:
+  main:
+    model: openai:gpt-4.1
+    retry: { attempts: 4 }
+    hedge_after: 5
+    hedge_with: fast
+    fallback: [fast, local]
+    cache: true
+    budget: { money: 2.00 }
+  planner:
+    cascade: [fast, powerful]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+
+from bicameral.errors import ConfigError
+from bicameral.models import Provider
+from bicameral.routing._aliases import DeferredProvider
+from bicameral.routing._budgets import Budget, BudgetedProvider
+from bicameral.routing._combinators import Accept, Cascade, Hedged, check_finished
+from bicameral.routing._recovery import BreakerSettings, Fallback, Retry, RetrySettings
+from bicameral.routing._reply_cache import CachedProvider
+
+
+@dataclass(frozen=True, slots=True)
+class AliasSpec:
+    """How an alias is asked. `cascade` stands instead of a model: those aliases, from the cheapest on."""
+
+    retry: RetrySettings | None = None
+    hedge_after: float | None = None
+    hedge_with: str | None = None
+    fallback: tuple[str, ...] = ()
+    breaker: BreakerSettings | None = None
+    cascade: tuple[str, ...] = ()
+    settle: bool = False
+    cache: bool = False
+    budget: Budget | None = None
+
+    @property
+    def names(self) -> Iterator[tuple[str, str]]:
+        """Every alias that is named, with the setting that names it."""
+        if self.hedge_with is not None:
+            yield "hedge_with", self.hedge_with
+        yield from (("fallback", name) for name in self.fallback)
+        yield from (("cascade", name) for name in self.cascade)
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is put around the model."""
+        return self == AliasSpec()
+
+
+PLAIN_SPEC = AliasSpec()
+
+
+def find_alias_cycle(specs: Mapping[str, AliasSpec]) -> tuple[str, ...] | None:
+    """Aliases that lead back to the first of them, or None if there are none such."""
+    done: set[str] = set()
+
+    def walk(name: str, way: tuple[str, ...]) -> tuple[str, ...] | None:
+        if name in way:
+            return way[way.index(name) :]
+        if name in done:
+            return None
+        for _, other in specs.get(name, PLAIN_SPEC).names:
+            if (found := walk(other, (*way, name))) is not None:
+                return found
+        done.add(name)
+        return None
+
+    return next((found for name in specs if (found := walk(name, ())) is not None), None)
+
+
+class ProviderAssembly:
+    """Makes the providers of one chamber from what is said about its aliases, each once.
+
+    `model` gives the bare model of an alias, and must give one of this chamber each time. An alias that others lead to
+    is the same there: its budget and its circuit breaker are shared.
+    """
+
+    def __init__(
+        self,
+        specs: Mapping[str, AliasSpec],
+        model: Callable[[str], Provider],
+        *,
+        cache: MutableMapping[str, str] | None = None,
+        accept: Accept = check_finished,
+    ) -> None:
+        cycle = find_alias_cycle(specs)
+        if cycle is not None:
+            raise ConfigError(
+                "routing.cycle",
+                f"these aliases lead to each other in a circle: {' → '.join((*cycle, cycle[0]))}",
+                fix="Take one of them out.",
+            )
+        self._specs, self._model, self._cache, self._accept = specs, model, cache, accept
+        self._made: dict[str, Provider] = {}
+
+    def provider(self, name: str) -> Provider:
+        """The provider of an alias with everything around it; those it leads to have their own around them."""
+        if name not in self._made:
+            self._made[name] = self._around(name, self._specs.get(name, PLAIN_SPEC))
+        return self._made[name]
+
+    def _around(self, name: str, spec: AliasSpec) -> Provider:
+        """From the inside out: kept replies, further tries, a second request, a budget, other models."""
+        if spec.cascade:
+            stages = [self.provider(each) for each in spec.cascade]
+            provider: Provider = Cascade(*stages, accept=self._accept, settle=spec.settle)
+        else:
+            provider = self._model(name)
+        if spec.cache and self._cache is not None:
+            given = {"given": provider.given} if isinstance(provider, DeferredProvider) else {}
+            provider = CachedProvider(provider, self._cache, **given)
+        if spec.retry is not None:
+            provider = Retry(provider, spec.retry)
+        if spec.hedge_after is not None:
+            second = None if spec.hedge_with is None else self.provider(spec.hedge_with)
+            provider = Hedged(provider, after=spec.hedge_after, second=second)
+        if spec.budget is not None:
+            provider = BudgetedProvider(provider, spec.budget, name=name)
+        if spec.fallback:
+            others = [self.provider(each) for each in spec.fallback]
+            provider = Fallback([provider, *others], breaker=spec.breaker)
+        return provider

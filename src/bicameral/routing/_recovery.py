@@ -1,0 +1,344 @@
+"""Recovery from failures: retries of one model, a circuit breaker, and fallback to another model of the same side.
+
+A refusal is an answer: it is never retried, and no other model is asked for a better one. Unknown errors are raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from bicameral.errors import BicameralError, ModelError
+from bicameral.limits import BudgetSpent
+from bicameral.models import ModelReply, ModelRequest, Provider
+from bicameral.routing._context import Deadline, loop_time
+from bicameral.routing._wrapper import (
+    FailedAttempts,
+    ProviderWrapper,
+    StreamStarter,
+    add_attempts,
+    amend_end,
+    mark_degraded,
+    open_stream,
+)
+
+REFUSAL_CODE = "models.refused"
+"""The model's own policy says no. That is an answer, and no other model is asked for a better one."""
+
+RETRYABLE_CODES = frozenset({"models.rate-limited", "models.unavailable", "models.timeout", "models.bad-reply"})
+"""What may go well the next time with the same model."""
+
+FALLBACK_CODES = RETRYABLE_CODES | {
+    "models.auth",
+    "models.circuit-open",
+    "models.prompt-too-long",
+    "models.load-failed",
+    "models.engine-failed",
+    "models.missing-package",
+    "models.missing-key",
+}
+"""What may go well with another model of the same side."""
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether the same model may be asked once more."""
+    return isinstance(error, ModelError) and error.code in RETRYABLE_CODES
+
+
+def can_fall_back(error: BaseException) -> bool:
+    """Whether another model may be asked instead. Unknown errors are nobody's business here and go up."""
+    if isinstance(error, BudgetSpent):
+        # What one model may cost is spent, and not what the run may: another can go on.
+        return error.scope == "model"
+    return isinstance(error, ModelError) and error.code in FALLBACK_CODES
+
+
+def is_refusal(error: BaseException) -> bool:
+    return isinstance(error, BicameralError) and error.code == REFUSAL_CODE
+
+
+def requested_delay(error: BaseException) -> float | None:
+    """For how many seconds the service asks to be left alone, if it says so."""
+    wanted: object = getattr(error, "retry_after", None)
+    # Not a bool, and neither `nan` nor endless.
+    return float(wanted) if type(wanted) in (int, float) and 0 <= float(wanted) < 1e9 else None  # pyright: ignore[reportArgumentType]
+
+
+def failure_reason(error: BaseException) -> str:
+    """A failure in a few words, for the reply that came from elsewhere."""
+    if not isinstance(error, BicameralError):
+        return type(error).__name__
+    return error.code.partition(".")[2].replace("-", " ")
+
+
+BreakerState = Literal["closed", "open", "half-open"]
+_MAX_REST_SECONDS = 300.0
+"""A service that wants to be left alone for longer is tried again after this."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerSettings:
+    """After so many failures in a row a model is not asked for so many seconds."""
+
+    failures: int = 5
+    rest: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.failures < 1 or not self.rest > 0:
+            raise ModelError("models.bad-setting", "a circuit breaker needs 1 or more failures and more than 0 seconds")
+
+
+class CircuitBreaker:
+    """Closed: every call passes. Open: none does. Half-open: one passes, and how that ends decides.
+
+    Every call that `allows` let through ends in exactly one of `succeeded`, `failed` and `released`.
+    """
+
+    def __init__(self, settings: BreakerSettings | None = None, clock: Callable[[], float] = loop_time) -> None:
+        self._settings = settings or BreakerSettings()
+        self._clock = clock
+        self._failures = 0
+        self._until: float | None = None
+        self._trying = False
+
+    @property
+    def state(self) -> BreakerState:
+        if self._until is None:
+            return "closed"
+        return "open" if self._clock() < self._until else "half-open"
+
+    def allows(self) -> bool:
+        """Whether a call may be made now. In the half-open state the first who asks may, and the others wait."""
+        state = self.state
+        if state == "half-open" and not self._trying:
+            self._trying = True
+            return True
+        return state == "closed"
+
+    def succeeded(self) -> None:
+        """The model answered, if only with a no."""
+        self._failures, self._until, self._trying = 0, None, False
+
+    def failed(self, retry_after: float | None = None) -> None:
+        """The model did not answer; `retry_after` is for how long it asked to be left alone."""
+        self._failures += 1
+        self._trying = False
+        rest = self._settings.rest if self._until is not None or self._failures >= self._settings.failures else 0.0
+        rest = max(rest, min(retry_after or 0.0, _MAX_REST_SECONDS))
+        if rest > 0:
+            # Calls that were begun before it opened do not open it for longer than the last of them says.
+            self._until = max(self._until or 0.0, self._clock() + rest)
+
+    def released(self) -> None:
+        """The call was called off: nothing is known of the model."""
+        self._trying = False
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_RANDOM_SHARE: Callable[[], float] = secrets.SystemRandom().random
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How often a model is asked at most, and how long is waited before each further time.
+
+    The wait begins at `first` seconds and doubles up to `most`; up to `jitter` of it (from 0 to 1) is left off by
+    chance, so that callers who failed together do not come back together. A service that says when to come back is
+    believed; for one that says more than `patience` seconds nobody waits. `each` bounds a single attempt.
+    """
+
+    attempts: int = 3
+    first: float = 0.5
+    most: float = 30.0
+    jitter: float = 0.5
+    patience: float = 60.0
+    each: float | None = None
+
+    def __post_init__(self) -> None:
+        right = self.attempts >= 1 and 0 <= self.first <= self.most and 0 <= self.jitter <= 1 and self.patience >= 0
+        if not right or (self.each is not None and not self.each > 0):
+            raise ModelError("models.bad-setting", f"these settings for trying again make no sense: {self}")
+
+    def wait(self, attempt: int, wanted: float | None, chance: float) -> float:
+        """How long to wait after so many attempts; never less than the service wants."""
+        # The exponent is bounded since 2.0 to a large power is no number any more.
+        delay = min(self.most, self.first * 2.0 ** min(attempt - 1, 60))
+        return max(delay * (1 - self.jitter * chance), wanted or 0.0)
+
+
+class Retry(ProviderWrapper):
+    """The same model, asked again after a rate limit, an outage, a time-out or a reply that cannot be read.
+
+    Never after a refusal, never past the deadline of the call, and never once a part of the reply was shown.
+
+    Example:
+        >>> Retry(provider, RetrySettings(attempts=5))
+    """
+
+    def __init__(
+        self, provider: Provider, settings: RetrySettings | None = None, *, chance: Callable[[], float] = _RANDOM_SHARE
+    ) -> None:
+        super().__init__([provider])
+        self._settings = settings or RetrySettings()
+        self._chance = chance
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        async def ask(one: Deadline) -> ModelReply:
+            async with one.kept():
+                return await self._asked[0].generate(one.given(request))
+
+        reply, failed = await self._tried(Deadline.of(request), ask)
+        return add_attempts(reply, self.name, "retry", failed)
+
+    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        deadline = Deadline.of(request)
+        reply, failed = await self._tried(
+            deadline, lambda one: open_stream(start, self._asked[0], request, deadline, one)
+        )
+        async with aclosing(reply.pieces()) as pieces:
+            async for piece in pieces:
+                yield amend_end(piece, lambda reply: add_attempts(reply, self.name, "retry", failed))
+
+    async def _tried(self, deadline: Deadline, ask: Callable[[Deadline], Awaitable[R]]) -> tuple[R, FailedAttempts]:
+        """What came back in the end, and the failures before it."""
+        failed: FailedAttempts = []
+        while True:
+            try:
+                return await ask(self._attempt(deadline)), failed
+            except ModelError as error:
+                await self._pause(error, len(failed) + 1, deadline)
+                failed.append((self.name, failure_reason(error)))
+
+    def _attempt(self, deadline: Deadline) -> Deadline:
+        each = self._settings.each
+        if each is None or not deadline.before(loop_time() + each):
+            return deadline
+        return Deadline(loop_time() + each)
+
+    async def _pause(self, error: ModelError, attempt: int, deadline: Deadline) -> None:
+        """Wait until it makes sense to ask again; raise the error where it never will, or not in time."""
+        wanted = requested_delay(error)
+        if not is_retryable(error) or attempt >= self._settings.attempts or (wanted or 0.0) > self._settings.patience:
+            raise error
+        delay = self._settings.wait(attempt, wanted, self._chance())
+        if not deadline.before(loop_time() + delay):
+            raise error
+        await asyncio.sleep(delay)
+
+
+class Fallback(ProviderWrapper):
+    """The first of these models that answers. An answer of any but the first says so: it is degraded.
+
+    A model that keeps failing is left alone for a while (see `CircuitBreaker`). A refusal is an answer: it goes up, and no
+    other model is asked. `breakers`, by the name of the model, are shared between those who fall back on the same one.
+
+    Example:
+        >>> Fallback([main, fast, local])
+    """
+
+    def __init__(
+        self,
+        models: list[Provider] | tuple[Provider, ...],
+        *,
+        breaker: BreakerSettings | None = None,
+        breakers: Mapping[str, CircuitBreaker] | None = None,
+        clock: Callable[[], float] = loop_time,
+    ) -> None:
+        super().__init__(models)
+        known = breakers or {}
+        self._breakers = tuple(known.get(each.name) or CircuitBreaker(breaker, clock) for each in self._asked)
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        deadline = Deadline.of(request)
+
+        async def ask(model: Provider) -> ModelReply:
+            async with deadline.kept():
+                return await model.generate(deadline.given(request))
+
+        served = await self._served(ask)
+        return served.told(served.result)
+
+    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        deadline = Deadline.of(request)
+        served = await self._served(lambda model: open_stream(start, model, request, deadline))
+        try:
+            async with aclosing(served.result.pieces()) as pieces:
+                async for piece in pieces:
+                    yield amend_end(piece, served.told)
+        except ModelError as error:
+            # It cannot be had from elsewhere any more, but the next call can.
+            _record_outcome(served.breaker, error)
+            raise
+
+    async def _served(self, ask: Callable[[Provider], Awaitable[R]]) -> _FirstAnswer[R]:
+        """What the first model that serves gave, after those that did not."""
+        failed: FailedAttempts = []
+        errors: list[ModelError] = []
+        for model, breaker in zip(self._asked, self._breakers, strict=True):
+            if not breaker.allows():
+                failed.append((model.name, "circuit open"))
+                continue
+            try:
+                result = await ask(model)
+            except ModelError as error:
+                _record_outcome(breaker, error)
+                if not can_fall_back(error):
+                    raise
+                failed.append((model.name, failure_reason(error)))
+                errors.append(error)
+            except BaseException:
+                # Called off, or a fault of somebody's code: nothing is known of the model.
+                breaker.released()
+                raise
+            else:
+                breaker.succeeded()
+                return _FirstAnswer(result, model.name, failed, breaker)
+        raise self._nobody(failed, errors)
+
+    def _nobody(self, failed: FailedAttempts, errors: list[ModelError]) -> ModelError:
+        """One failure is told as it is, several by one error with all of them."""
+        if len(failed) == 1 and errors:
+            return errors[0]
+        if not errors:
+            code, fix = "models.circuit-open", "They failed too often just now; try again in a while."
+        else:
+            codes = {error.code for error in errors}
+            code, fix = (codes.pop() if len(codes) == 1 else "models.unavailable"), None
+        error = ModelError(code, f"no model answered: {'; '.join(f'{name}: {why}' for name, why in failed)}", fix=fix)
+        waits = [wait for each in errors if (wait := requested_delay(each)) is not None]
+        if waits and len(waits) == len(failed):
+            error.retry_after = min(waits)  # pyright: ignore[reportAttributeAccessIssue]
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstAnswer(Generic[R]):
+    """What a model gave, and who was asked before it."""
+
+    result: R
+    name: str
+    failed: FailedAttempts
+    breaker: CircuitBreaker
+
+    def told(self, reply: ModelReply) -> ModelReply:
+        """The reply; any but the first model's says that it is less than what was wanted."""
+        if not self.failed:
+            return reply
+        first, why = self.failed[0]
+        return mark_degraded(
+            add_attempts(reply, self.name, "fallback", self.failed), f"{self.name} answered instead of {first} ({why})"
+        )
+
+
+def _record_outcome(breaker: CircuitBreaker, error: ModelError) -> None:
+    """What a failure says about the model: one that refuses or finds fault with the request is there and well."""
+    if can_fall_back(error) and error.code not in ("models.prompt-too-long", "models.budget-spent"):
+        breaker.failed(requested_delay(error))
+    else:
+        breaker.succeeded()

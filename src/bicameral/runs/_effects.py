@@ -1,0 +1,420 @@
+"""Effects of a run: every call of a tool, extraction, question and approval goes through an `EffectHandler`.
+
+`LiveEffectHandler` performs them. Each effect is recorded before it begins, and its end before anything that follows:
+what cannot be recorded is not done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from bicameral.boundary import Executor, Filled
+from bicameral.errors import BicameralError, Place, RunError, ToolError, describe_error
+from bicameral.journal import EventKind
+from bicameral.limits import has_quotas, quota_slot
+from bicameral.runs._approvals import (
+    ApprovalQuestion,
+    ApprovalRequired,
+    ApprovalResult,
+    Approver,
+    PendingAsk,
+    Suspend,
+    ask_approver,
+)
+from bicameral.runs._call_policy import StepLabels, label_tree_json
+from bicameral.runs._inputs import CapMeter, Caps
+from bicameral.runs._observability import (
+    EventWriter,
+    approval_span,
+    ask_span,
+    extract_span,
+    record_approval,
+    record_extraction,
+    tool_span,
+)
+from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
+from bicameral.sessions import open_ledger
+from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key
+from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
+
+MAX_ATTEMPTS = 3
+GRACE_SECONDS = 5.0
+CLEANUP_SECONDS = 1.0
+TRANSIENT_CODES = ("unreachable", "timeout")
+LOOP_TURNS = 6
+"""So many turns of the event loop it takes until what can go on has come to something that takes time, or ended."""
+NO_FACTS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Asker(Protocol):
+    """Someone who can be asked while a run goes on."""
+
+    async def ask(self, question: str, type: Type) -> Any: ...
+
+
+class EffectHandler(Protocol):
+    """What an engine can do to the world at a step."""
+
+    effects: list[EffectDone]
+    in_flight: set[str]
+
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any: ...
+
+    async def extract(
+        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+    ) -> Any: ...
+
+    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any: ...
+
+    async def approve(self, question: ApprovalQuestion) -> ApprovalResult: ...
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        """The files that go along with a call, as they are; none where the tool does not say where they lie."""
+        ...
+
+    async def quiet(self) -> None:
+        """Until nothing is under way, and nothing more begins."""
+        ...
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+        """A call is not made, or not yet."""
+        ...
+
+
+EffectAction = Callable[[], Coroutine[Any, Any, Any]]
+
+
+class LiveEffectHandler:
+    """Hands that really do it: each effect is on the disk before it begins, and its end before anything follows."""
+
+    def __init__(
+        self,
+        record: EventWriter,
+        *,
+        extractor: Executor | None,
+        asker: Asker | None,
+        observer: Observer | None,
+        approver: Approver | None = None,
+        meter: CapMeter | None = None,
+        may_wait: bool = False,
+    ) -> None:
+        self._may_wait = may_wait
+        self.meter = meter or CapMeter(Caps())
+        self.effects: list[EffectDone] = []
+        self.in_flight: set[str] = set()
+        self.noticed = RunMonitor()
+        self._record = record
+        self._extractor = extractor
+        self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
+        self._asker = asker
+        self._observer = observer
+        self._approver = approver
+        self._under_way = 0
+        self._ended = asyncio.Event()
+
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
+        if not has_quotas():
+            return await self._called(step, tool, bound, note)
+        # Who waits for his turn is under way, though nothing of it has begun and nothing is recorded of it.
+        self._under_way += 1
+        try:
+            async with quota_slot("tool", tool.name):
+                return await self._called(step, tool, bound, note)
+        finally:
+            self._under_way -= 1
+            self._ended.set()
+
+    async def _called(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None) -> Any:
+        changing = tool if tool.changes else None
+        facts = tool_call_facts(tool, bound)
+        self.meter.tool()
+        with tool_span(step, tool):
+            return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
+
+    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+        # Large files take a while to hash, and the run goes on meanwhile.
+        return () if tool.attached_in is None else await asyncio.to_thread(attached_files, tool, bound)
+
+    async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
+        """One question for all these calls; the answer is in the record before anything is done on its strength."""
+        step, calls = question.calls[0].step, question.to_json()
+        facts: dict[str, Any] = {"calls": calls} | ({"before": True} if question.before else {})
+        asked_at = time.time()
+        with approval_span(question) as told, self.meter.asking():
+            try:
+                answers = await ask_approver(self._approver, question)
+            except Suspend as waits:
+                if not self._may_wait:
+                    raise ApprovalRequired(question) from None
+                waits.question = waits.question or question
+                raise
+            except BicameralError as error:
+                self._record.now("approval", step, facts | {"approved": [], "error": error.to_json()})
+                raise
+            record_approval(told, question, answers)
+        waited = round(time.time() - asked_at, 6)
+        facts |= {"granted": [grant.to_json() for grant in answers.for_run]} if answers.for_run else {}
+        self._record.now("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
+        yes = (call for call in question.calls if call.hash in answers.approved)
+        return ApprovalResult(Counter((step, call.hash) for call in yes for step in call.steps), answers.for_run)
+
+    async def quiet(self) -> None:
+        await yield_to_event_loop()
+        while self._under_way:
+            self._ended.clear()
+            await self._ended.wait()
+            await yield_to_event_loop()
+
+    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+        if self._record.kept:
+            self._record.later(kind, step, tool_call_facts(tool, bound) | note.started())
+
+    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+        """A model was asked in a conversation: what it wrote, and under which label."""
+        self._record.later("model-called", step, facts)
+
+    async def extract(
+        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+    ) -> Any:
+        extractor = self._extractor
+        facts = extraction_facts(source, instruction, wanted) | {"model": extractor.model if extractor else None}
+
+        async def read() -> Any:
+            if extractor is None:
+                raise RunError(
+                    "run.no-quarantined-model",
+                    "the plan reads text with the quarantined model, and there is none",
+                    fix="Give the agent a quarantined provider, or run `bicameral doctor`.",
+                )
+            async with self._reading:
+                with open_ledger() as ledger:
+                    try:
+                        outcome = await extractor.extract(source, instruction, wanted)
+                    finally:
+                        found["spent"] = ledger.spent.to_json()
+                        for call in ledger.records or ():
+                            self._record.later("model-called", step, call)
+            found.update(self.noticed.extraction(outcome, step, note.strangers("source") if note else ()))
+            record_extraction(told, found)
+            if not isinstance(outcome, Filled):
+                raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
+            return self._fitting_blank(outcome.value, wanted)
+
+        found: dict[str, Any] = {}
+        with extract_span(step) as told:
+            return await self._step(step, "extract", facts, read, note, found=found)
+
+    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
+        asker = self._asker
+
+        async def reply() -> Any:
+            if asker is None:
+                raise _answer_needed_error(question)
+            key = derive_call_key(self._record.run, step, "ask")
+            try:
+                with self.meter.asking(), use_call_key(key):
+                    said = await asker.ask(question, wanted)
+            except Suspend as waits:
+                if not self._may_wait:
+                    raise _answer_needed_error(question) from None
+                waits.ask = PendingAsk(step, question, wanted, key)
+                raise
+            return _validate_reply(said, wanted)
+
+        with ask_span(step):
+            return await self._step(step, "ask", question_facts(question, wanted), reply, note)
+
+    async def _step(
+        self,
+        step: str,
+        what: str,
+        facts: dict[str, Any],
+        act: EffectAction,
+        note: StepLabels | None,
+        changing: Tool | None = None,
+        found: Mapping[str, Any] = NO_FACTS,
+    ) -> Any:
+        """Do one thing to the world with a record before and after; what cannot be recorded is not begun.
+
+        `found` is what else there is to record when it has ended.
+        """
+        write = self._record.later if changing is None else self._record.synced
+        labels = note if self._record.kept else None
+        write("step-started", step, facts if labels is None else facts | labels.started())
+        self._tell("started", step, what, facts=facts)
+        self.in_flight.add(step)
+        self._under_way += 1
+        started = time.perf_counter()
+        stopped = False
+        try:
+            if changing is None:
+                value = await _run_with_typed_errors(what, act)
+            else:
+                task, stopped = await _finish_despite_cancel(_run_with_typed_errors(what, act))
+                value = task.result()
+                self.effects.append(EffectDone(step, changing.name, changing.effect))
+        except Suspend:
+            self.in_flight.discard(step)
+            raise
+        except BicameralError as error:
+            self.in_flight.discard(step)
+            error.place = error.place or Place(step=step)
+            write("step-failed", step, {"error": error.to_json(), **found})
+            self._tell("failed", step, what, time.perf_counter() - started, {"error": str(error)})
+            if stopped:
+                raise asyncio.CancelledError from None
+            raise
+        finally:
+            self._under_way -= 1
+            self._ended.set()
+        self.in_flight.discard(step)
+        seconds = time.perf_counter() - started
+        ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
+        if labels is not None:
+            ended["shade"] = label_tree_json(labels.shade(value))
+        write("step-finished", step, ended)
+        self._tell("finished", step, what, seconds)
+        if stopped:
+            raise asyncio.CancelledError
+        return value
+
+    def _fitting_blank(self, value: object, wanted: Type) -> Any:
+        """What was read, held against its type once more: whoever fills blanks for a run is not taken at his word."""
+        try:
+            found = to_plain(value)
+        except TypeError:
+            self.noticed.rejected("wrong-type")
+            raise RunError("run.extraction-rejected", "what was read is no value a plan can use") from None
+        if mismatch(found, wanted):
+            self.noticed.rejected("wrong-type")
+            raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
+        return found
+
+    async def _attempts(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
+        attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
+        while True:
+            try:
+                with use_call_key(key):
+                    return await _call_with_timeout(tool, bound)
+            except ToolError as error:
+                if not (
+                    (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)
+                ):
+                    raise
+                self._record.later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
+                self._tell("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
+            await asyncio.sleep(0.2 * 2**attempt)
+            attempt += 1
+
+    def _tell(
+        self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None
+    ) -> None:
+        if self._observer is None:
+            return
+        # Whoever watches cannot change what happens: a broken display does not end a run in the middle.
+        with suppress(Exception):
+            self._observer(StepProgress(kind, step, what, seconds, facts or {}))
+
+
+async def yield_to_event_loop() -> None:
+    """Let everything go on that can."""
+    for _ in range(LOOP_TURNS):
+        await asyncio.sleep(0)
+
+
+def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
+    """What is recorded when a tool is called; a replay must come to the same."""
+    arguments = {name: value_to_json(value) for name, value in bound.items()}
+    return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
+
+
+def extraction_facts(source: Any, instruction: str, wanted: Type) -> dict[str, Any]:
+    return {
+        "what": "extract",
+        "instruction": instruction,
+        "type": type_to_json(wanted),
+        "source": value_to_json(source),
+    }
+
+
+def question_facts(question: str, wanted: Type) -> dict[str, Any]:
+    return {"what": "ask", "question": question, "type": type_to_json(wanted)}
+
+
+async def _call_with_timeout(tool: Tool, bound: dict[str, Any]) -> Any:
+    # A copy for each attempt: a tool that changes its arguments must not change the plan's variables.
+    given = {name: to_plain(value) for name, value in bound.items()}
+    try:
+        async with asyncio.timeout(tool.timeout):
+            return await tool.call(given)
+    except TimeoutError:
+        raise ToolError(
+            "tools.timeout",
+            f"{tool.name!r} took longer than {tool.timeout:g} s",
+            fix="Its effect may or may not have happened." if tool.changes else None,
+        ) from None
+
+
+async def _run_with_typed_errors(what: str, act: EffectAction) -> Any:
+    """Do it; whatever goes wrong inside is a typed failure, and only who stops the run can cancel it."""
+    try:
+        return await act()
+    except BicameralError:
+        raise
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise ToolError("tools.failed", f"{what!r} was cancelled from inside") from None
+    except KeyboardInterrupt:
+        raise
+    except Suspend as waits:
+        # Only whoever is asked something can let the run wait.
+        if waits.ask is None:
+            raise ToolError("tools.failed", f"{what!r} cannot let the run wait") from None
+        raise
+    except BaseException as error:
+        raise ToolError("tools.failed", f"{what!r} failed: {describe_error(error)}") from error
+
+
+async def _finish_despite_cancel(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any], bool]:
+    """Let an effect that has begun come to its end, also when the run is stopped meanwhile; True if it was.
+
+    An effect that takes too long for that is cancelled, and then nobody knows whether it happened.
+    """
+    task = asyncio.create_task(act)
+    try:
+        await asyncio.wait({task})
+        return task, False
+    except asyncio.CancelledError:
+        await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLEANUP_SECONDS)
+        if task.done() and not task.cancelled():
+            return task, True
+        raise
+    finally:
+        task.cancel()
+
+
+def _answer_needed_error(question: str) -> RunError:
+    return RunError(
+        "run.needs-answer", f"the plan asks: {question}", fix="Run it interactively, or say it in the request."
+    )
+
+
+def _validate_reply(value: object, wanted: Type) -> Any:
+    try:
+        reply = to_plain(value)
+    except TypeError as error:
+        raise RunError("run.wrong-reply", f"the reply is no value a plan can use: {error}") from None
+    if reason := mismatch(reply, wanted, "the reply"):
+        raise RunError("run.wrong-reply", reason, expected=str(wanted))
+    return reply

@@ -1,0 +1,252 @@
+"""What a run reports: events to its journal, spans and counters to telemetry.
+
+Events about effects are written and synced before the effect begins; everything else is written a moment later, in
+batches, by the journal's own thread. Telemetry gets names, numbers and label summaries, and never a value.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any
+
+from bicameral.errors import JournalError
+from bicameral.journal import EventKind, Journal, NewEvent
+from bicameral.labels import LabelTree, join_all
+from bicameral.plans import Ask as AskStep
+from bicameral.plans import Call, Extract
+from bicameral.policy import Allowed, Ask, CallFacts, Decision
+from bicameral.runs._approvals import Answers, ApprovalQuestion
+from bicameral.runs._outcome import Failed, Finished, Interrupted, RunOutcome
+from bicameral.telemetry import Fact, Span, count, label_summary, span
+from bicameral.tools import Tool
+
+BATCH_SECONDS = 0.003
+UNRECORDABLE = frozenset({"journal.unrecordable", "journal.too-large"})
+"""What is wrong with one value, and not with the record: it would be wrong again the next time."""
+
+EventBody = dict[str, Any] | Callable[[], dict[str, Any]]
+
+
+class EventWriter:
+    """The record of one run. Without a journal it is kept nowhere.
+
+    What changes the world is written with `synced`, and nothing happens if that fails: when it returns, the event and
+    all before it are on the disk, and a power cut takes nothing of it away. What is written with `now` survives the
+    death of the process. What only looks at the world is written with `later`: the journal's own thread does that as
+    soon as the run has nothing else to do, so that no step waits for the disk. If that fails, the next thing to be
+    written fails, and so the run. `first` is the number of the first event it writes: an event of somebody else at that
+    place, or at any after it, means that the run is his now.
+    """
+
+    def __init__(self, run: str, journal: Journal | None, *, first: int = 0) -> None:
+        self.run = run
+        self._first = first
+        self._journal = journal
+        self._waiting: deque[tuple[bool, float, EventKind, str, EventBody]] = deque()
+        self._called = False
+        self._failure: JournalError | None = None
+        self._fault: JournalError | None = None
+        self._writing = Lock()
+
+    @property
+    def kept(self) -> bool:
+        """Whether anything is written down at all."""
+        return self._journal is not None
+
+    @property
+    def failure(self) -> JournalError | None:
+        """Why nothing more can be written down, if that is so."""
+        return self._failure
+
+    def later(self, kind: EventKind, step: str, body: EventBody) -> None:
+        if self._journal is None:
+            return
+        self._add(kind, step, body)
+        if not self._called:
+            self._called = True
+            try:
+                self._journal.in_background(self._write_quietly)
+            except JournalError as error:
+                self._failure = error
+                raise
+
+    def now(self, kind: EventKind, step: str, body: EventBody) -> None:
+        """When this returns, the event and all before it survive the death of the process."""
+        self._write_now(kind, step, body, sync=False)
+
+    def synced(self, kind: EventKind, step: str, body: EventBody) -> None:
+        """When this returns, the event and all before it survive a power cut."""
+        self._write_now(kind, step, body, sync=True)
+
+    def _write_now(self, kind: EventKind, step: str, body: EventBody, *, sync: bool) -> None:
+        if self._journal is None:
+            return
+        self._add(kind, step, body, sync=sync)
+        try:
+            self._write(self._journal)
+        except JournalError as error:
+            self._failure = error
+            raise
+        self._raise()
+
+    def _add(self, kind: EventKind, step: str, body: EventBody, *, sync: bool = False) -> None:
+        self._raise()
+        self._waiting.append((sync, time.time(), kind, step, body))
+
+    def _raise(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        # Told once: the run fails with it, and that can be written down.
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise fault
+
+    def _write(self, journal: Journal) -> None:
+        # Under the lock from taking to writing: what was added first is written first, whoever writes it.
+        with self._writing:
+            # The journal's own thread may come first to an event that somebody waits for: it is synced all the same.
+            entries: list[NewEvent] = []
+            sync = False
+            while self._waiting:
+                wanted, at, kind, step, body = self._waiting.popleft()
+                sync = sync or wanted
+                entries.append(NewEvent(at, kind, step, body() if callable(body) else body))
+            if entries and self._failure is None:
+                self._append(journal, entries, sync=sync)
+
+    def _append(self, journal: Journal, entries: list[NewEvent], *, sync: bool) -> None:
+        try:
+            journal.append_all(self.run, entries, first=self._first, sync=sync)
+            self._first += len(entries)
+        except JournalError as error:
+            if error.code not in UNRECORDABLE:
+                raise
+            # One value that cannot be written is a fault of its step; the others are written without it.
+            if len(entries) == 1:
+                self._fault = error
+                return
+            for entry in entries:
+                self._append(journal, [entry], sync=sync)
+
+    def _write_quietly(self, journal: Journal) -> None:
+        # Steps that begin or end together are written together, and the run's own thread is left alone meanwhile.
+        time.sleep(BATCH_SECONDS)
+        # First this, then the writing: what is added in between calls again, and is never left lying.
+        self._called = False
+        try:
+            self._write(journal)
+        except JournalError as error:
+            self._failure = error
+        except Exception as error:
+            self._failure = JournalError("journal.failed", f"{journal.path}: {type(error).__name__}: {error}")
+
+
+def run_span(run: str, facts: Mapping[str, Fact], *, replayed: bool = False) -> Span:
+    """The span of a run; `facts` say what it runs."""
+    known: dict[str, Fact] = {"gen_ai.operation.name": "invoke_workflow", "bicameral.run": run}
+    return span("replay" if replayed else "run", "", known | dict(facts))
+
+
+def record_outcome(told: Span, outcome: RunOutcome) -> None:
+    """How a run ended, and what it cost."""
+    how = type(outcome).__name__.lower()
+    count("bicameral.runs", 1, {"bicameral.run.outcome": how})
+    if not told.on:
+        return
+    usage = outcome.usage
+    facts: dict[str, Fact] = {
+        "bicameral.run.outcome": how,
+        "bicameral.run.effects": len(outcome.effects),
+        "bicameral.run.alerts": usage.alerts,
+        "bicameral.run.rejected": sum(usage.rejected.values()),
+        "bicameral.run.not_found": usage.not_found,
+        **{f"bicameral.{name}": number for name, number in usage.spent.to_json().items()},
+    }
+    told.tell(facts)
+    if isinstance(outcome, Finished) and outcome.shade is not None:
+        told.tell(label_summary("bicameral.answer", outcome.shade.flat))
+    if isinstance(outcome, Failed | Interrupted):
+        told.fail(outcome.error.code)
+
+
+def step_span(step: Call | Extract | AskStep, at: str) -> Span:
+    """The span of a step that touches the world; what only computes has none."""
+    facts: dict[str, Fact] = {"bicameral.step": at, "bicameral.step.do": step.do}
+    if isinstance(step, Call):
+        facts["gen_ai.tool.name"] = step.tool
+    return span("step", step.tool if isinstance(step, Call) else step.do, facts)
+
+
+def record_step_result(told: Span, found: tuple[Any, LabelTree | None] | None) -> None:
+    """What a step gave, by its labels; nothing yet if it waits for a person."""
+    if not told.on:
+        return
+    if found is None:
+        told.tell({"bicameral.step.waits": True})
+    elif found[1] is not None:
+        told.tell(label_summary("bicameral.result", found[1].flat))
+
+
+def tool_span(step: str, tool: Tool) -> Span:
+    """The span of a tool's own work, by the conventions for tools."""
+    facts: dict[str, Fact] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": tool.name,
+        "gen_ai.tool.type": "function",
+        "bicameral.step": step,
+        "bicameral.tool.effect": tool.effect,
+    }
+    return span("execute_tool", tool.name, facts)
+
+
+def extract_span(step: str) -> Span:
+    """The span of a blank that the quarantined model fills."""
+    return span("extract", "", {"bicameral.step": step})
+
+
+def record_extraction(told: Span, found: Mapping[str, Any]) -> None:
+    """What came of it: how it ended, and the kinds of what was noticed."""
+    if told.on:
+        alerts: list[dict[str, Any]] = found.get("alerts", [])
+        kinds = tuple(dict.fromkeys(str(alert["kind"]) for alert in alerts))
+        told.tell({"bicameral.extraction.outcome": str(found["outcome"])})
+        told.tell({"bicameral.alerts": len(alerts), "bicameral.alert.kinds": kinds})
+        if "rejected" in found:
+            told.tell({"bicameral.rejected": str(found["rejected"])})
+
+
+def ask_span(step: str) -> Span:
+    """The span of a question of the plan's to a person."""
+    return span("ask", "", {"bicameral.step": step})
+
+
+def decision_span(step: str, tool: Tool) -> Span:
+    """The span of a decision about a call."""
+    return span("decide", tool.name, {"bicameral.step": step, "gen_ai.tool.name": tool.name})
+
+
+def record_decision(told: Span, facts: CallFacts, decision: Decision) -> None:
+    """What was decided, by which rules, and what the arguments were made of."""
+    said = "allowed" if isinstance(decision, Allowed) else "ask" if isinstance(decision, Ask) else "denied"
+    count("bicameral.policy.decisions", 1, {"bicameral.policy.decision": said, "gen_ai.tool.name": facts.tool})
+    if told.on:
+        told.tell({"bicameral.policy.decision": said, "bicameral.policy.mode": facts.mode})
+        rules = () if isinstance(decision, Allowed) else decision.rules
+        told.tell({"bicameral.policy.rules": rules, "bicameral.control.trusted": facts.pc.trusted})
+        told.tell(label_summary("bicameral.arguments", join_all(each.label for each in facts.arguments)))
+
+
+def approval_span(question: ApprovalQuestion) -> Span:
+    """The span of a question to a person."""
+    tools = tuple(dict.fromkeys(call.tool for call in question.calls))
+    return span("approve", "", {"bicameral.approval.calls": len(question.calls), "bicameral.approval.tools": tools})
+
+
+def record_approval(told: Span, question: ApprovalQuestion, answers: Answers) -> None:
+    """How many calls somebody said yes to."""
+    yes = sum(1 for call in question.calls if call.hash in answers.approved)
+    count("bicameral.approvals", len(question.calls), {})
+    told.tell({"bicameral.approval.approved": yes})

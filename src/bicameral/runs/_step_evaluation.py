@@ -1,0 +1,434 @@
+"""Evaluation of steps inside the engine: local steps with labels, the position of a run, and lookahead.
+
+Local steps need nothing from outside and are done at once, without scheduling. The position says which steps of which
+blocks have ended and which turns are still to come.
+
+Lookahead finds calls that are still to come and of which everything is known already. It does nothing and binds
+nothing: it walks the remaining steps with copies of the variables. The result of a step that has not ended is unknown,
+and so is what is computed from it; a branch or loop that depends on it is skipped. What it finds may turn out
+otherwise, so the caller must decide again when the call is really made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from bicameral.errors import BicameralError, Place, RunError
+from bicameral.labels import NOTHING, Label, LabelTree
+from bicameral.plans import (
+    RUN_WORK_KEY,
+    Answer,
+    Ask,
+    Call,
+    Compute,
+    Each,
+    Expr,
+    Extract,
+    RunWork,
+    Step,
+    Update,
+    When,
+    branch_names,
+    can_answer,
+    compile_expr,
+    iterable_items,
+    labels_after_local_step,
+    labels_after_update,
+    labels_of,
+    pc_after,
+    pc_inside,
+    places_after_branch,
+    static_path,
+    turn_labels,
+    unpack_item,
+)
+from bicameral.policy import Mode
+from bicameral.runs._scheduler import Footprints
+from bicameral.runs._variables import CompiledSteps, VariableFrame, add_step_to_error
+from bicameral.tools import Registry, Tool
+
+MAX_TURNS = 1_000_000
+TURNS_PER_YIELD = 500
+
+
+class NoAnswer:
+    """The value of a run that has not come to an answer yet."""
+
+
+NO_ANSWER = NoAnswer()
+
+
+class ControlFlow:
+    """The control flow that leads to a place in a block: its label, which grows where a branch may end the run."""
+
+    __slots__ = ("pc",)
+
+    def __init__(self, pc: Label = NOTHING) -> None:
+        self.pc = pc
+
+
+class LocalSteps:
+    """The part of an engine that computes: expressions, steps that touch nothing, the answer, and the labels of all.
+
+    Where a run is not `labelled` there are no labels: that is for measuring.
+    """
+
+    def __init__(self, footprints: Footprints, mode: Mode, *, labelled: bool) -> None:
+        self._footprints = footprints
+        self._mode: Mode = mode
+        self._labelled = labelled
+        self._codes: dict[int, Callable[[dict[str, Any]], Any]] = {}
+        self._without_labels = CompiledSteps(footprints.names, self.items, self._end)
+        self._turns_left = MAX_TURNS
+        self.answer: Any = NO_ANSWER
+        self.answer_shade: LabelTree | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.answer is not NO_ANSWER
+
+    def _end(self, answer: Any) -> None:
+        self.answer = answer
+
+    def value(self, expr: Expr, frame: VariableFrame, at: str) -> Any:
+        code = self._codes.get(id(expr))
+        if code is None:
+            code = self._codes[id(expr)] = compile_expr(expr)
+        if frame.extends_in_place:
+            frame.seen(self._footprints.names(expr))
+        try:
+            return code(frame.values)
+        except BicameralError as error:
+            raise add_step_to_error(error, at) from None
+
+    # Labels ---------------------------------------------------------------------------------------------------------
+
+    def shade(self, expr: Expr, frame: VariableFrame, pc: Label) -> LabelTree:
+        return labels_of(expr, frame.shades, pc, self._mode) if self._labelled else NOTHING
+
+    def inside(self, condition: Expr, frame: VariableFrame, flow: ControlFlow) -> ControlFlow:
+        """The control flow at the beginning of a branch."""
+        return ControlFlow(pc_inside(flow.pc, self.shade(condition, frame, flow.pc), self._mode))
+
+    def leave(
+        self, step: When | Each, frame: VariableFrame, flow: ControlFlow, inside: ControlFlow
+    ) -> dict[str, LabelTree]:
+        """After a branch or loop what it may change carries what decided it, and all that follows if it may end.
+
+        Gives the labels of places that it may have written to and that carry more now.
+        """
+        if not self._labelled:
+            return {}
+        frame.taint(branch_names(step), inside.pc)
+        flow.pc = pc_after(step, flow.pc, inside.pc)
+        places = places_after_branch(step, self._footprints.registry, frame.shades, inside.pc)
+        frame.shades.update(places)
+        return places
+
+    def turn_names(self, each: Each, over: LabelTree, inside: ControlFlow) -> dict[str, LabelTree]:
+        return turn_labels(each, over, inside.pc, self._mode) if self._labelled else {}
+
+    def without_turns(self, each: Each, frame: VariableFrame, flow: ControlFlow) -> Callable[[], None]:
+        """What is to be done after a loop that touches nothing: its labels cost the same however many turns it has."""
+        if not self._labelled:
+            return lambda: None
+        after = labels_after_local_step(each, frame.shades, flow.pc, self._mode)
+
+        def leave() -> None:
+            frame.shades.update(after.changed)
+            flow.pc = after.pc
+            if self.answered:
+                self.answer_shade = after.answer
+
+        return leave
+
+    # Steps ----------------------------------------------------------------------------------------------------------
+
+    def step(self, step: Step, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
+        """A step that needs nothing from outside, with its labels."""
+        if not self._labelled:
+            self._without_labels.step(step)(frame, at)
+            return
+        match step:
+            case Compute():
+                frame.bind(step.name, self.value(step.value, frame, at), self.shade(step.value, frame, flow.pc))
+            case Update():
+                after = labels_after_update(step, frame.shades, flow.pc, self._mode)
+                self._without_labels.step(step)(frame, at)
+                frame.shades[step.name] = after
+            case Each():
+                leave = self.without_turns(step, frame, flow)
+                self._without_labels.step(step)(frame, at)
+                leave()
+            case When():
+                inside = self.inside(step.condition, frame, flow)
+                branch, side = self.branch(step, frame, at)
+                for number, inner in enumerate(branch):
+                    self.step(inner, frame, f"{at}/{side}/{number}", inside)
+                    if self.answered:
+                        return
+                self.leave(step, frame, flow, inside)
+            case Answer():
+                self.answer, self.answer_shade = (
+                    self.value(step.value, frame, at),
+                    self.shade(step.value, frame, flow.pc),
+                )
+            case _:
+                raise TypeError(f"{step.do!r} is not a pure step")
+
+    async def turns(self, each: Each, items: list[Any], frame: VariableFrame, at: str) -> None:
+        """The turns of a loop that touches nothing; its labels are computed apart."""
+        once = self._without_labels.turn(each)
+        for turn, item in enumerate(items):
+            if once(frame, (at, "", turn), item):
+                return
+            if turn % TURNS_PER_YIELD == TURNS_PER_YIELD - 1:
+                # A long computation must not keep other steps from going on, nor Ctrl-C from being heard.
+                await asyncio.sleep(0)
+
+    def branch(self, when: When, frame: VariableFrame, at: str) -> tuple[Sequence[Step], str]:
+        return (when.steps, "then") if self.value(when.condition, frame, at) else (when.otherwise, "else")
+
+    def items(self, each: Each, frame: VariableFrame, at: str) -> list[Any]:
+        """What a loop goes over; all loops of a run together have only so many turns."""
+        value = self.value(each.over, frame, at)
+        try:
+            items = list(iterable_items(value))
+            frame.charge(len(items))
+        except BicameralError as error:
+            raise add_step_to_error(error, at) from None
+        self._turns_left -= len(items)
+        if self._turns_left < 0:
+            raise RunError(
+                "run.too-many-turns",
+                f"with these {len(items):,} items the run goes through more than {MAX_TURNS:,} in all",
+                place=Place(step=at),
+                fix="Work on a part of the list, such as `xs[:1000]`.",
+            )
+        return items
+
+    def bind_item(self, each: Each, item: Any, frame: VariableFrame, at: str) -> None:
+        if len(each.names) == 1:
+            frame.bind(each.names[0], item)
+            return
+        try:
+            parts = unpack_item(item, len(each.names))
+        except BicameralError as error:
+            raise add_step_to_error(error, at) from None
+        for name, part in zip(each.names, parts, strict=True):
+            frame.bind(name, part)
+
+
+@dataclass(slots=True, eq=False)
+class RunningBlock:
+    """A block of steps that is being run, and the numbers of the steps that have ended."""
+
+    steps: Sequence[Step]
+    frame: VariableFrame
+    flow: ControlFlow
+    ended: set[int] = field(default_factory=set[int])
+
+
+@dataclass(slots=True, eq=False)
+class RunningLoop:
+    """A loop that is being run: `begun` turns have begun, and those that go on have a block. `apart`: side by side."""
+
+    items: list[Any]
+    over: LabelTree
+    inside: ControlFlow
+    apart: bool
+    begun: int = 0
+
+
+class RunPosition:
+    """The blocks and loops of a run that have begun and not ended, by their path. What fails stays where it is."""
+
+    __slots__ = ("blocks", "loops")
+
+    def __init__(self) -> None:
+        self.blocks: dict[str, RunningBlock] = {}
+        self.loops: dict[str, RunningLoop] = {}
+
+
+MAX_LOOKAHEAD_STEPS = 2_000
+"""So many steps are looked at, turn by turn, and no more: a look must not take longer than what it looks at."""
+
+
+MAX_LOOKAHEAD_WORK = 5_000_000
+"""What a look may compute."""
+
+
+def _work_exceeded() -> RunError:
+    return RunError("run.too-large", "this is too much to compute for a look ahead")
+
+
+class FutureCallVisitor(Protocol):
+    """Told of a call that is to come; `places` are the labels of what was written, brought up to date.
+
+    False: the run would end there.
+    """
+
+    def __call__(
+        self,
+        step: str,
+        tool: Tool,
+        arguments: dict[str, Any],
+        shades: Mapping[str, LabelTree],
+        pc: Label,
+        places: dict[str, LabelTree],
+    ) -> bool: ...
+
+
+class Lookahead:
+    """One look at what is to come, from where the run is."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        footprints: Footprints,
+        pure: LocalSteps,
+        mode: Mode,
+        given: Label,
+        where: RunPosition,
+        foresee: FutureCallVisitor,
+    ) -> None:
+        self._registry = registry
+        self._footprints = footprints
+        self._pure = pure
+        self._mode: Mode = mode
+        self._given = given
+        self._where = where
+        self._foresee = foresee
+        self._left = MAX_LOOKAHEAD_STEPS
+        self.work = RunWork(MAX_LOOKAHEAD_WORK, _work_exceeded)
+        """A look's own: when somebody looks must not decide how far the run gets."""
+        self.known: set[str] = set()
+        self.unknown: set[str] = set()
+        """The steps, as the plan counts them, whose calls are known already, and those of which some are not."""
+
+    def block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
+        """Go through steps that are still to be done; False where it is not known whether anything comes after.
+
+        The frame is the look's own. A block that has begun goes on from where it is.
+        """
+        begun = self._where.blocks.get(at)
+        if begun is not None:
+            flow = ControlFlow(begun.flow.pc)
+        for number, step in enumerate(steps):
+            if begun is not None and number in begun.ended:
+                continue
+            self._left -= 1
+            try:
+                if self._left < 0 or not self._step(step, frame, f"{at}{number}", flow):
+                    return False
+            except BicameralError:
+                # The run will fail there.
+                return False
+        return True
+
+    def _step(self, step: Step, frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
+        match step:
+            case Call():
+                return self._call(step, frame, at, flow.pc)
+            case Compute() | Update():
+                if self._footprints.of(step).reads <= frame.values.keys():
+                    self._pure.step(step, frame, at, flow)
+                else:
+                    _forget_names(frame, (step.name,))
+                return True
+            case Extract() | Ask():
+                _forget_names(frame, (step.name,))
+                return True
+            case When():
+                return self._when(step, frame, at, flow)
+            case Each():
+                return self._each(step, frame, at, flow)
+            case Answer():
+                return False
+
+    def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> bool:
+        goes_on = True
+        if self._knows(step.args.values(), frame):
+            arguments = {name: self._pure.value(argument, frame, at) for name, argument in step.args.items()}
+            shades = {name: self._pure.shade(argument, frame, self._given) for name, argument in step.args.items()}
+            goes_on = self._foresee(at, self._registry[step.tool], arguments, shades, pc, frame.shades)
+            self.known.add(static_path(at))
+        else:
+            self.unknown.add(static_path(at))
+        if step.name is not None:
+            _forget_names(frame, (step.name,))
+        return goes_on
+
+    def _when(self, when: When, frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
+        sides = {side: self._where.blocks.get(f"{at}/{side}/") for side in ("then", "else")}
+        begun = next(((side, block) for side, block in sides.items() if block is not None), None)
+        if begun is not None:
+            (side, block), inside = begun, ControlFlow(begun[1].flow.pc)
+            branch: Sequence[Step] = block.steps
+        elif self._knows((when.condition,), frame):
+            inside = self._pure.inside(when.condition, frame, flow)
+            branch, side = self._pure.branch(when, frame, at)
+        else:
+            return self._passed_by(when, frame)
+        if not self.block(branch, frame, f"{at}/{side}/", inside):
+            return False
+        self._pure.leave(when, frame, flow, inside)
+        return True
+
+    def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
+        turning = self._where.loops.get(at)
+        if turning is None:
+            if not self._knows((each.over,), frame):
+                return self._passed_by(each, frame)
+            over = self._pure.shade(each.over, frame, flow.pc)
+            items = iterable_items(self._pure.value(each.over, frame, at))
+            turning = RunningLoop(list(items), over, ControlFlow(pc_inside(flow.pc, over, self._mode)), apart=False)
+        goes_on = self._apart(each, turning, frame, at) if turning.apart else self._turns(each, turning, frame, at)
+        self._pure.leave(each, frame, flow, turning.inside)
+        return goes_on
+
+    def _turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
+        inside = ControlFlow(turning.inside.pc)
+        for turn in range(max(turning.begun - 1, 0), len(turning.items)):
+            if f"{at}[{turn}]/" not in self._where.blocks:
+                self._pure.bind_item(each, turning.items[turn], frame, at)
+                frame.shades.update(self._pure.turn_names(each, turning.over, inside))
+            if not self.block(each.steps, frame, f"{at}[{turn}]/", inside):
+                return False
+        return True
+
+    def _apart(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
+        """Turns side by side: each has variables of its own, and what they come to together is not known before."""
+        for turn, item in enumerate(turning.items):
+            begun: RunningBlock | None = self._where.blocks.get(f"{at}[{turn}]/")
+            if begun is None and turn < turning.begun:
+                continue
+            own = copy_frame(frame if begun is None else begun.frame, self.work)
+            if begun is None:
+                self._pure.bind_item(each, item, own, at)
+                own.shades.update(self._pure.turn_names(each, turning.over, turning.inside))
+            if not self.block(each.steps, own, f"{at}[{turn}]/", ControlFlow(turning.inside.pc)):
+                return False
+        return self._passed_by(each, frame)
+
+    def _passed_by(self, step: When | Each, frame: VariableFrame) -> bool:
+        """Nobody knows what will be done here; what comes after is come to unless the run may end here."""
+        _forget_names(frame, branch_names(step))
+        return not can_answer(step)
+
+    def _knows(self, exprs: Iterable[Expr], frame: VariableFrame) -> bool:
+        return all(self._footprints.names(expr) <= frame.values.keys() for expr in exprs)
+
+
+def copy_frame(frame: VariableFrame, work: RunWork) -> VariableFrame:
+    """The same variables, to be changed without changing anything; what is computed of them is charged to the look."""
+    return VariableFrame(frame.values | {RUN_WORK_KEY: work}, dict(frame.shades))
+
+
+def _forget_names(frame: VariableFrame, names: Iterable[str]) -> None:
+    for name in names:
+        frame.values.pop(name, None)
+        frame.shades.pop(name, None)

@@ -1,0 +1,374 @@
+"""Variables of a run with their labels, and local steps compiled to closures over them.
+
+Turns of a loop that run concurrently have frames of their own with a log of additions, which is merged in the order of
+the turns. Compiled steps make a turn of a loop cost little more than its expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, cast
+
+from bicameral.errors import BicameralError, Place, RunError
+from bicameral.labels import NOTHING, Label, LabelTree, join, join_trees, taint
+from bicameral.plans import (
+    RUN_WORK_KEY,
+    Answer,
+    Compute,
+    Each,
+    Expr,
+    Step,
+    Update,
+    When,
+    apply_update,
+    compile_expr,
+    flat_cost,
+    unpack_item,
+)
+
+UpdateOp = Literal["append", "add", "put"]
+_CONTAINERS = (list, tuple, dict)
+_OWNABLE = (list, dict)
+_NOT_BOUND: list[Any] = []
+
+
+class Addition(NamedTuple):
+    """Something that a turn added to a variable from outside the loop."""
+
+    op: UpdateOp
+    key: Any
+    value: Any
+
+
+class VariableFrame:
+    """The variables at one place of a run.
+
+    Values are never changed under another name: adding to a list copies it once, and then extends that copy for as
+    long as nobody else can have seen it. A turn of a loop that may overlap with others has a frame of its own with a
+    log; the log is played into the outer frame in the order of the turns.
+
+    Beside the values are their `shades`; where labels are off there are none.
+    """
+
+    __slots__ = ("_found", "_log", "_own", "_taints", "shades", "values")
+
+    def __init__(
+        self, values: dict[str, Any] | None = None, shades: dict[str, LabelTree] | None = None, *, logged: bool = False
+    ) -> None:
+        self.values: dict[str, Any] = {} if values is None else values
+        self.shades: dict[str, LabelTree] = {} if shades is None else shades
+        self._own: set[str] = set()
+        # The shades as a turn found them, and what has tainted names that were not bound in this turn.
+        self._found: dict[str, LabelTree] = dict(self.shades) if logged else {}
+        self._taints: dict[str, Label] = {}
+        # What happened to each name: the additions, or None once it was bound in this frame.
+        self._log: dict[str, list[Addition] | None] | None = {} if logged else None
+
+    def snapshot(self) -> tuple[dict[str, Any], dict[str, LabelTree]]:
+        """The variables and their shades as every turn of a loop finds them."""
+        self._own.clear()
+        return dict(self.values), dict(self.shades)
+
+    def bind(self, name: str, value: Any, shade: LabelTree | None = None) -> None:
+        self.values[name] = value
+        self._own.discard(name)
+        if shade is not None:
+            self.shades[name] = shade
+        if self._log is not None:
+            self._log[name] = None
+            self._taints.pop(name, None)
+
+    def taint(self, names: Iterable[str], label: Label) -> None:
+        """What decided a branch or loop is joined into every variable that it may change."""
+        if label is NOTHING:
+            return
+        for name in names:
+            if name in self.shades:
+                self.shades[name] = taint(self.shades[name], label)
+            if not self._bound_here(name):
+                self._taints[name] = join(self._taints.get(name, NOTHING), label)
+
+    @property
+    def extends_in_place(self) -> bool:
+        """Whether there are lists or dicts that only this frame knows."""
+        return bool(self._own)
+
+    def seen(self, names: frozenset[str]) -> None:
+        """These variables were read: their lists may now be known under other names."""
+        self._own -= names
+
+    def update(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
+        """Add to a variable; an EvaluationError says why that has no meaning."""
+        if self._log is None or self._bound_here(name):
+            self._apply(name, op, key, value)
+            return
+        self._apply_to_nothing(name, op, key, value)
+        additions = self._log.setdefault(name, [])
+        if additions is not None:
+            additions.append(Addition(op, key, value))
+
+    def charge(self, amount: int) -> None:
+        """Count work of the run that is not part of an expression."""
+        work = self.values.get(RUN_WORK_KEY)
+        if work is not None:
+            work.charge(amount)
+
+    def takes(self, additions: Iterable[tuple[str, str]]) -> bool:
+        """Whether these variables are such that additions can be put together later, with the same result."""
+        return all(isinstance(self.values.get(name), _MERGEABLE[op]) for name, op in additions)
+
+    def merge(self, turn: VariableFrame) -> None:
+        """Play what a turn did into this frame, and what it computed into the work of the run."""
+        if (work := turn.values.get(RUN_WORK_KEY)) is not None:
+            self.charge(work.used)
+        for name, additions in (turn._log or {}).items():
+            if additions is None:
+                self.bind(name, turn.values[name], turn.shades.get(name))
+            else:
+                for addition in additions:
+                    self.update(name, *addition)
+        self._merge_shades(turn)
+
+    def _merge_shades(self, turn: VariableFrame) -> None:
+        """What was bound in the turn has its shade already; all else keeps what it had and takes on what is new."""
+        for name, shade in turn.shades.items():
+            if shade is not turn._found.get(name) and not turn._bound_here(name):
+                known = self.shades.get(name)
+                self.shades[name] = shade if known is None else join_trees(known, shade)
+        for name, label in turn._taints.items():
+            self.taint((name,), label)
+
+    def _bound_here(self, name: str) -> bool:
+        """Whether a name was bound in this turn; outside of turns that overlap every name was."""
+        return self._log is None or self._log.get(name, _NOT_BOUND) is None
+
+    def _apply(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
+        if name not in self.values:
+            raise RunError("run.unbound", f"{name!r} has no value yet", fix="Assign it before.")
+        current = self.values[name]
+        if name in self._own and self._in_place(current, op, key, value):
+            return
+        after = self.values[name] = apply_update(op, current, key, value)
+        # What is not extended in place is copied as a whole.
+        self.charge(1 + flat_cost(after))
+        if isinstance(after, _OWNABLE):
+            self._own.add(name)
+
+    def _in_place(self, current: Any, op: UpdateOp, key: Any, value: Any) -> bool:
+        """Extend a container that only this frame knows; False where it has to be weighed or refused as a whole."""
+        if op == "put":
+            if not (isinstance(current, dict) and isinstance(key, str) and _fits_capacity(current, key not in current)):
+                return False
+            current[key] = _check_size(value)
+            return True
+        if not isinstance(current, list):
+            return False
+        if op == "append":
+            if not _fits_capacity(current, 1):
+                return False
+            cast("list[Any]", current).append(_check_size(value))
+            return True
+        if not isinstance(value, list) or not _fits_capacity(current, len(cast("list[Any]", value))):
+            return False
+        cast("list[Any]", current).extend(_check_size(each) for each in cast("list[Any]", value))
+        return True
+
+    def _apply_to_nothing(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
+        """Refuse now what would be refused when the turns are put together."""
+        current = self.values.get(name)
+        match current:
+            case list():
+                current = []
+            case dict():
+                current = {}
+            case str():
+                current = ""
+            case _:
+                pass
+        apply_update(op, current, key, value)
+
+
+# The kind of a variable of these types stays the same whatever is added, and adding can be checked by itself.
+_MERGEABLE: dict[str, tuple[type, ...]] = {"append": (list,), "put": (dict,), "add": (list, str, int, float)}
+
+
+def _fits_capacity(container: Any, more: int) -> bool:
+    """Whether a container stays below the next power of two; there it is copied and weighed as a whole."""
+    return len(container).bit_length() == (len(container) + more).bit_length()
+
+
+def _check_size(value: Any) -> Any:
+    """The same value; one with too much in it is refused, as everywhere in a plan."""
+    return apply_update("append", [], None, value)[0] if isinstance(value, _CONTAINERS) else value
+
+
+BlockPath = str | tuple["BlockPath", str, int]
+"""The place of a block: its text, or that of a loop (block and step) and the turn. Only a failure asks for the text."""
+
+StepCode = Callable[[VariableFrame, BlockPath], bool]
+"""A step: does it in a frame, and says whether the run has its answer."""
+
+TurnCode = Callable[[VariableFrame, BlockPath, Any], bool]
+"""A turn of a loop, for one item."""
+
+
+class CompiledSteps:
+    """The code of the steps of one run, made when a step is first done.
+
+    `names` are the variables of an expression, `items` what a loop goes over, and `answer` takes the plan's answer.
+    """
+
+    def __init__(
+        self,
+        names: Callable[[Expr], frozenset[str]],
+        items: Callable[[Each, VariableFrame, str], list[Any]],
+        answer: Callable[[Any], None],
+    ) -> None:
+        self._names = names
+        self._items = items
+        self._answer = answer
+        self._steps: dict[int, StepCode] = {}
+        self._turns: dict[int, TurnCode] = {}
+
+    def step(self, step: Step) -> StepCode:
+        """A step; it is done with its own place as the block's."""
+        found = self._steps.get(id(step))
+        if found is None:
+            found = self._steps[id(step)] = self._code(step, "")
+        return found
+
+    def turn(self, each: Each) -> TurnCode:
+        """A turn of a loop."""
+        found = self._turns.get(id(each))
+        if found is None:
+            found = self._turns[id(each)] = self._one_turn(each)
+        return found
+
+    def _code(self, step: Step, at: str) -> StepCode:
+        match step:
+            case Compute():
+                return self._compute(step, at)
+            case Update():
+                return self._update(step, at)
+            case Each():
+                return self._each(step, at)
+            case When():
+                return self._when(step, at)
+            case Answer():
+                return self._end(step, at)
+            case _:
+                raise TypeError(f"{step.do!r} is not a pure step")
+
+    def _block(self, steps: Sequence[Step], at: str) -> StepCode:
+        codes = [self._code(step, f"{at}{number}") for number, step in enumerate(steps)]
+        if len(codes) == 1:
+            return codes[0]
+
+        def run(frame: VariableFrame, where: BlockPath) -> bool:
+            for code in codes:  # noqa: SIM110 (a generator would take twice as long)
+                if code(frame, where):
+                    return True
+            return False
+
+        return run
+
+    def _value(self, expr: Expr, at: str) -> Callable[[VariableFrame, BlockPath], Any]:
+        code, names = compile_expr(expr), self._names(expr)
+
+        def run(frame: VariableFrame, where: BlockPath) -> Any:
+            if frame.extends_in_place:
+                frame.seen(names)
+            try:
+                return code(frame.values)
+            except BicameralError as error:
+                raise add_step_to_error(error, _path_text(where) + at) from None
+
+        return run
+
+    def _compute(self, step: Compute, at: str) -> StepCode:
+        name, value = step.name, self._value(step.value, at)
+
+        def run(frame: VariableFrame, where: BlockPath) -> bool:
+            frame.bind(name, value(frame, where))
+            return False
+
+        return run
+
+    def _update(self, step: Update, at: str) -> StepCode:
+        name, op, value = step.name, step.op, self._value(step.value, at)
+        key = None if step.key is None else self._value(step.key, at)
+
+        def run(frame: VariableFrame, where: BlockPath) -> bool:
+            under = None if key is None else key(frame, where)
+            added = value(frame, where)
+            try:
+                frame.update(name, op, under, added)
+            except BicameralError as error:
+                raise add_step_to_error(error, _path_text(where) + at) from None
+            return False
+
+        return run
+
+    def _when(self, step: When, at: str) -> StepCode:
+        condition = self._value(step.condition, at)
+        then, otherwise = self._block(step.steps, f"{at}/then/"), self._block(step.otherwise, f"{at}/else/")
+        return lambda frame, where: (then if condition(frame, where) else otherwise)(frame, where)
+
+    def _end(self, step: Answer, at: str) -> StepCode:
+        value = self._value(step.value, at)
+
+        def run(frame: VariableFrame, where: BlockPath) -> bool:
+            self._answer(value(frame, where))
+            return True
+
+        return run
+
+    def _each(self, step: Each, at: str) -> StepCode:
+        once = self._one_turn(step)
+
+        def run(frame: VariableFrame, where: BlockPath) -> bool:
+            for turn, item in enumerate(self._items(step, frame, _path_text(where) + at)):
+                if once(frame, (where, at, turn), item):
+                    return True
+            return False
+
+        return run
+
+    def _one_turn(self, each: Each) -> TurnCode:
+        body, names = self._block(each.steps, ""), each.names
+        if len(names) == 1:
+            (name,) = names
+
+            def with_item(frame: VariableFrame, where: BlockPath, item: Any) -> bool:
+                frame.bind(name, item)
+                return body(frame, where)
+
+            return with_item
+
+        def with_parts(frame: VariableFrame, where: BlockPath, item: Any) -> bool:
+            try:
+                parts = unpack_item(item, len(names))
+            except BicameralError as error:
+                # It is the loop that fails, not a step of this turn.
+                raise add_step_to_error(error, _loop_path(where)) from None
+            for name, part in zip(names, parts, strict=True):
+                frame.bind(name, part)
+            return body(frame, where)
+
+        return with_parts
+
+
+def _path_text(where: BlockPath) -> str:
+    return where if isinstance(where, str) else f"{_loop_path(where)}[{where[2]}]/"
+
+
+def _loop_path(where: BlockPath) -> str:
+    return where if isinstance(where, str) else _path_text(where[0]) + where[1]
+
+
+def add_step_to_error(error: BicameralError, at: str) -> BicameralError:
+    """The same error with the step where it happened."""
+    if error.place is None or error.place.step is None:
+        error.place = replace(error.place or Place(), step=at)
+    return error

@@ -1,0 +1,230 @@
+"""Routes for plans and checks, approvals, health and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import PlainTextResponse
+
+from bicameral.durable import Approval
+from bicameral.errors import BicameralError, DurableError, IntentError, Place, PlanError
+from bicameral.labels import user_input
+from bicameral.server._context import SafeJsonResponse, ServerContext
+from bicameral.server._guard import ApprovalId, Caller, CurrentContext, error_responses
+from bicameral.server._schemas import (
+    AnswerGiven,
+    ApprovalList,
+    ApprovalTold,
+    CheckWanted,
+    ErrorAnswer,
+    HealthTold,
+    PlanTold,
+    PlanWanted,
+    ReplyGiven,
+)
+
+if TYPE_CHECKING:
+    from bicameral.agent import Agent
+    from bicameral.plans import Plan
+
+
+plan_router = APIRouter(tags=["plans"])
+
+
+@plan_router.post("/v1/plans", response_model=PlanTold, responses=error_responses(502, body=True), operation_id="plan")
+async def plan(wanted: PlanWanted, desk: CurrentContext, _: Caller) -> SafeJsonResponse:
+    """Write the plan for a request and check it. Nothing is run and nothing is kept.
+
+    A request for which there is no plan is an answer too: `ok` is false and `error` says why.
+    """
+    with desk.plans.one():
+        try:
+            planned = await desk.agent.plan(
+                user_input(wanted.request), deterministic=wanted.deterministic, fresh=wanted.fresh
+            )
+        except (IntentError, PlanError) as error:
+            return SafeJsonResponse({"ok": False, "error": error.to_json()})
+    return SafeJsonResponse(
+        {
+            "ok": planned.report.ok,
+            "intent": planned.intent.model_dump(mode="json"),
+            "plan": planned.plan.model_dump(mode="json"),
+            "source": planned.source,
+            "report": planned.report.to_json(),
+            "proof": planned.proof and planned.proof.to_json(),
+        }
+    )
+
+
+@plan_router.post("/v1/checks", response_model=PlanTold, responses=error_responses(body=True), operation_id="check")
+async def check(wanted: CheckWanted, desk: CurrentContext, _: Caller) -> SafeJsonResponse:
+    """Check a plan: types, references, effects, cost at worst, and the verdict of policy on each call.
+
+    A text that is no plan is an answer too: `ok` is false and `error` says why.
+    """
+    with desk.plans.one():
+        return SafeJsonResponse(await asyncio.to_thread(_check_text, desk.agent, wanted.plan))
+
+
+def _check_text(agent: Agent, text: str) -> dict[str, Any]:
+    from bicameral.plans import print_plan
+
+    try:
+        found, places = _parse_plan_text(agent, text)
+    except BicameralError as error:
+        return {"ok": False, "error": error.to_json()}
+    checked = agent.check(found, places=places)
+    return {
+        "ok": checked.ok,
+        "plan": found.model_dump(mode="json"),
+        "source": print_plan(found, agent.registry),
+        "report": checked.report.to_json(),
+        "proof": checked.proof and checked.proof.to_json(),
+    }
+
+
+def _parse_plan_text(agent: Agent, text: str) -> tuple[Plan, Mapping[str, Place]]:
+    """The plan that a text holds, in the Python syntax or as JSON, and where its steps stand."""
+    from bicameral.plans import load_plan, parse
+
+    if text.lstrip().startswith("{"):
+        return load_plan(text, file="plan"), {}
+    parsed = parse(text, agent.registry, file="plan")
+    return parsed.plan, parsed.places
+
+
+def parse_checked_plan(agent: Agent, text: str) -> Plan:
+    """The plan that a text holds, if it passes the check; the first thing that is wrong with it otherwise."""
+    found, places = _parse_plan_text(agent, text)
+    checked = agent.check(found, places=places)
+    if not checked.ok:
+        first = checked.report.errors[0]
+        raise PlanError(
+            first.code, first.message, place=first.place, expected=first.expected, nearest=first.nearest, fix=first.fix
+        )
+    return found
+
+
+approval_router = APIRouter(tags=["approvals"])
+
+
+@approval_router.get(
+    "/v1/approvals", response_model=ApprovalList, responses=error_responses(), operation_id="list_approvals"
+)
+async def list_approvals(
+    desk: CurrentContext,
+    caller: Caller,
+    open_only: Annotated[bool, Query(alias="open", description="Only those that can still be answered.")] = True,
+) -> SafeJsonResponse:
+    """What your runs wait for."""
+    found = await desk.runs.approvals(user=caller.user, open_only=open_only)
+    return SafeJsonResponse({"approvals": [approval_json(each) for each in found]})
+
+
+@approval_router.get(
+    "/v1/approvals/{approval}", response_model=ApprovalTold, responses=error_responses(404), operation_id="get_approval"
+)
+async def get_approval(approval: ApprovalId, desk: CurrentContext, caller: Caller) -> SafeJsonResponse:
+    """A question, with each call exactly as it would be made and what strangers had a hand in."""
+    return SafeJsonResponse(approval_json(await _get_own_approval(desk, approval, caller.user)))
+
+
+@approval_router.post(
+    "/v1/approvals/{approval}/answer",
+    response_model=ApprovalTold,
+    responses=error_responses(404, 409, body=True),
+    operation_id="answer_approval",
+)
+async def answer_approval(
+    approval: ApprovalId, given: AnswerGiven, desk: CurrentContext, caller: Caller
+) -> SafeJsonResponse:
+    """Say which of the calls may be made. A yes holds for exactly these calls, once each, and the run goes on."""
+    await _get_own_approval(desk, approval, caller.user)
+    user = caller.user
+    answered = await desk.runs.answer(approval, given.approve, user=user, by=user, for_run=given.for_run)
+    return SafeJsonResponse(approval_json(answered))
+
+
+@approval_router.post(
+    "/v1/approvals/{approval}/reply",
+    response_model=ApprovalTold,
+    responses=error_responses(404, 409, body=True),
+    operation_id="reply_approval",
+)
+async def reply_approval(
+    approval: ApprovalId, given: ReplyGiven, desk: CurrentContext, caller: Caller
+) -> SafeJsonResponse:
+    """Reply to what a plan asks; the run goes on with the value."""
+    await _get_own_approval(desk, approval, caller.user)
+    return SafeJsonResponse(
+        approval_json(await desk.runs.reply(approval, given.value, user=caller.user, by=caller.user))
+    )
+
+
+async def _get_own_approval(desk: ServerContext, approval: str, user: str) -> Approval:
+    """A question to this user by its whole id: whoever answers must mean exactly this one."""
+    found = await desk.runs.approval(approval, user=user)
+    if found.id != approval:
+        raise DurableError("durable.unknown-approval", "there is no such question")
+    return found
+
+
+def approval_json(approval: Approval) -> dict[str, Any]:
+    told = approval.to_json()
+    return {name: told[name] for name in ApprovalTold.model_fields if name in told}
+
+
+health_router = APIRouter(tags=["health"])
+
+READY_SECONDS = 3.0
+_ERROR_RESPONSE = {500: {"model": ErrorAnswer, "description": "A mistake of ours."}}
+_NOT_READY_RESPONSE = {
+    503: {"model": HealthTold, "description": "It is being stopped, or its database does not answer."}
+}
+_METRICS_RESPONSE = {
+    "description": "Counters in Prometheus' text form.",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
+
+
+@health_router.get("/healthz", response_model=HealthTold, responses={**_ERROR_RESPONSE}, operation_id="healthz")
+async def healthz() -> SafeJsonResponse:
+    """The process is there and answers."""
+    return SafeJsonResponse({"ok": True})
+
+
+@health_router.get(
+    "/readyz", response_model=HealthTold, responses={**_ERROR_RESPONSE, **_NOT_READY_RESPONSE}, operation_id="readyz"
+)
+async def readyz(desk: CurrentContext) -> SafeJsonResponse:
+    """Runs can be submitted: the database answers and the server is not being stopped."""
+    ready = not desk.stopping.is_set() and await _is_database_ready(desk)
+    return SafeJsonResponse({"ok": ready}, 200 if ready else 503)
+
+
+async def _is_database_ready(desk: ServerContext) -> bool:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await desk.runs.list(limit=1)
+    except Exception:
+        return False
+    return True
+
+
+@health_router.get(
+    "/metrics", response_class=Response, responses={**error_responses(), 200: _METRICS_RESPONSE}, operation_id="metrics"
+)
+async def metrics(desk: CurrentContext, _: Caller) -> PlainTextResponse:
+    """Counters for Prometheus: names of routes, states and statuses, and nothing that anybody wrote."""
+    alive = [worker for worker in await desk.runs.workers() if worker.alive]
+    states = await desk.runs.counts()
+    gauges = {
+        "bicameral_runs": ("Runs by state.", [(f'{{state="{state}"}}', count) for state, count in states.items()]),
+        "bicameral_watches": ("Runs that are being watched here.", [("", desk.watches.taken)]),
+        "bicameral_workers": ("Workers that are alive.", [("", len(alive))]),
+        "bicameral_worker_runs": ("Runs that workers have in hand.", [("", sum(worker.runs for worker in alive))]),
+    }
+    return PlainTextResponse(desk.metrics.text(gauges), media_type="text/plain; version=0.0.4")

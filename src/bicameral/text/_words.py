@@ -1,0 +1,176 @@
+"""Words of a text: splitting, stems, stop words, and whether a request says something as a whole.
+
+A plan may send to `kim@example.com` if the request says so, and not because it says `wakim@example.community`: what is
+found must end where it ends in the request, too. The proof of a plan (whole values) and the planner's check against
+invented objects ask this same question, so it is answered below both. No model is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*|\d+")
+# `saved` comes from `save`: a short verb that ends in one consonant would have doubled it (`logged`).
+_SILENT_E = re.compile(r"[^aeiou][aeiou][^aeiouwxy]")
+
+STOP_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "of",
+        "to",
+        "in",
+        "on",
+        "at",
+        "for",
+        "from",
+        "by",
+        "with",
+        "into",
+        "out",
+        "as",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "it",
+        "its",
+        "this",
+        "that",
+        "these",
+        "those",
+        "my",
+        "me",
+        "i",
+        "we",
+        "you",
+        "your",
+        "our",
+        "their",
+        "them",
+        "they",
+        "he",
+        "she",
+        "his",
+        "her",
+        "please",
+        "can",
+        "could",
+        "would",
+        "should",
+        "will",
+        "just",
+        "all",
+        "any",
+        "some",
+        "each",
+        "every",
+        "than",
+        "then",
+        "so",
+        "if",
+        "else",
+        "when",
+        "which",
+        "who",
+        "what",
+        "where",
+        "how",
+        "do",
+        "does",
+        "did",
+        "have",
+        "has",
+        "had",
+        "not",
+        "no",
+        "there",
+        "here",
+        "up",
+        "about",
+    ]
+)
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case, in order."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+@lru_cache(maxsize=4096)
+def stem(word: str) -> str:
+    """A rough stem, enough to match `invoices` with `invoice` and `sending` with `send`."""
+    for ending in ("ically", "ings", "ing", "ied", "ies", "ed", "es", "s", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            base = word[: -len(ending)]
+            if ending in ("ings", "ing", "ed") and _SILENT_E.fullmatch(base):
+                return f"{base}e"
+            return base + "y" if ending in ("ied", "ies") else _drop_doubled_letter(base)
+    return word[:-1] if word.endswith("e") and len(word) > 4 else word
+
+
+def _drop_doubled_letter(base: str) -> str:
+    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "ls":
+        return base[:-1]
+    return base[:-1] if base.endswith("e") and len(base) > 4 else base
+
+
+def has_any_phrase(text: str, entries: Iterable[str]) -> bool:
+    """Whether a text says one of these words, in any form, or one of these phrases, word for word."""
+    said = split_words(text)
+    folded = {stem(word) for word in said}
+    spoken = f" {' '.join(said)} "
+    return any(f" {entry} " in spoken if " " in entry else stem(entry) in folded for entry in entries)
+
+
+def is_stop_word(word: str) -> bool:
+    """Whether a word in lower case carries no meaning of its own."""
+    return word in STOP_WORDS
+
+
+def text_stems(text: str) -> list[str]:
+    """The stems of a text's words that carry meaning."""
+    return [stem(word) for word in split_words(text) if word not in STOP_WORDS]
+
+
+_BEFORE = r"(?<![\w@.+%~\\-])"
+_AFTER = r"(?![\w@+%~\\=&#-])(?![.:?]\w)"
+_NOT_IN_PATH = (r"(?<!/)", r"(?!/\w)")
+"""What a whole value has around it besides: a part of a path, or of a link, has slashes there."""
+
+
+def mentions(request: str, text: str) -> bool:
+    """Whether the request says this as a whole, in any case of letters.
+
+    Example:
+        >>> mentions("Mail it to kim@example.com.", "kim@example.com")
+        True
+        >>> mentions("Mail it to wakim@example.com.", "kim@example.com")
+        False
+    """
+    wanted = text.strip().casefold().rstrip("/")
+    if not wanted:
+        return False
+    before, after = _NOT_IN_PATH
+    return re.search(f"{before}{_BEFORE}{re.escape(wanted)}{_AFTER}{after}", request.casefold()) is not None
+
+
+def mentions_path(request: str, path: str) -> bool:
+    """Whether the request says this path as a whole, or each part of it: "menu.txt into backup" has `backup/menu.txt`.
+
+    A path that leads elsewhere (`/etc`, `~`, `..`) must stand in it as it is.
+    """
+    if mentions(request, path):
+        return True
+    parts = path.strip().removeprefix("./").split("/")
+    if any(not part or part == ".." or part.startswith("~") or "\\" in part for part in parts):
+        return False
+    said = request.casefold()
+    return all(re.search(f"{_BEFORE}{re.escape(part.casefold())}{_AFTER}", said) is not None for part in parts)

@@ -1,0 +1,466 @@
+"""Table files: CSV as it occurs in practice, spreadsheet formulas, and the columns of a file before a plan runs.
+
+CSV comes with several delimiters, quoted line ends and byte order marks; errors name the line.
+
+A cell that begins with `=`, `+`, `-` or `@` is computed by the spreadsheet that opens the table, and can fetch
+addresses and start programs. Such a text is written with an apostrophe before it, as OWASP advises, and read without
+it, so a table that we write reads back as it was. Numbers stay numbers, and so do telephone numbers, in which nothing
+can be computed. Programs that split at `;`, at tabs or at every line end see other cells than we do, so each part of
+a text between these is examined by itself.
+
+The check of a plan holds it to the names and types of a table's columns. A planner never reads the column names of a
+file outside the trusted folders: it is shown neutral ones in their place (`bicameral.planning`). The size of a shape is
+bounded, and it never contains a value. The short texts of a table are kept beside its shape: words of a request are
+looked up in them, without a model.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from typing import Any, cast
+
+from bicameral.errors import Place, ToolError
+from bicameral.parsing import MIB, SHORT_TEXT, ParseLimits, Parser
+from bicameral.tools import TABLE_SUFFIXES
+from bicameral.types import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INT,
+    STR,
+    AnyType,
+    DictType,
+    Field,
+    ListType,
+    RecordType,
+    Type,
+    join_types,
+)
+
+# Also in full width, and behind blanks and quotes, which some programs drop. A sign before digits and what stands
+# between digits computes nothing that could do harm: -5, +49 30 1234, -12.5 %.
+_FORMULA = re.compile(
+    r"""[\s"'`\u200b-\u200f\ufeff]*(?:[=@\uff1d\uff20]|[-+\u2212\uff0b\uff0d](?!["'\s\d.,:()/%-]*\Z))""",
+)
+_PARTS = re.compile(r"([;\t\r\n\x0b\x0c\x85\u2028\u2029]+)")
+
+
+def is_table_path(path: object) -> bool:
+    """Whether a path names a table of text, which spreadsheets open."""
+    return isinstance(path, str) and path.strip().rstrip(". ").lower().endswith(TABLE_SUFFIXES)
+
+
+def escape_formulas(text: str) -> str:
+    """A text as a cell that no spreadsheet computes.
+
+    Example:
+        >>> escape_formulas("=cmd|' /C calc'!A0"), escape_formulas("-5"), escape_formulas("a;=b")
+        ("'=cmd|' /C calc'!A0", '-5', "a;'=b")
+    """
+    first, *rest = _PARTS.split(text)
+    inner = "".join((first, *map(_escape_part, rest)))
+    # The beginning is judged by all of the text: `+1;x` is no number to a program that does not split at `;`.
+    return f"'{inner}" if _FORMULA.match(text) else inner
+
+
+def unescape_formulas(text: str) -> str:
+    """The text that a cell was written for: the opposite of `escape_formulas`."""
+    if "'" not in text:
+        return text
+    first, *rest = _PARTS.split(text)
+    return _unescape_part("".join((first, *map(_unescape_part, rest))))
+
+
+def has_formulas(text: str) -> bool:
+    """Whether a text that is written into a table has cells which a spreadsheet computes."""
+    return any(_FORMULA.match(cell) for part in _PARTS.split(text) for cell in re.split(r"[,|]", part))
+
+
+def _escape_part(part: str) -> str:
+    return f"'{part}" if _FORMULA.match(part) else part
+
+
+def _unescape_part(part: str) -> str:
+    return part[1:] if part.startswith("'") and _FORMULA.match(part[1:]) else part
+
+
+Row = dict[str, Any]
+
+_DELIMITERS = ",;\t|"
+_SPECIAL = _DELIMITERS + '"\r\n'
+_SAMPLE = 50
+_LONGEST_FIELD = 1 << 27
+_MAX_COLUMNS = 16_384
+"""As many as the largest spreadsheets have."""
+_MAX_CELLS = 4_000_000
+# Not numbers: 007 and +49 30 1234 (codes and telephone numbers), 1,234 (it depends on the country), 12e4 (an item).
+_INT = re.compile(r"0|-?[1-9][0-9]{0,299}")
+_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,299})(?:\.[0-9]{1,299})?(?:[eE][-+][0-9]{1,3})?")
+
+
+def parse_number(text: str) -> int | float | None:
+    """The number that a text is, if it is one."""
+    text = text.strip()
+    if _INT.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        value = float(text)
+        return value if abs(value) != float("inf") else None
+    return None
+
+
+def parse_cell(text: str) -> int | float | bool | str:
+    """A value from a CSV file: a number, true or false, or else the text as it is."""
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            found = parse_number(text)
+            return text if found is None else found
+
+
+def read_csv_rows(text: str, path: str) -> list[Row]:
+    """The rows of a CSV text. A short one is read here, a longer one where its reader can be killed.
+
+    The standard library's reader takes linear time, so that a short text cannot keep anybody waiting; each cell of a
+    longer one is work in Python, which adds up.
+    """
+    if len(text) <= SHORT_TEXT:
+        return parse_csv(text, path)
+    return _CSV_PARSER(text.encode("utf-8", "surrogatepass"), what=f"the table {path!r}", path=path)
+
+
+def parse_rows(raw: bytes, path: str) -> list[Row]:
+    """In the parser process: the rows of a CSV text."""
+    return parse_csv(raw.decode("utf-8", "surrogatepass"), path)
+
+
+_CSV_PARSER: Parser[list[Row]] = Parser(
+    "bicameral.toolboxes._table_files:parse_rows",
+    list[dict[str, Any]],
+    ParseLimits(cpu=20.0, wall=25.0, memory=3072 * MIB, output=512 * MIB),
+)
+
+
+def parse_csv(text: str, path: str) -> list[Row]:
+    """The rows of a CSV text, by the names in its first line."""
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
+    records = _csv_records(text, path, _guess_delimiter(text))
+    _, header = next(records, (0, None))
+    if header is None:
+        return []
+    # `name, city`: a space after every delimiter belongs to the layout, not to the values.
+    if len(header) > 1 and all(name.startswith(" ") for name in header[1:]):
+        records = _csv_records(text, path, _guess_delimiter(text), skip_spaces=True)
+        _, header = next(records)
+    if len(header) > _MAX_COLUMNS:
+        raise ToolError(
+            "tables.too-large", f"the table has more than {_MAX_COLUMNS:,} columns", place=Place(file=path, line=1)
+        )
+    names = _column_names([unescape_formulas(name) for name in header])
+    rows: list[Row] = []
+    for line, values in records:
+        if len(rows) * len(names) > _MAX_CELLS:
+            raise ToolError(
+                "tables.too-large",
+                f"the table has more than {_MAX_CELLS:,} cells",
+                place=Place(file=path, line=line),
+                fix="Split it, or leave out columns that are not needed.",
+            )
+        if len(values) != len(names):
+            raise ToolError(
+                "tables.ragged",
+                f"the row has {len(values)} values but the header has {len(names)} names",
+                place=Place(file=path, line=line),
+                fix="Mend the row; a value with the delimiter in it must stand in quotes.",
+            )
+        rows.append(dict(zip(names, (parse_cell(unescape_formulas(value)) for value in values), strict=True)))
+    return rows
+
+
+def _csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """Every record that is not an empty line, with the line on which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=skip_spaces)
+    while True:
+        line = reader.line_num + 1
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            raise ToolError("tables.bad-csv", f"not CSV: {error}", place=Place(file=path, line=line)) from None
+        if record is None:
+            return
+        if record:
+            yield line, record
+
+
+def _guess_delimiter(text: str) -> str:
+    """The delimiter that splits the header and, best of all, the first rows into as many parts."""
+
+    def fit(delimiter: str) -> tuple[float, int]:
+        widths: list[int] = []
+        with suppress(ToolError):
+            widths.extend(len(record) for _, record in islice(_csv_records(text, "", delimiter), _SAMPLE))
+        if not widths or widths[0] < 2:
+            return (0.0, 0)
+        return (widths.count(widths[0]) / len(widths), widths[0])
+
+    return max(_DELIMITERS, key=fit)
+
+
+def _column_names(header: list[str]) -> list[str]:
+    """Column names that are there and differ: an empty one is `column_3`, a second `name` is `name_2`."""
+    taken = {name.strip() for name in header}
+    names: dict[str, None] = {}
+    # How far the numbers behind each name have been tried: a thousand columns of one name are not a million tries.
+    tried: dict[str, int] = {}
+    for position, raw in enumerate(header, 1):
+        name = wanted = raw.strip() or f"column_{position}"
+        while name in names or (name is not wanted and name in taken):
+            tried[wanted] = tried.get(wanted, 1) + 1
+            name = f"{wanted}_{tried[wanted]}"
+        names[name] = None
+    return list(names)
+
+
+def render_csv(rows: Iterable[Row]) -> str:
+    """The rows as CSV: all columns that occur, in the order in which they first do.
+
+    No cell of text is left that a spreadsheet would compute; who wrote it is not known here, so each is taken for
+    untrusted. `parse_csv` gives it back as it was.
+    """
+    rows = list(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not names:
+        return ""
+    # Lines are put together here because csv.writer leaves a lone carriage return without quotes on Python 3.11.
+    table = [
+        [escape_formulas(name) for name in names],
+        *([_cell_text(row.get(name)) for name in names] for row in rows),
+    ]
+    return "".join(_csv_line(values) for values in table)
+
+
+def _csv_line(values: list[str]) -> str:
+    if values == [""]:
+        return '""\n'  # an empty line would be no row at all
+    return ",".join(_quote_cell(value) for value in values) + "\n"
+
+
+def _quote_cell(value: str) -> str:
+    """A value as it stands, or in quotes if it could be taken for something else (another delimiter, say)."""
+    return '"' + value.replace('"', '""') + '"' if any(mark in value for mark in _SPECIAL) else value
+
+
+def _cell_text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case list() | dict():
+            return escape_formulas(json.dumps(value, ensure_ascii=False, default=str))
+        case int() | float():
+            return str(value)
+        case _:
+            return escape_formulas(str(value))
+
+
+MAX_FIELDS = 60
+"""Names that a file may have in all, however deep they stand."""
+MAX_DEPTH = 5
+MAX_SAMPLE = 5_000
+LONGEST_NAME = 200
+LONGEST_TEXT = 60
+"""A longer text is prose, and no word of a request is all of it."""
+MAX_TEXTS = 5_000
+"""Different short texts of a file that are looked at."""
+
+ArgumentTypes = Mapping[str, Type]
+LiteralValues = Mapping[str, Any]
+ColumnTexts = Mapping[str, frozenset[str]]
+
+
+def value_shape(value: object, *, trusted: bool = False) -> Type:
+    """The type of a value from a file, as closely as names and bounds allow."""
+    found = _shape_at(value, 0)
+    return found if trusted or _name_count(found) <= MAX_FIELDS else _without_names(found)
+
+
+def _shape_at(value: object, depth: int) -> Type:
+    match value:
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case str():
+            return STR
+        case list():
+            return ListType(_common_shape(cast("list[object]", value)[:MAX_SAMPLE], depth))
+        case dict():
+            return _record_shape(cast("dict[str, object]", value), depth)
+        case _:
+            return ANY
+
+
+def _record_shape(entries: dict[str, object], depth: int) -> Type:
+    if depth >= MAX_DEPTH or not entries or len(entries) > MAX_FIELDS or not all(map(_is_column_name, entries)):
+        return DictType(ANY)
+    return RecordType(tuple(Field(name, _shape_at(item, depth + 1)) for name, item in entries.items()))
+
+
+def _is_column_name(name: str) -> bool:
+    """Whether this can be the name of a column: anything on one line that can be printed."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable()
+
+
+def _name_count(type_: Type) -> int:
+    match type_:
+        case ListType(item=item):
+            return _name_count(item)
+        case RecordType(fields=fields):
+            return len(fields) + sum(_name_count(field.type) for field in fields)
+        case _:
+            return 0
+
+
+def _without_names(type_: Type) -> Type:
+    """The same with no name in it."""
+    match type_:
+        case ListType(item=item):
+            return ListType(_without_names(item))
+        case RecordType():
+            return DictType(ANY)
+        case _:
+            return type_
+
+
+def _common_shape(items: list[object], depth: int) -> Type:
+    """The type that all items have; fields that differ or are missing here and there are of any type."""
+    found: Type | None = None
+    for item in items:
+        own = _shape_at(item, depth + 1)
+        found = own if found is None else _merge_shapes(found, own)
+        if isinstance(found, AnyType):
+            break
+    return found or ANY
+
+
+def _merge_shapes(left: Type, right: Type) -> Type:
+    if left == right:
+        return left
+    if isinstance(left, RecordType) and isinstance(right, RecordType):
+        if left.names != right.names:
+            return DictType(ANY)
+        pairs = zip(left.fields, right.fields, strict=True)
+        return RecordType(tuple(Field(mine.name, _merge_shapes(mine.type, yours.type)) for mine, yours in pairs))
+    if isinstance(left, RecordType | DictType) and isinstance(right, RecordType | DictType):
+        return DictType(ANY)
+    return (join_types(left, right) or ANY) if {left, right} <= {INT, FLOAT} else ANY
+
+
+class FileShape:
+    """A refinement that looks at the file a plan names, once for as long as the file's stamp stays the same.
+
+    It also knows the short texts in each column, in which a planner may have the words of a request looked for.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], object],
+        stamp: Callable[[str], object],
+        endings: tuple[str, ...],
+        trusts: Callable[[str], bool],
+    ) -> None:
+        self._read = read
+        self._stamp = stamp
+        self._endings = endings
+        self._trusts = trusts
+        self._known: dict[str, tuple[object, Type, ColumnTexts]] = {}
+
+    def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+        found = self._look(literals)
+        return None if found is None else found[0]
+
+    def cells(self, literals: LiteralValues) -> ColumnTexts:
+        """The short texts in the columns of the file that a plan names."""
+        found = self._look(literals)
+        return {} if found is None else found[1]
+
+    def _look(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
+        path = literals.get("path")
+        if not isinstance(path, str) or not path.lower().endswith(self._endings):
+            return None
+        now = (self._stamp(path), self._trusts(path))
+        known = self._known.get(path)
+        if known is None or known[0] != now:
+            content = self._read(path)
+            known = self._known[path] = (now, value_shape(content, trusted=now[1]), short_texts(content))
+        return known[1:]
+
+
+def short_texts(content: object) -> dict[str, frozenset[str]]:
+    """The texts of a few words that stand in each column of a table, as many as are looked at."""
+    if not isinstance(content, list):
+        return {}
+    rows = (cast("dict[str, object]", row) for row in cast("list[object]", content)[:MAX_SAMPLE] if type(row) is dict)
+    short = (
+        (column, cell)
+        for row in rows
+        for column, cell in row.items()
+        if isinstance(cell, str) and 0 < len(cell) <= LONGEST_TEXT
+    )
+    found: dict[str, set[str]] = {}
+    # Distinct texts count, in the order of the file: a column of one word in every row takes up one of them.
+    for column, cell in islice(dict.fromkeys(short), MAX_TEXTS):
+        found.setdefault(column, set()).add(cell)
+    return {name: frozenset(texts) for name, texts in found.items()}
+
+
+def same_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    """Rows of the same shape as those that came in."""
+    return types.get("rows")
+
+
+def selected_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    row, columns = _row_type(types.get("rows")), literals.get("columns")
+    if row is None or not isinstance(columns, list):
+        return None
+    wanted = [(str(name), row.get(str(name))) for name in cast("list[object]", columns)]
+    return ListType(RecordType(tuple(Field(name, type_) for name, type_ in wanted if type_ is not None)))
+
+
+def grouped_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    row, by, column = _row_type(types.get("rows")), literals.get("by"), literals.get("column")
+    if row is None or not isinstance(by, str) or not isinstance(column, str):
+        return None
+    result = str(literals.get("how", "sum")) if column == by else column
+    return ListType(RecordType((Field(by, row.get(by) or ANY), Field(result, FLOAT))))
+
+
+def joined_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    left, right, on = _row_type(types.get("left")), _row_type(types.get("right")), literals.get("on")
+    if left is None or right is None:
+        return None
+    added = (
+        Field(f"{field.name}_right" if field.name in left.names else field.name, field.type)
+        for field in right.fields
+        if field.name != on
+    )
+    return ListType(RecordType((*left.fields, *added)))
+
+
+def _row_type(rows: Type | None) -> RecordType | None:
+    return rows.item if isinstance(rows, ListType) and isinstance(rows.item, RecordType) else None

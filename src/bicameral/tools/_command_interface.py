@@ -1,0 +1,477 @@
+"""Textual interfaces of command tools: a typed command line, and a program's own `--describe`.
+
+A command line such as `grep -c -i ERROR app.log` is matched against the tool's argv template. The words become the
+tool's arguments and nothing else: what runs is built from the template as always. A word that the template does not
+know as an option is refused, so no option is there that the manifest did not write, and a word is never more than one
+word: there is no shell.
+
+`PROGRAM --describe` prints what the program is called, takes and returns:
+
+    {"name": "agx-ocr", "version": "0.1.0", "capabilities": ["document-ocr", "image-to-text"],
+     "inputs": ["image/png", "application/pdf"], "outputs": ["text/plain"]}
+
+With only that, a text input goes to standard input and any other is a file named on the command line; the effect is
+not known, so it is assumed to be irreversible. Under the key `bicameral` a program can declare more: a list of tools
+as in a manifest, whose argv leaves the program out. What it declares is checked and confined, never trusted: only the
+user can give it the network, files beyond its arguments, or more than the usual limits, and what it says about the
+origins of its results and the purposes of its arguments counts only if the user's settings for it say `believe =
+true`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bicameral.documents import KeyFault, first_key_fault
+from bicameral.errors import Place, ToolError, nearest_name
+from bicameral.tools._command import ConfinedCommand, command_tool, find_command, program_files, program_path
+from bicameral.tools._declaration import Settings
+from bicameral.tools._folders import Folders
+from bicameral.tools._manifest import ArgumentSpec, LimitsSpec, ToolSpec
+from bicameral.tools._manifest_rules import (
+    ArgvElement,
+    ArgvTemplate,
+    OptionalGroup,
+    Placeholder,
+    placeholder_names,
+    spec_faults,
+)
+from bicameral.tools._sandbox import (
+    MIB,
+    CommandResult,
+    Confinement,
+    ConfinementProbe,
+    confinement_problem,
+    require_confinement,
+    run_confined_sync,
+)
+from bicameral.tools._tool import Effect, Tool
+
+
+def require_command(tool: Tool) -> ConfinedCommand:
+    """The command behind a tool; any other tool is refused, and any on a machine that cannot confine it."""
+    command = find_command(tool)
+    if command is None:
+        raise ToolError(
+            "tools.not-a-command",
+            f"{tool.name!r} is not a command that runs confined",
+            fix="Make it with a manifest (`command_tools`).",
+        )
+    require_confinement(command.probe)
+    return command
+
+
+def command_usage(tool: Tool) -> str:
+    """The tool as a command line, in one line: `grep [-c] [-i] [-m N] PATTERN FILES...`."""
+    shape = _CommandSyntax.of(require_command(tool))
+    options = [f"[{word}]" for word in shape.flags]
+    options += [f"[{word} {name.upper()}]" for word, name in shape.valued.items()]
+    options += [f"[{word}{name.upper()}]" for word, name in shape.attached.items()]
+    return " ".join((tool.name, *options, *(_usage_word(name, shape.spec.arguments[name]) for name in shape.operands)))
+
+
+def command_arguments(tool: Tool, words: Sequence[str]) -> dict[str, Any]:
+    """The arguments that the words after a command's name mean; `tools.bad-command-line` says which word means none."""
+    shape = _CommandSyntax.of(require_command(tool))
+    reading = _WordParser(tool.name, shape)
+    reading.read(list(words))
+    return reading.values | _assign_operands(tool.name, shape, reading.operands)
+
+
+def _usage_word(name: str, spec: ArgumentSpec) -> str:
+    word = name.upper() + ("..." if spec.type.startswith("list") else "")
+    return word if _is_required(spec) else f"[{word}]"
+
+
+def _is_required(spec: ArgumentSpec) -> bool:
+    return not spec.optional and spec.default is None
+
+
+@dataclass(frozen=True, slots=True)
+class _CommandSyntax:
+    """What a template takes: options by how they are written, and the arguments that stand alone, in their order."""
+
+    spec: ToolSpec
+    fixed: frozenset[str]
+    """Words that are always there, so that it makes no difference if they are typed."""
+    flags: dict[str, str]
+    valued: dict[str, str]
+    """Options whose value is the next word."""
+    attached: dict[str, str]
+    """Options whose value is the rest of the word: `--max=`."""
+    operands: tuple[str, ...]
+
+    @classmethod
+    def of(cls, command: ConfinedCommand) -> _CommandSyntax:
+        shape = cls(command.spec, _fixed_words(command.template), {}, {}, {}, ())
+        operands: list[str] = []
+        for part in command.template:
+            if isinstance(part, OptionalGroup):
+                shape._group(part, operands)
+            else:
+                shape._element(part, operands)
+        return cls(shape.spec, shape.fixed, shape.flags, shape.valued, shape.attached, tuple(operands))
+
+    def _group(self, group: OptionalGroup, operands: list[str]) -> None:
+        first, *others = group.elements
+        if self.spec.arguments[group.when].type == "bool":
+            self.flags[_literal_text(first)] = group.when
+        elif others and not any(placeholder_names(first)) and _sole_placeholder(others[0]) == group.when:
+            self.valued[_literal_text(first)] = group.when
+        else:
+            for element in group.elements:
+                self._element(element, operands)
+
+    def _element(self, element: ArgvElement, operands: list[str]) -> None:
+        match element:
+            case (Placeholder(name=name),):
+                operands.append(name)
+            case (str() as begun, Placeholder(name=name)):
+                self.attached[begun] = name
+            case _:
+                pass
+
+
+@dataclass(slots=True)
+class _WordParser:
+    """Words being read, one after another."""
+
+    tool: str
+    shape: _CommandSyntax
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    operands: list[str] = field(default_factory=list[str])
+
+    def read(self, words: list[str]) -> None:
+        options = True
+        while words:
+            word = words.pop(0)
+            if options and word == "--":
+                options = False
+            elif options and word.startswith("-") and word != "-":
+                self._option(word, words)
+            elif not (options and self._attached(word)):
+                self.operands.append(word)
+
+    def _option(self, word: str, following: list[str]) -> None:
+        shape = self.shape
+        if word in shape.fixed:
+            return
+        if word in shape.flags:
+            self.values[shape.flags[word]] = True
+        elif (name := shape.valued.get(word) or shape.attached.get(f"{word}=")) is not None:
+            if not following:
+                raise _command_line_error(self.tool, f"{_quote_word(word)} needs a value")
+            self._set(name, following.pop(0))
+        elif not self._attached(word) and not self._cluster(word):
+            known = [*shape.flags, *shape.valued, *(each.rstrip("=") for each in shape.attached)]
+            raise _command_line_error(self.tool, f"it does not take {_quote_word(word)}", known=known, word=word)
+
+    def _attached(self, word: str) -> bool:
+        """`--max=3` and `-m3`, for an option that takes a value."""
+        for begun, name in self.shape.attached.items():
+            if word.startswith(begun):
+                self._set(name, word.removeprefix(begun))
+                return True
+        for option, name in self.shape.valued.items():
+            begun = f"{option}=" if option.startswith("--") else option
+            if word.startswith(begun) and word != option:
+                self._set(name, word.removeprefix(begun))
+                return True
+        return False
+
+    def _cluster(self, word: str) -> bool:
+        """`-ci` for `-c -i`."""
+        if word.startswith("--"):
+            return False
+        letters = [f"-{letter}" for letter in word[1:]]
+        if not all(each in self.shape.flags or each in self.shape.fixed for each in letters):
+            return False
+        self.values.update({self.shape.flags[each]: True for each in letters if each in self.shape.flags})
+        return True
+
+    def _set(self, name: str, word: str) -> None:
+        spec = self.shape.spec.arguments[name]
+        given = _parse_word(word, spec)
+        self.values[name] = [*self.values.get(name, []), given] if spec.type.startswith("list") else given
+
+
+def _assign_operands(tool: str, shape: _CommandSyntax, words: Sequence[str]) -> dict[str, Any]:
+    """Words that stand alone, for the arguments that do: a list takes as many as the others leave it."""
+    arguments, found, left = shape.spec.arguments, dict[str, Any](), list(words)
+    needed = sum(_is_required(arguments[name]) and not _takes_list(arguments[name]) for name in shape.operands)
+    spare = len(left) - needed
+    for name in shape.operands:
+        spec = arguments[name]
+        if _takes_list(spec):
+            taken = max(spare, 0)
+            if taken or _is_required(spec):
+                found[name] = [_parse_word(word, spec) for word in left[:taken]]
+            left, spare = left[taken:], 0
+        elif left and (_is_required(spec) or spare > 0):
+            spare -= not _is_required(spec)
+            found[name] = _parse_word(left.pop(0), spec)
+    if left:
+        raise _command_line_error(tool, f"{_quote_word(left[0])} is one word too many")
+    return found
+
+
+def _takes_list(spec: ArgumentSpec) -> bool:
+    return spec.type.startswith("list")
+
+
+def _parse_word(word: str, spec: ArgumentSpec) -> Any:
+    try:
+        return int(word) if spec.type == "int" else float(word) if spec.type == "float" else word
+    except ValueError:
+        # It stays a text, and the tool refuses it with the type that it wants.
+        return word
+
+
+def _fixed_words(template: ArgvTemplate) -> frozenset[str]:
+    literals = (
+        _literal_text(part)
+        for part in template
+        if not isinstance(part, OptionalGroup) and not any(placeholder_names(part))
+    )
+    return frozenset(each for each in literals if each != "--")
+
+
+def _literal_text(element: ArgvElement) -> str:
+    return "".join(part for part in element if isinstance(part, str))
+
+
+def _sole_placeholder(element: ArgvElement) -> str | None:
+    return element[0].name if len(element) == 1 and isinstance(element[0], Placeholder) else None
+
+
+def _quote_word(word: str) -> str:
+    return repr(word if len(word) <= 60 else word[:57] + "...")
+
+
+def _command_line_error(tool: str, message: str, *, known: Sequence[str] = (), word: str = "") -> ToolError:
+    return ToolError(
+        "tools.bad-command-line",
+        f"{tool}: {message}",
+        place=Place(argument=tool),
+        expected=", ".join(known) if known else None,
+        nearest=nearest_name(word[:60], known) if known else None,
+    )
+
+
+DESCRIBE_SECONDS = 5.0
+_MAX_OUTPUT = MIB
+_EXAMPLE_HINT = "examples/tools/checksum is an example."
+
+_MIME = re.compile(r"[a-zA-Z0-9][\w.+-]*/([a-zA-Z0-9][\w.+-]*|\*)(;.*)?")
+
+
+class _DescriptionExtension(BaseModel):
+    """What a command says about itself to us: the tools of a manifest, without the program."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    manifest: Literal[1]
+    tools: list[dict[str, Any]] = Field(min_length=1)
+
+
+class CommandDescription(BaseModel):
+    """What `--describe` prints. Keys that are not known are left alone: others use this format too."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, defer_build=True)
+    name: str = Field(min_length=1, max_length=100)
+    version: str = Field(max_length=100)
+    capabilities: list[str]
+    inputs: list[str]
+    outputs: list[str]
+    bicameral: _DescriptionExtension | None = None
+
+
+class CommandSettings(Settings):
+    """What a user can set for a command that describes itself."""
+
+    effect: Effect | None = Field(
+        default=None, description="What it does to the world, where it does not say so itself."
+    )
+    network: bool | list[str] = Field(default=False, description='Nothing, everything, or a list of `"host:port"`.')
+    needs: list[str] = Field(default_factory=list, description="Absolute paths of the program's own files.")
+    believe: bool = Field(
+        default=False,
+        description="Whether what it says about origins, purposes and receivers counts; without, the worst is assumed.",
+    )
+
+
+def describe_tool(
+    argv: Sequence[str],
+    folders: Folders | None = None,
+    *,
+    settings: CommandSettings | None = None,
+    timeout: float = DESCRIBE_SECONDS,
+    probe: ConfinementProbe = confinement_problem,
+) -> list[Tool]:
+    """The tools of a command, from its own `--describe`, which is run confined, without files and network."""
+    if not argv:
+        raise ToolError("tools.command-not-found", "there is no command to describe", expected="at least one word")
+    start = [program_path(argv[0]), *argv[1:]]
+    given = settings or CommandSettings()
+    confinement = Confinement(
+        read=(*program_files(start), *map(Path, given.needs)), timeout=timeout, memory=512 * MIB, output=_MAX_OUTPUT
+    )
+    done = run_confined_sync([*start, "--describe"], confinement, probe=probe)
+    shown = " ".join([*argv, "--describe"])
+    _check_describe_result(done, shown, timeout)
+    described = _parse_description(done.stdout, shown)
+    inside = folders or Folders.of(Path("/"), read=())
+    return [
+        command_tool(spec, inside, program=start, believed=given.believe, probe=probe)
+        for spec in _tool_specs(described, shown, given)
+    ]
+
+
+def _check_describe_result(done: CommandResult, shown: str, timeout: float) -> None:
+    match done.ended:
+        case "exited" if done.exit_code == 0:
+            return
+        case "timeout":
+            raise ToolError(
+                "tools.describe-timeout",
+                f"`{shown}` gave no answer within {timeout:g} seconds and was killed",
+                fix="It must print its description and exit at once, whatever its standard input; "
+                "or write a manifest for it.",
+            )
+        case "output":
+            raise ToolError(
+                "tools.describe-too-large",
+                f"`{shown}` printed more than {_MAX_OUTPUT:,} bytes and was killed",
+                expected="one JSON object",
+            )
+        case _:
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            reason = f": {last[0][:300]}" if last else ""
+            raise ToolError(
+                "tools.describe-failed",
+                f"`{shown}` failed with exit code {done.exit_code}{reason}",
+                fix="A command that knows no --describe needs a manifest; files of its own outside the system's "
+                "folders are named there under `needs`.",
+            )
+
+
+def _parse_description(stdout: bytes, shown: str) -> CommandDescription:
+    try:
+        content = json.loads(stdout.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise _description_error(shown, f"byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise _description_error(shown, f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+    except (ValueError, RecursionError):
+        raise _description_error(shown, "it is nested too deeply") from None
+    try:
+        described = CommandDescription.model_validate(content)
+    except ValidationError as error:
+        fault = first_key_fault(error, CommandDescription)
+        raise _description_error(shown, f"{fault.key}: {fault.message}" if fault.path else fault.message) from None
+    for kind in (*described.inputs, *described.outputs):
+        if not _MIME.fullmatch(kind):
+            raise _description_error(shown, f"{kind[:60]!r} is not a MIME type")
+    return described
+
+
+def _description_error(shown: str, reason: str) -> ToolError:
+    return ToolError(
+        "tools.describe-garbage",
+        f"what `{shown}` printed is no description: {reason}",
+        expected="a JSON object with name, version, capabilities, inputs, outputs",
+        fix=_EXAMPLE_HINT,
+    )
+
+
+def _tool_specs(described: CommandDescription, shown: str, settings: CommandSettings) -> list[ToolSpec]:
+    if described.bicameral is None:
+        raw = [_plain_tool(described, shown)]
+    else:
+        usual: dict[str, Any] = {"name": _tool_name(described.name), "version": described.version, "argv": []}
+        raw = [usual | each for each in described.bicameral.tools]
+    return [_tool_spec(each, number, shown, settings) for number, each in enumerate(raw)]
+
+
+def _tool_spec(content: dict[str, Any], number: int, shown: str, settings: CommandSettings) -> ToolSpec:
+    try:
+        spec = ToolSpec.model_validate(({"effect": settings.effect} if settings.effect else {}) | content)
+    except ValidationError as error:
+        raise _spec_error(first_key_fault(error, ToolSpec), number, shown) from None
+    granted = spec.model_copy(update={"network": settings.network, "needs": settings.needs})
+    for fault in (*_self_grant_faults(spec), *spec_faults(granted, program=False)):
+        raise _spec_error(fault, number, shown)
+    return granted
+
+
+def _self_grant_faults(spec: ToolSpec) -> Iterator[KeyFault]:
+    """What a command tries to grant itself."""
+    if spec.network:
+        yield KeyFault(
+            ("network",), "a command cannot give itself the network", "`network` in the user's settings for it"
+        )
+    if spec.needs:
+        yield KeyFault(("needs",), "a command cannot give itself files", "`needs` in the user's settings for it")
+    for name, limit in LimitsSpec().model_dump().items():
+        if getattr(spec.limits, name) > limit:
+            yield KeyFault(("limits", name), "a command cannot raise its own limits", f"at most {limit}")
+
+
+def _spec_error(fault: KeyFault, number: int, shown: str) -> ToolError:
+    at = KeyFault(("bicameral", "tools", number, *fault.path), fault.message)
+    return ToolError(
+        "tools.bad-manifest",
+        f"{at.key}: {fault.message}",
+        place=Place(f"`{shown}`"),
+        expected=fault.expected,
+        nearest=fault.nearest,
+        fix=_EXAMPLE_HINT,
+    )
+
+
+def _plain_tool(described: CommandDescription, shown: str) -> dict[str, Any]:
+    """The tool of a description that says no more than the plain format has."""
+    words = dict.fromkeys(word for each in described.capabilities for word in re.findall(r"[^\W_]{3,}", each.lower()))
+    content: dict[str, Any] = {
+        "name": _tool_name(described.name),
+        "version": described.version,
+        "doc": _description_doc(described),
+        "words": list(words),
+        "result": _result_kind(described.outputs, shown),
+        "argv": [],
+    }
+    if described.inputs and all(kind.startswith("text/") for kind in described.inputs):
+        content |= {"stdin": "text", "arguments": {"text": {"doc": "The text to work on."}}}
+    elif described.inputs:
+        kinds = ", ".join(described.inputs)
+        content |= {"argv": ["{path}"], "arguments": {"path": {"type": "path", "doc": f"A file: {kinds}."}}}
+    return content
+
+
+def _description_doc(described: CommandDescription) -> str:
+    return f"{described.name}: {', '.join(described.capabilities)}." if described.capabilities else described.name
+
+
+def _tool_name(name: str) -> str:
+    """The name as plans can write it: `agx-ocr` becomes `agx_ocr`."""
+    return re.sub(r"\W+", "_", name).strip("_").lower()
+
+
+def _result_kind(outputs: Sequence[str], shown: str) -> str:
+    """How to read the output: the first kind is what a command prints unless it is asked for another."""
+    first = outputs[0].split(";")[0] if outputs else "text/plain"
+    if first == "application/json" or first.endswith("+json"):
+        return "json"
+    if first == "text/csv":
+        return "table"
+    if first.startswith("text/"):
+        return "text"
+    raise _description_error(
+        shown, f"its first output is {first!r}, and a plan has no such values (text/* and application/json)"
+    )

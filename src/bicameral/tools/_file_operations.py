@@ -1,0 +1,358 @@
+"""File operations on single entries: path walking without links, atomic writes, and UTF-8 text.
+
+A path is opened one name at a time and no link is followed, so that no swap after a check can lead elsewhere. A write
+goes to a temporary file beside the target, to the disk, and then in one step into place: a failure at any moment
+leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from os import fsync
+from pathlib import Path
+from typing import BinaryIO
+
+from bicameral.errors import ToolError
+from bicameral.tools._path_rules import (
+    ProtectionGuard,
+    is_folder_error,
+    not_a_file_error,
+    protected_path_error,
+    quote_path,
+)
+
+CAN_WALK = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+"""Whether this system can open a path one name at a time; where it cannot, the path is checked again at its use."""
+
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_BINARY: int = getattr(os, "O_BINARY", 0)
+_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_OPEN_FOLDER: int = getattr(os, "O_DIRECTORY", 0) | NO_FOLLOW
+_OPEN_PLACE: int = _OPEN_FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderEntry:
+    """A name in an opened folder; `at` and `fd` go together into every call to the system."""
+
+    path: Path
+    at: str
+    fd: int | None
+
+    def sibling(self, name: str) -> str:
+        """Another name in the same folder, as calls with this `fd` want it."""
+        return name if self.fd is not None else os.path.join(self.path.parent, name)
+
+
+@contextmanager
+def open_entry(
+    path: Path, *, create_from: Path | None = None, guard: ProtectionGuard | None = None
+) -> Generator[FolderEntry]:
+    """The entry at exactly this path; missing folders from `create_from` downwards are made on the way.
+
+    With a `guard` the entry is about to be changed. Each folder is held against it as it is opened, and the entry by
+    the opened folder that holds it: what is looked at is what is used, whatever is renamed meanwhile.
+    """
+    if not CAN_WALK:
+        if guard is not None:
+            _refuse_protected(guard.reason(path), path)
+        _recheck_path(path, create_from)
+        yield FolderEntry(path, str(path), None)
+        return
+    fd = _walk_to(path.parent, create_from, guard)
+    try:
+        if guard is not None:
+            _refuse_protected(guard.entry(path, fd), path)
+        yield FolderEntry(path, path.name or ".", fd)
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def open_listing(path: Path) -> Generator[Iterator[os.DirEntry[str]]]:
+    """The entries of exactly this folder."""
+    if not CAN_WALK:
+        _recheck_path(path / "*", None)
+        with os.scandir(path) as found:
+            yield found
+        return
+    fd = _walk_to(path, None)
+    try:
+        # A descriptor that only marks a place cannot be listed: open the same folder once more, for reading.
+        readable = os.open(".", os.O_RDONLY | _OPEN_FOLDER, dir_fd=fd)
+    finally:
+        os.close(fd)
+    try:
+        with os.scandir(readable) as found:
+            yield found
+    finally:
+        os.close(readable)
+
+
+def _refuse_protected(reason: str | None, path: Path) -> None:
+    if reason is not None:
+        raise protected_path_error(str(path), reason)
+
+
+def _walk_to(folder: Path, create_from: Path | None, guard: ProtectionGuard | None = None) -> int:
+    fd = os.open(folder.anchor, _OPEN_PLACE)
+    here = Path(folder.anchor)
+    try:
+        for name in folder.parts[1:]:
+            here = here / name
+            below = _open_step(fd, name, create=create_from is not None and here.is_relative_to(create_from))
+            os.close(fd)
+            fd = below
+            if guard is not None:
+                _refuse_protected(guard.folder(fd, name), here)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _open_step(fd: int, name: str, *, create: bool) -> int:
+    try:
+        return os.open(name, _OPEN_PLACE, dir_fd=fd)
+    except FileNotFoundError:
+        if not create:
+            raise
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP) and _is_link(fd, name):
+            raise _link_error(name) from None
+        raise
+    # If somebody else makes it meanwhile: whatever it is then, it is opened without following it.
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=fd)
+    return os.open(name, _OPEN_PLACE, dir_fd=fd)
+
+
+def _is_link(fd: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _link_error(name: str) -> OSError:
+    return OSError(errno.ELOOP, "a link stands where there was none", name)
+
+
+def _recheck_path(path: Path, create_from: Path | None) -> None:
+    if create_from is not None and not path.parent.exists() and path.parent.is_relative_to(create_from):
+        path.parent.mkdir(parents=True)
+    if Path(os.path.realpath(path.parent)) != path.parent:
+        raise _link_error(str(path))
+
+
+def entry_stat(at: FolderEntry) -> os.stat_result | None:
+    """What stands at the entry (a link is a link), or None."""
+    try:
+        return os.stat(at.at, dir_fd=at.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def file_stat(at: FolderEntry, shown: str) -> os.stat_result | None:
+    """What is known of the ordinary file at the entry, or None; anything that is no such file is refused."""
+    found = entry_stat(at)
+    if found is not None:
+        _require_regular_file(found, shown)
+    return found
+
+
+def _require_regular_file(found: os.stat_result, shown: str) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise is_folder_error(shown)
+    if stat.S_ISLNK(found.st_mode):
+        raise _link_error(shown)
+    if not stat.S_ISREG(found.st_mode):
+        raise not_a_file_error(shown)
+
+
+def open_file(at: FolderEntry, shown: str) -> int:
+    """A descriptor to read the ordinary file at the entry."""
+    # Looked at before it is opened (opening a device can do things) and after (it may have been swapped); without
+    # waiting, because opening a pipe waits for somebody to write into it.
+    if file_stat(at, shown) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
+    fd = os.open(at.at, os.O_RDONLY | NO_FOLLOW | _NO_WAIT | _BINARY, dir_fd=at.fd)
+    try:
+        _require_regular_file(os.fstat(fd), shown)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+_CHUNK = 1 << 20
+_CREATE_NEW: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | getattr(os, "O_BINARY", 0)
+
+
+def write_file(target: FolderEntry, chunks: Iterable[bytes], shown: str, *, replace: bool, mode: int = 0o666) -> None:
+    """Make the entry hold exactly these bytes; a failure at any moment leaves what was there before."""
+    old = file_stat(target, shown)
+    if old is not None and not replace:
+        raise _exists_error(shown)
+    part = target.sibling(f".{os.urandom(8).hex()}.part")
+    # A private file must not be readable by others for the moment before its old mode is back.
+    fd = os.open(part, _CREATE_NEW, mode if old is None else 0o600, dir_fd=target.fd)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            if old is not None and hasattr(os, "fchmod"):
+                os.fchmod(fd, stat.S_IMODE(old.st_mode) & 0o777)
+            fsync(fd)
+        _rename_into_place(part, target, shown, replace=replace)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part, dir_fd=target.fd)
+        raise
+    _sync_folder(target)
+
+
+def _rename_into_place(part: str, target: FolderEntry, shown: str, *, replace: bool) -> None:
+    if not replace:
+        # A hard link is the one way to create a name that fails if the name is taken.
+        try:
+            os.link(part, target.at, src_dir_fd=target.fd, dst_dir_fd=target.fd)
+        except FileExistsError:
+            raise _exists_error(shown) from None
+        except OSError:
+            if entry_stat(target) is not None:
+                raise _exists_error(shown) from None
+        else:
+            os.unlink(part, dir_fd=target.fd)
+            return
+    os.replace(part, target.at, src_dir_fd=target.fd, dst_dir_fd=target.fd)
+
+
+def _sync_folder(target: FolderEntry) -> None:
+    """Make the new name last through a power cut, where the system can promise that."""
+    with suppress(OSError):
+        fd = os.open(target.sibling("."), os.O_RDONLY, dir_fd=target.fd)
+        try:
+            fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def iter_chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def append_to_file(target: FolderEntry, addition: bytes, shown: str, *, new_line: bool) -> None:
+    """Add bytes at the end, in one step: readers see the old file or the new one."""
+    if file_stat(target, shown) is None:
+        write_file(target, [addition], shown, replace=True)
+        return
+    with os.fdopen(open_file(target, shown), "rb") as old:
+
+        def both() -> Iterator[bytes]:
+            last = b"\n"
+            for last in iter_chunks(old):
+                yield last
+            yield addition if last.endswith(b"\n") or not new_line else b"\n" + addition
+
+        write_file(target, both(), shown, replace=True)
+
+
+def move_file(source: FolderEntry, target: FolderEntry, shown: str, shown_target: str) -> None:
+    """Give a file another name, never taking one that is in use."""
+    found = entry_stat(source)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
+    if stat.S_ISDIR(found.st_mode):
+        raise is_folder_error(shown)
+    if entry_stat(target) is not None:
+        raise _exists_error(shown_target)
+    try:
+        os.link(source.at, target.at, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
+    except FileExistsError:
+        raise _exists_error(shown_target) from None
+    except OSError:
+        # Another file system, or one without hard links.
+        with os.fdopen(open_file(source, shown), "rb") as file:
+            mode = stat.S_IMODE(found.st_mode) & 0o777
+            write_file(target, iter_chunks(file), shown_target, replace=False, mode=mode)
+    os.unlink(source.at, dir_fd=source.fd)
+
+
+def delete_file(target: FolderEntry, shown: str) -> None:
+    """Remove a file; a link is removed itself, not what it points to."""
+    found = entry_stat(target)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise is_folder_error(shown)
+    os.unlink(target.at, dir_fd=target.fd)
+
+
+def make_folder(target: FolderEntry, shown: str) -> None:
+    """Make a folder; one that is there already will do."""
+    try:
+        os.mkdir(target.at, dir_fd=target.fd)
+    except FileExistsError:
+        found = entry_stat(target)
+        if found is None or not stat.S_ISDIR(found.st_mode):
+            raise _exists_error(shown) from None
+
+
+def _exists_error(shown: str) -> OSError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), shown)
+
+
+_CONTROL = bytes(range(7)) + bytes(range(14, 27)) + bytes(range(28, 32)) + b"\x7f"
+_MARKS_OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ENCODING_FIX = "Save it as UTF-8 and try again."
+
+
+def decode_file(raw: bytes, path: str) -> str:
+    """The text in these bytes; a byte order mark is dropped, everything else stays as it is."""
+    if raw.startswith(_MARKS_OF_UTF16) and _is_utf16(raw):
+        raise ToolError("files.encoding", f"{quote_path(path)} is UTF-16 text", expected="UTF-8", fix=_ENCODING_FIX)
+    if b"\0" in raw:
+        raise _binary_error(path)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        # The codec counts from behind a byte order mark; the person who looks into the file does not.
+        start = error.start + (3 if raw.startswith(b"\xef\xbb\xbf") else 0)
+    if len(raw) - len(raw.translate(None, _CONTROL)) > len(raw) // 50:
+        raise _binary_error(path)
+    raise ToolError(
+        "files.encoding",
+        f"{quote_path(path)} is not UTF-8 text: byte {start} is 0x{raw[start]:02x}",
+        expected="UTF-8",
+        fix=_ENCODING_FIX,
+    )
+
+
+def _is_utf16(raw: bytes) -> bool:
+    try:
+        raw.decode("utf-16")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _binary_error(path: str) -> ToolError:
+    return ToolError("files.binary", f"{quote_path(path)} is a binary file", expected="text")
+
+
+def encode_text(text: str, path: str) -> bytes:
+    """The text as UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ToolError(
+            "files.encoding",
+            f"the text for {quote_path(path)} has half a character (U+{ord(text[error.start]):04X}) at {error.start}",
+            expected="text that can be written as UTF-8",
+        ) from None

@@ -1,0 +1,311 @@
+"""Types from Python annotations, to and from JSON, and as JSON Schema."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import types as pytypes
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    Required,
+    TypedDict,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
+
+from pydantic import BaseModel
+
+from bicameral.types._formats import FORMATS
+from bicameral.types._types import (
+    ANY,
+    BOOL,
+    DATE,
+    DATETIME,
+    DURATION,
+    FLOAT,
+    INT,
+    NULL,
+    NUMBER,
+    STR,
+    TIME,
+    AnyType,
+    BoolType,
+    DateTimeType,
+    DateType,
+    DictType,
+    DurationType,
+    Field,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    NullType,
+    OptionalType,
+    RecordType,
+    StrType,
+    TimeType,
+    TupleType,
+    Type,
+    join_types,
+    optional_type,
+)
+
+_SIMPLE_ANNOTATIONS: dict[object, Type] = {
+    str: STR,
+    int: INT,
+    float: FLOAT,
+    bool: BOOL,
+    dt.date: DATE,
+    dt.time: TIME,
+    dt.datetime: DATETIME,
+    dt.timedelta: DURATION,
+    None: NULL,
+    type(None): NULL,
+    Any: ANY,
+    object: ANY,
+    Path: StrType("path"),
+    list: ListType(ANY),
+    tuple: ListType(ANY),
+    dict: DictType(ANY),
+}
+
+
+Id = Annotated[str, StrType("id")]
+"""A text by which a tool knows a thing. It comes from a result; a planner never writes one itself."""
+FilePath = Annotated[str, StrType("path")]
+Url = Annotated[str, StrType("url")]
+Address = Annotated[str, StrType("email")]
+"""A file to read, a page to open, someone to write to: a planner takes these from the request or from a result."""
+Iban = Annotated[str, StrType("iban")]
+Phone = Annotated[str, StrType("phone")]
+Code = Annotated[str, StrType("code")]
+Currency = Annotated[str, StrType("currency")]
+"""Texts of a tight shape, which can hold nothing else: a tool is never given, and never gives, another."""
+
+
+class Money(TypedDict):
+    """An amount and its currency; in plans the type is `money`."""
+
+    amount: float
+    currency: Currency
+
+
+def type_from_annotation(annotation: object) -> Type:
+    """The plan type of a Python annotation; a TypeError names what has none."""
+    try:
+        return _annotation_type(annotation)
+    except RecursionError:
+        raise TypeError(f"{annotation!r} contains itself; plans have no endless types") from None
+
+
+def _annotation_type(annotation: object) -> Type:
+    try:
+        if annotation in _SIMPLE_ANNOTATIONS:
+            return _SIMPLE_ANNOTATIONS[annotation]
+    except TypeError:
+        pass
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        format_ = next((extra for extra in arguments[1:] if isinstance(extra, StrType)), None)
+        return format_ or _annotation_type(arguments[0])
+    if origin is NotRequired:
+        return optional_type(_annotation_type(arguments[0]))
+    if origin is Required:
+        return _annotation_type(arguments[0])
+    if origin is Literal and all(isinstance(value, str) for value in arguments):
+        return LiteralType(tuple(arguments))
+    if origin in (Union, pytypes.UnionType):
+        return _union_type(arguments)
+    if origin in (list, Sequence, Iterable):
+        return ListType(_annotation_type(arguments[0]))
+    if origin in (dict, Mapping) and arguments[0] is str:
+        return DictType(_annotation_type(arguments[1]))
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return ListType(_annotation_type(arguments[0]))
+        return TupleType(tuple(_annotation_type(item) for item in arguments))
+    if isinstance(annotation, type):
+        return _class_type(cast("type[object]", annotation))
+    raise TypeError(f"{annotation!r} has no plan type; use str, int, float, bool, date, list, dict or a record")
+
+
+def _union_type(members: tuple[Any, ...]) -> Type:
+    found: Type | None = None
+    for member in members:
+        type_ = _annotation_type(member)
+        found = type_ if found is None else (join_types(found, type_) or ANY)
+    result = found or ANY
+    return optional_type(result) if type(None) in members else result
+
+
+def _class_type(cls: type[object]) -> Type:
+    if issubclass(cls, BaseModel):
+        docs = {name: info.description or "" for name, info in cls.model_fields.items()}
+    elif dataclasses.is_dataclass(cls):
+        docs = {each.name: "" for each in dataclasses.fields(cls)}
+    elif is_typeddict(cls):
+        docs = dict.fromkeys(typing.get_type_hints(cls), "")
+    else:
+        raise TypeError(f"{cls.__name__!r} has no plan type; make it a dataclass, TypedDict or pydantic model")
+    hints = typing.get_type_hints(cls, include_extras=True)
+    absent: frozenset[str] = getattr(cls, "__optional_keys__", frozenset())
+    fields: list[Field] = []
+    for name, doc in docs.items():
+        type_ = _annotation_type(hints[name])
+        fields.append(
+            Field(name, optional_type(type_) if name in absent else type_, doc or annotation_doc(hints[name]))
+        )
+    return RecordType(tuple(fields), cls.__name__)
+
+
+def annotation_doc(annotation: object) -> str:
+    """The text in `Annotated[T, "text"]`, or nothing."""
+    if get_origin(annotation) is Annotated:
+        return next((extra for extra in get_args(annotation)[1:] if isinstance(extra, str)), "")
+    return ""
+
+
+def signature_hints(function: Callable[..., object]) -> dict[str, Any]:
+    """The resolved annotations of a function, `Annotated` kept."""
+    return typing.get_type_hints(function, include_extras=True)
+
+
+SIMPLE_TYPES: dict[str, Type] = {
+    "str": STR,
+    "int": INT,
+    "float": FLOAT,
+    "number": NUMBER,
+    "bool": BOOL,
+    "date": DATE,
+    "time": TIME,
+    "datetime": DATETIME,
+    "timedelta": DURATION,
+    "None": NULL,
+    "Any": ANY,
+}
+
+MAX_TYPE_DEPTH = 64
+
+JsonType = str | dict[str, Any]
+
+
+def type_to_json(type_: Type) -> JsonType:
+    """A type as plain JSON: `"str"`, `{"list": …}`, `{"record": {…}}`."""
+    match type_:
+        case StrType(format=str() as format_):
+            return {"str": format_}
+        case ListType(item=item):
+            return {"list": type_to_json(item)}
+        case TupleType(items=items):
+            return {"tuple": [type_to_json(item) for item in items]}
+        case DictType(value=value):
+            return {"dict": type_to_json(value)}
+        case OptionalType(item=item):
+            return {"optional": type_to_json(item)}
+        case LiteralType(values=values):
+            return {"literal": list(values)}
+        case RecordType(fields=fields):
+            return {"record": {field.name: type_to_json(field.type) for field in fields}}
+        case _:
+            return str(type_)
+
+
+def type_from_json(value: object, depth: int = 0) -> Type:
+    """The type that `type_to_json` wrote; a ValueError says what is wrong with anything else."""
+    if depth > MAX_TYPE_DEPTH:
+        raise ValueError(f"the type is nested more than {MAX_TYPE_DEPTH} levels deep")
+    if isinstance(value, str) and value in SIMPLE_TYPES:
+        return SIMPLE_TYPES[value]
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r} is not a type; the simple ones are {', '.join(SIMPLE_TYPES)}")
+    entries = cast("dict[str, Any]", value)
+    if len(entries) != 1:
+        raise ValueError(f"a composite type has exactly one key, not {sorted(entries)!r}")
+    ((kind, inner),) = entries.items()
+    match kind, inner:
+        case "str", str():
+            return StrType(inner)
+        case "list", _:
+            return ListType(type_from_json(inner, depth + 1))
+        case "dict", _:
+            return DictType(type_from_json(inner, depth + 1))
+        case "optional", _:
+            return optional_type(type_from_json(inner, depth + 1))
+        case "tuple", list():
+            return TupleType(tuple(type_from_json(item, depth + 1) for item in cast("list[object]", inner)))
+        case "literal", [_, *_] if all(isinstance(item, str) for item in cast("list[object]", inner)):
+            return LiteralType(tuple(cast("list[str]", inner)))
+        case "record", dict():
+            named = cast("dict[str, object]", inner)
+            return RecordType(tuple(Field(name, type_from_json(item, depth + 1)) for name, item in named.items()))
+        case _:
+            raise ValueError(f"{kind!r}: {inner!r} is not a type")
+
+
+def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
+    """The JSON Schema of this type with every field written out.
+
+    `max_text` bounds free text. With `formats` every narrower kind of text has its shape, for a model that is to write
+    one; without, only those that are held to everywhere.
+    """
+
+    def inside(inner: Type) -> dict[str, Any]:
+        return type_json_schema(inner, max_text=max_text, formats=formats)
+
+    match type_:
+        case StrType(format=str() as name) if name in FORMATS and (formats or FORMATS[name].bounded):
+            known = FORMATS[name]
+            return {"enum": list(known.choices)} if known.choices else {"type": "string", "pattern": known.pattern}
+        case StrType():
+            return {"type": "string"} | ({"maxLength": max_text} if max_text else {})
+        case IntType():
+            return {"type": "integer"}
+        case FloatType():
+            return {"type": "number"}
+        case BoolType():
+            return {"type": "boolean"}
+        case DateType():
+            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+        case TimeType():
+            return {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"}
+        case DateTimeType():
+            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"}
+        case DurationType():
+            return {"type": "number", "description": "seconds"}
+        case NullType():
+            return {"type": "null"}
+        case LiteralType(values=values):
+            return {"enum": list(values)}
+        case ListType(item=item):
+            return {"type": "array", "items": inside(item)}
+        case TupleType(items=items):
+            schemas = [inside(item) for item in items]
+            return {"type": "array", "prefixItems": schemas, "minItems": len(items), "maxItems": len(items)}
+        case DictType(value=value):
+            return {"type": "object", "additionalProperties": inside(value)}
+        case OptionalType(item=item):
+            return {"anyOf": [inside(item), {"type": "null"}]}
+        case RecordType(fields=fields):
+            properties = {
+                field.name: inside(field.type) | ({"description": field.doc} if field.doc else {}) for field in fields
+            }
+            required = [field.name for field in fields]
+            return {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": False,
+            }
+        case AnyType():
+            return {}
+        case _:
+            raise ValueError(f"{type_!r} has no JSON Schema")
