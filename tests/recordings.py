@@ -295,6 +295,9 @@ class Recorder:
     def refused(self, why: str) -> NotRecorded:
         """The error of a test that may not ask an engine; the test fails even if something catches it."""
         self._complain(why)
+        if self.started:
+            # A program may try again, or wait; the test that started it has to hear of this now.
+            os._exit(3)
         return NotRecorded(why)
 
     def verify(self) -> None:

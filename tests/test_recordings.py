@@ -281,10 +281,10 @@ def test_a_process_of_a_test_tells_the_test_what_it_was_answered(tmp_path: Path,
     child = recorder(tmp_path, "record")
     child.spool, child.started = tmp_path / "spool.jsonl", True
     child.answer(weights, job(), FakeEngine(REPLY).submit)
-    child.refused("something is wrong")
+    child.answer(weights, job(), FakeEngine(replace(REPLY, text="Ho!")).submit)
     at = recorder(tmp_path, "record")
     at.spool = child.spool
-    with pytest.raises(AssertionError, match="something is wrong"):
+    with pytest.raises(AssertionError, match="two replies"):
         at.verify()
     assert at.asked == child.asked != {}
 

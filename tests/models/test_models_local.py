@@ -17,7 +17,7 @@ from bicameral.errors import ModelError
 from bicameral.models import LocalProvider, Message, ModelReply, ModelRequest, Provider
 from bicameral.models._canonical import BLOCK
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.live]
 
 COLOURS = (Message("user", "Name a colour."),)
 

@@ -13,7 +13,7 @@ from benchmarks.reuse import VARIANTS, asking, cases, sweep
 
 PROMPTS = 40
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.live]
 
 
 def test_forty_prompts_get_the_same_replies_fresh_cached_and_restored() -> None:

@@ -12,6 +12,7 @@ import openai
 import pytest
 from server_world import MAIL
 
+from bicameral.models import ModelStore
 from recordings import recorded_environment
 
 PROGRAM = str(Path(__file__).parents[1] / "recorded_program.py")
@@ -23,7 +24,10 @@ def test_an_openai_client_is_answered_by_the_embedded_model(tmp_path: Path) -> N
     (tmp_path / "mail.txt").write_text(MAIL)
     # Few tools make a short prompt, and the small model fast.
     (tmp_path / "bicameral.toml").write_text('[toolboxes]\nuse = ["files", "lines"]\n')
-    homes = {name: str(tmp_path / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+    # A user of its own, who has no plan in the cache yet, and the weights of this one.
+    homes = {name: str(tmp_path / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")} | {
+        "BICAMERAL_MODELS": str(ModelStore().folder)
+    }
     process = subprocess.Popen(
         [sys.executable, PROGRAM, "serve", "--port", "0", "--json", "--profile", "small"],
         cwd=tmp_path,
