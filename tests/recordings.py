@@ -2,8 +2,8 @@
 
 `RecordedEngine` takes the place of the engine behind `LocalProvider`: everything above the engine is the product's own
 code, and everything below it is loaded only if a test needs it. There is one file of replies a test module, in
-`tests/recorded`. A request is identified by the SHA-256 of all that the engine is given: the messages, the constraint,
-the bounds, the context, the adapter, the weights, and the version of the engine.
+`tests/recorded`. A request is identified by the SHA-256 of all that the engine is given: the prompt as it is written
+for it, the constraint, the bounds, the context, the adapter, the weights, and the version of the engine.
 
 | mode | what a request at temperature 0 gets |
 |---|---|
@@ -37,7 +37,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bicameral.errors import ModelError
 from bicameral.models import Finish, ModelReply, ModelRequest, ModelStore, Token, Usage, known_weights
 from bicameral.models import _engine as engines
+from bicameral.models._chatml import render
+from bicameral.models._completion import completion_body
 from bicameral.models._engine import Engine, Job
+from bicameral.models._gguf import Vocabulary, read_vocabulary
 from bicameral.models._server import EngineServer
 from bicameral.models._slots import Slots
 
@@ -118,21 +121,29 @@ def recorded_reply(request: ModelRequest, weights: str, reply: ModelReply, piece
 # Keys ---------------------------------------------------------------------------------------------------------------
 
 
-def request_key(job: Job, weights_sha256: str, engine: str | None = None) -> str:
-    """The SHA-256 of everything on which the reply to a request depends.
+def request_key(job: Job, weights_sha256: str, vocabulary: Vocabulary, engine: str | None = None) -> str:
+    """The SHA-256 of everything on which the reply to a request depends, or the error for a request without a reply.
 
-    A JSON Schema keeps the order of its fields, since the reply has them in this order. The timeout is left out: it
-    decides whether there is a reply, and not which.
+    That is the request itself, and what becomes of it on the way to the engine: the prompt with the markers of its
+    turns, and the settings. A JSON Schema keeps the order of its fields, since the reply has them in this order. The
+    timeout is left out: it decides whether there is a reply, and not which.
     """
-    request = {name: value for name, value in asdict(job.request).items() if name not in ("timeout", "adapter")}
+    request = job.request
     everything = {
-        "request": request,
+        "request": {name: value for name, value in asdict(request).items() if name not in ("timeout", "adapter")},
+        "prompt": render(request.messages, request.prefill, vocabulary, request.tools),
+        "body": completion_body(request, vocabulary),
         "context": job.context,
         "adapter": None if job.adapter is None else job.adapter.sha256,
         "weights": weights_sha256,
         "engine": engine or engine_version(),
     }
     return hashlib.sha256(json.dumps(everything, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+@cache
+def _vocabulary(path: Path) -> Vocabulary:
+    return read_vocabulary(path)
 
 
 @cache
@@ -241,6 +252,7 @@ class Recorder:
 
     mode: Mode = "replay"
     folder: Path = FOLDER
+    vocabulary: Callable[[Path], Vocabulary] = _vocabulary
     module: str = ""
     """The file of the test that runs, from the root of the repository."""
     live: bool = False
@@ -282,9 +294,10 @@ class Recorder:
             return ask(job)
         try:
             sha256 = weights_sha256(path)
-        except OSError:
-            return ask(job)  # There are no weights, and what the engine says of that is no reply.
-        key = request_key(job, sha256)
+            key = request_key(job, sha256, self.vocabulary(path))
+        except (OSError, ModelError):
+            # The weights or the constraint are unusable; the engine says so, before it loads anything.
+            return ask(job)
         recorded = self.recording(self.module).replies.get(key)
         if not self.replays:
             return self._observed(job, ask, key, sha256)

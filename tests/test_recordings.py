@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from bicameral.errors import ModelError
 from bicameral.models import Adapter, LocalProvider, Message, ModelReply, ModelRequest, Token, ToolSchema, Usage
 from bicameral.models._engine import Job
+from bicameral.models._gguf import Vocabulary
 from bicameral.models._server import EngineServer
 from bicameral.models._slots import Slots
 from recordings import (
@@ -36,6 +38,7 @@ MODULE = "tests/rooms/test_rooms.py"
 ASKED = ModelRequest((Message("system", "You help."), Message("user", "Say hi.")), max_tokens=12)
 FIELDS = {"a": {"type": "string"}, "b": {"type": "string"}}
 SCHEMA = {"type": "object", "properties": FIELDS}
+CHATML = Vocabulary(start=1, end=2, control=frozenset({"<|im_start|>", "<|im_end|>"}), trained_context=0)
 REPLY = ModelReply("Hi there!", usage=Usage(prompt=21, cached=7, output=4), seconds=1.5, model="local:any")
 
 
@@ -69,7 +72,7 @@ def job(request: ModelRequest = ASKED, *, context: int = 8192, adapter: Adapter 
 
 
 def recorder(folder: Path, mode: Mode, *, live: bool = False) -> Recorder:
-    made = Recorder(mode, folder)
+    made = Recorder(mode, folder, lambda path: CHATML)
     made.begin_test(MODULE, live=live)
     return made
 
@@ -154,18 +157,19 @@ def test_every_field_of_a_request_but_its_timeout_is_part_of_the_key() -> None:
         ),
         *("temperature", "timeout", "adapter"),
     }
-    assert request_key(job(replace(ASKED, timeout=3)), "a") == request_key(job(), "a")
+    assert request_key(job(replace(ASKED, timeout=3)), "a", CHATML) == request_key(job(), "a", CHATML)
 
 
-def test_another_order_of_fields_or_another_engine_is_another_key() -> None:
+def test_another_order_of_fields_another_engine_or_another_prompt_is_another_key() -> None:
     turned = {**SCHEMA, "properties": dict(reversed(FIELDS.items()))}
     keys = {
-        request_key(job(replace(ASKED, json_schema=SCHEMA)), "a"),
-        request_key(job(replace(ASKED, json_schema=turned)), "a"),
-        request_key(job(replace(ASKED, json_schema=turned)), "a", "another engine"),
-        request_key(job(replace(ASKED, json_schema=turned)), "b"),
+        request_key(job(replace(ASKED, json_schema=SCHEMA)), "a", CHATML),
+        request_key(job(replace(ASKED, json_schema=turned)), "a", CHATML),
+        request_key(job(replace(ASKED, json_schema=turned)), "a", CHATML, "another engine"),
+        request_key(job(replace(ASKED, json_schema=turned)), "b", CHATML),
+        request_key(job(replace(ASKED, json_schema=turned)), "a", replace(CHATML, end=3)),
     }
-    assert len(keys) == 4
+    assert len(keys) == 5
 
 
 def test_changed_weights_are_a_miss(tmp_path: Path, weights: Path) -> None:
@@ -359,6 +363,7 @@ def test_the_request_that_is_shown_is_short_and_can_be_written(tmp_path: Path) -
 
 def test_a_test_that_is_not_live_cannot_load_weights(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RECORDER, "mode", "replay")
+    monkeypatch.setattr(RECORDER, "vocabulary", lambda _: CHATML)  # pyright: ignore[reportUnknownLambdaType]
     model = LocalProvider(weights, name="local:any")
     with pytest.raises(NotRecorded, match=r"--record tests/test_recordings\.py"):
         asyncio.run(model.generate(ASKED))
@@ -366,3 +371,15 @@ def test_a_test_that_is_not_live_cannot_load_weights(weights: Path, monkeypatch:
     with pytest.raises(NotRecorded, match="Mark the test `live`"):
         EngineServer(weights, 256, 1, Slots(()))
     RECORDER.complaints.clear()
+
+
+def test_a_request_that_cannot_be_asked_is_refused_by_the_engine_itself(
+    weights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RECORDER, "mode", "replay")
+    with pytest.raises(ModelError) as raised:
+        asyncio.run(LocalProvider(weights, name="local:any").generate(ASKED))
+    assert raised.value.code == "models.not-gguf"
+    with pytest.raises(ModelError) as raised:
+        asyncio.run(LocalProvider(weights.with_name("gone"), name="local:any").generate(ASKED))
+    assert raised.value.code == "models.file-missing"
