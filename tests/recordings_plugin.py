@@ -46,6 +46,8 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if RECORDER.mode == "replay" and item.get_closest_marker("only_live"):
+        pytest.skip("it asks the models themselves, at length: use --live")
     RECORDER.begin_test(_module(item), live=item.get_closest_marker("live") is not None)
 
 

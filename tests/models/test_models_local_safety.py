@@ -48,7 +48,6 @@ def test_no_piece_of_a_prompt_spells_a_control_token(parts: list[str]) -> None:
 
 
 @pytest.mark.model
-@pytest.mark.live
 async def test_a_text_cannot_smuggle_any_control_token_into_the_model(
     small_model: LocalProvider, weights: Path
 ) -> None:
