@@ -66,6 +66,14 @@ def test_what_does_something_else_has_another(old: str, new: str) -> None:
     assert code(SOURCE.replace(old, new)) != code(SOURCE)
 
 
+def test_recursive_functions_have_a_code_hash() -> None:
+    """Functions that call themselves or each other are visited once; the search used to go round for ever."""
+    recursive = SOURCE.replace("return text * times", "return text * times if times < 3 else other(text, times - 1)")
+    recursive += "\ndef other(text: str, times: int) -> str:\n    return helper(text, times)\n"
+    assert code(recursive) == code(recursive)
+    assert code(recursive) != code(recursive.replace("times - 1", "times - 2"))
+
+
 def test_it_is_the_same_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(SOURCE)
     script = "import own; print(own.post.code())"

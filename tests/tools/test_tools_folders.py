@@ -17,7 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, _folder_walk
+from bicameral.tools import Folders
+from bicameral.tools import _folder_walk
 
 SECRET = b"the secret outside"
 

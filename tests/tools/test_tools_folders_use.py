@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from bicameral.errors import ToolError
-from bicameral.tools import Folders, _folder_errors, _folder_writes
+from bicameral.tools import Folders
+from bicameral.tools import _folder_errors
+from bicameral.tools import _folder_writes
 
 SECRET = b"the secret outside"
 
@@ -181,7 +183,8 @@ def test_a_process_killed_while_writing_leaves_the_old_file(world: Path) -> None
     program = """
 import os, sys
 from pathlib import Path
-from bicameral.tools import Folders, _folder_writes
+from bicameral.tools import Folders
+from bicameral.tools import _folder_writes
 _folder_writes.fsync = lambda fd: os.kill(os.getpid(), 9)
 base = Path(sys.argv[1])
 Folders.of(base, read=[base], write=[base]).write_atomic("notes.txt", b"new")

@@ -71,8 +71,9 @@ def _reached(function: Callable[..., Any]) -> Iterator[FunctionType]:
     todo = [start]
     while todo:
         each = todo.pop()
-        if found.setdefault(each.__qualname__, each) is not each:
+        if each.__qualname__ in found:
             continue
+        found[each.__qualname__] = each
         known = (each.__globals__.get(name) for name in _names(each.__code__))
         todo += [one for one in known if isinstance(one, FunctionType) and one.__module__ == start.__module__]
     yield from (found[name] for name in sorted(found))
