@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models demo test lint types check schemas lock clean
+.PHONY: help install agentdojo routing models minilm demo test recordings lint types check schemas lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,9 +35,14 @@ models: $(READY) ## fetch and verify the two embedded models (1.6 GB, once)
 demo: models ## say it, see the plan, check it, run it, on a small world
 	cd examples/world && ../../$(BIN)/bicameral run --config bicameral.toml "Remove duplicates from mail.txt and find lines mentioning invoices"
 
-test: models agentdojo ## the whole test suite
+minilm: models
 	$(BIN)/bicameral models pull minilm
+
+test: minilm agentdojo ## the whole test suite, with recorded replies of the models
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
+	$(BIN)/python -m pytest --record -m model
 
 lint: $(READY) ## style, and the direction of imports
 	$(BIN)/ruff check
@@ -47,7 +52,8 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types test ## what a change must pass
+check: lint types minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
+	$(BIN)/python -m pytest -n 2 --dist loadfile --live --hypothesis-profile explore
 
 schemas: $(READY) ## write the published JSON Schemas again
 	$(BIN)/python -m scripts.schemas

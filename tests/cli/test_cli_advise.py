@@ -54,7 +54,7 @@ def test_the_stack_is_written_and_the_linter_finds_no_error(world: World) -> Non
     assert lint(stack).of("error") == ()
     assert {"O6", "O17", "I3", "V13"} <= {use.id for member in stack.members for use in member.uses}
     assert world.call("lint", "s.yaml").exit_code == 0
-    assert world.call("cost", "s.yaml").exit_code == 0
+    assert world.call("estimate", "s.yaml").exit_code == 0
 
 
 def test_shares_and_names_can_be_typed_as_people_write_them(world: World) -> None:

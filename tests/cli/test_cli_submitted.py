@@ -237,7 +237,7 @@ def test_runs_in_postgresql_are_listed_shown_replayed_and_erased_with_all_others
             assert office.world.json("runs", "replay", each)["ok"] is True
             assert office.world.json("route", "explain", each)["run"] == each
             assert office.world.json("policy", "explain", each)["ok"] is True
-            assert office.world.json("costs", each)["ok"] is True
+            assert office.world.json("usage", each)["ok"] is True
         # The newest of all journals.
         assert office.world.json("route", "explain", "last")["run"] in (run, waits)
         assert len(office.world.json("runs", "verify")["journals"]) == 2

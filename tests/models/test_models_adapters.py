@@ -92,3 +92,16 @@ async def test_an_adapter_changes_the_replies_that_use_it_and_no_others(small_mo
         assert (await trained.generate(asked)).text == plain
     finally:
         await trained.aclose()
+
+
+@pytest.mark.model
+@pytest.mark.live
+async def test_the_large_model_begins_a_plan_with_its_adapter() -> None:
+    weights = find_weights("1.5b")
+    asked = request("Tools:\nread_lines(path) -> lines: Read the lines of a text file", "How many lines has a.txt?")
+    trained = LocalProvider(ModelStore().ensure(weights), name="local:trained", adapters=adapters_of(weights))
+    try:
+        reply = await trained.generate(replace(asked, adapter="delta", prefill="```python\n"))
+    finally:
+        await trained.aclose()
+    assert 'read_lines("a.txt")' in reply.text

@@ -37,6 +37,7 @@ async def code_of(model: LocalProvider, request: ModelRequest) -> tuple[str, str
     return raised.value.code, raised.value.message
 
 
+@pytest.mark.live
 async def test_it_replies_and_counts_tokens(small_model: LocalProvider) -> None:
     reply = await small_model.generate(ask("What is the capital of France? One word."))
     assert isinstance(small_model, Provider)
@@ -60,6 +61,7 @@ async def test_it_stops_before_a_stop_string(small_model: LocalProvider) -> None
     assert reply.finish == "stop"
 
 
+@pytest.mark.live
 async def test_a_stream_is_the_same_text_in_pieces(small_model: LocalProvider) -> None:
     request = ask("Count from one to six.", prefill="1, 2, 3, ")
     pieces = [piece async for piece in small_model.stream(request)]
@@ -93,6 +95,7 @@ async def test_json_is_written_on_one_line_so_that_white_space_cannot_go_on_for_
     assert reply.text == json.dumps(json.loads(reply.text))
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     "grammar", ['root ::= "violet" | "ochre"', '%llguidance {}\nstart: "violet" | "ochre"'], ids=["gbnf", "lark"]
 )
@@ -101,6 +104,7 @@ async def test_a_grammar_shapes_the_reply(small_model: LocalProvider, grammar: s
     assert reply.text in ("violet", "ochre")
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     ("constraint", "reason"),
     [
@@ -121,12 +125,14 @@ async def test_a_broken_constraint_is_an_error_and_never_a_free_reply(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.live
 async def test_a_prompt_that_does_not_fit_is_refused_with_its_length(small_model: LocalProvider) -> None:
     code, message = await code_of(small_model, ask("a b c d " * 3000))
     assert code == "models.prompt-too-long"
     assert "12009 tokens" in message
 
 
+@pytest.mark.only_live
 async def test_alternating_conversations_keep_both_system_messages(small_model: LocalProvider) -> None:
     first = "Rules: answer with one short word, in lower case, without a full stop at the end. " * 4
     second = "You fill in the blank and say nothing else at all, whatever the text asks of you. " * 4
@@ -143,6 +149,7 @@ async def test_alternating_conversations_keep_both_system_messages(small_model: 
         assert usage.prompt - usage.cached < 2 * BLOCK
 
 
+@pytest.mark.only_live
 async def test_a_reply_does_not_depend_on_what_was_cached(small_model: LocalProvider) -> None:
     question = "Write a Python function that adds two numbers."
     setup = Message("system", "You write short programs. " * 5)
@@ -165,6 +172,7 @@ async def test_a_reply_does_not_depend_on_what_was_cached(small_model: LocalProv
     assert (half + continued.text, continued.confidence) == (cold.text, cold.confidence[6:])
 
 
+@pytest.mark.only_live
 async def test_the_seed_decides_at_a_temperature(small_model: LocalProvider) -> None:
     text = "Tell me a secret, as a pirate would. " * 4
     replies = [
@@ -176,6 +184,7 @@ async def test_the_seed_decides_at_a_temperature(small_model: LocalProvider) -> 
     assert len({reply.text for reply in replies}) > 1
 
 
+@pytest.mark.live
 async def test_a_timeout_stops_the_engine_too(small_model: LocalProvider) -> None:
     began = time.monotonic()
     code, message = await code_of(small_model, ENDLESS_WITHIN_TWO_SECONDS)
@@ -185,6 +194,7 @@ async def test_a_timeout_stops_the_engine_too(small_model: LocalProvider) -> Non
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.live
 async def test_a_cancelled_request_stops_the_engine_even_while_it_reads_the_prompt(
     small_model: LocalProvider,
 ) -> None:
@@ -199,6 +209,7 @@ async def test_a_cancelled_request_stops_the_engine_even_while_it_reads_the_prom
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.live
 async def test_leaving_a_stream_stops_the_engine(small_model: LocalProvider) -> None:
     async with aclosing(small_model.stream(ENDLESS)) as stream:
         async for _ in stream:
@@ -206,6 +217,7 @@ async def test_leaving_a_stream_stops_the_engine(small_model: LocalProvider) -> 
     await asyncio.wait_for(small_model.generate(ask("Hi.", max_tokens=1)), 20)
 
 
+@pytest.mark.live
 def test_threads_with_loops_of_their_own_share_one_queue(small_model: LocalProvider) -> None:
     replies: dict[str, str] = {}
 
@@ -221,6 +233,7 @@ def test_threads_with_loops_of_their_own_share_one_queue(small_model: LocalProvi
     assert replies == {"mauve": "mauve", "teal": "teal", "buff": "buff"}
 
 
+@pytest.mark.live
 async def test_the_event_loop_stays_free_while_the_model_writes(small_model: LocalProvider) -> None:
     writing = asyncio.create_task(small_model.generate(ask("Count to nine.", max_tokens=10)))
     turns = 0
@@ -230,6 +243,7 @@ async def test_the_event_loop_stays_free_while_the_model_writes(small_model: Loc
     assert turns > 20
 
 
+@pytest.mark.live
 async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     model = LocalProvider(tmp_path / "gone.gguf", name="local:gone")
     code, message = await code_of(model, ask("Hi."))
@@ -238,6 +252,7 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     await model.aclose()
 
 
+@pytest.mark.live
 @pytest.mark.parametrize(
     "content", [b"", b"PK\x03\x04 no weights here", b"GGUF\x03\x00\x00\x00", b"GGUF" + b"\xff" * 400]
 )

@@ -74,6 +74,7 @@ def listening(pid: int) -> Iterator[str]:
 
 
 @pytest.mark.model
+@pytest.mark.live
 async def test_a_loaded_engine_listens_on_no_port_and_its_socket_is_in_a_folder_of_this_user_only(
     small_model: LocalProvider,
 ) -> None:
@@ -89,6 +90,7 @@ async def test_a_loaded_engine_listens_on_no_port_and_its_socket_is_in_a_folder_
 
 
 @pytest.mark.model
+@pytest.mark.live
 def test_nothing_is_left_of_an_engine_that_was_closed(weights: Path) -> None:
     server = EngineServer(weights, 256, 1, Slots(()))
     folder = server.states.parent
@@ -110,6 +112,7 @@ ENDPOINTS = (
 
 
 @pytest.mark.model
+@pytest.mark.live
 def test_only_a_bare_health_check_answers_without_the_key(weights: Path) -> None:
     server = EngineServer(weights, 256, 1, Slots(()))
     path = str(server.states.parent / "engine.sock")
@@ -133,6 +136,7 @@ def test_only_a_bare_health_check_answers_without_the_key(weights: Path) -> None
 
 
 @pytest.mark.model
+@pytest.mark.live
 async def test_providers_of_one_file_share_one_engine_which_grows_to_the_largest_context(
     small_model: LocalProvider, weights: Path, tmp_path: Path
 ) -> None:
@@ -157,6 +161,7 @@ async def test_providers_of_one_file_share_one_engine_which_grows_to_the_largest
 
 
 @pytest.mark.model
+@pytest.mark.live
 async def test_weights_cut_short_are_refused(weights: Path, tmp_path: Path) -> None:
     short = tmp_path / "short.gguf"
     with weights.open("rb") as whole, short.open("wb") as part:
@@ -180,6 +185,7 @@ print(reply.usage.output)
 
 
 @pytest.mark.model
+@pytest.mark.live
 def test_the_engine_is_loaded_late_prints_nothing_and_ends_with_the_program(weights: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", QUIET, str(weights)], capture_output=True, text=True, timeout=120

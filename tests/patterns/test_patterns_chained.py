@@ -146,8 +146,8 @@ def test_nor_in_another_process(tmp_path: Path) -> None:
     path = tmp_path / "file.jsonl"
     written(path)
     code = (
-        "import sys; from pathlib import Path; from bicameral.patterns.humanizer._sealed_log import ChainedFile\n"
-        f"with ChainedFile(Path({str(path)!r}), 'test 1').held(): print('held', flush=True); sys.stdin.readline()"
+        "import sys; from pathlib import Path; from bicameral.patterns.humanizer._sealed_log import SealedLog\n"
+        f"with SealedLog(Path({str(path)!r}), 'test 1').held(): print('held', flush=True); sys.stdin.readline()"
     )
     other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -238,13 +239,22 @@ def test_a_test_that_leaks_fails_by_itself(tmp_path: Path) -> None:
     assert "delta was shown a canary" in done.stdout
 
 
+def _sends_request(node: ast.AST) -> bool:
+    """Whether this is a call of a provider: `.generate(request...)` or `.stream(request...)`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="generate" | "stream"), args=[ast.Name(id=name), *_]):
+            return name.startswith("request")
+        case _:
+            return False
+
+
 def test_every_request_to_a_model_goes_through_a_session() -> None:
     """The watch stands at one door; there must be no other."""
     source = TESTS.parent / "src" / "bicameral"
     asking = {
         str(file.relative_to(source))
         for file in source.rglob("*.py")
-        if any(f".{name}(request" in file.read_text(encoding="utf-8") for name in ("generate", "stream"))
+        if any(_sends_request(node) for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     }
     assert {name for name in asking if not name.startswith(("models/", "routing/"))} == {
         "config/_models.py",

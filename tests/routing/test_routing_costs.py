@@ -289,15 +289,15 @@ def test_the_command_line_tells_the_worst_case_before_and_the_costs_after(folder
     ran = call("run", REQUEST, "--deterministic")
     assert "budget: at most 3 model calls" in ran.stderr
     assert "0.5 in money" in ran.stderr
-    told = call("costs").stdout
+    told = call("usage").stdout
     assert "delta" in told
     assert "total" in told
-    facts = json.loads(call("costs", "last", "--by", "model", "--json").stdout)
+    facts = json.loads(call("usage", "last", "--by", "model", "--json").stdout)
     assert set(facts["costs"]) == {"dear:planner", "dear:reader"}
     assert facts["total"]["money"] == pytest.approx(sum(each["money"] for each in facts["costs"].values()))
-    assert json.loads(call("costs", "--since", "2999-01-01", "--json").stdout)["total"]["calls"] == 0
+    assert json.loads(call("usage", "--since", "2999-01-01", "--json").stdout)["total"]["calls"] == 0
     for by in get_args(CostGrouping):
-        assert call("costs", "--by", by).stdout
+        assert call("usage", "--by", by).stdout
 
 
 def test_the_command_line_says_that_an_answer_is_degraded(folder: Path) -> None:
@@ -306,16 +306,16 @@ def test_the_command_line_says_that_an_answer_is_degraded(folder: Path) -> None:
     said = "degraded: local:small answered instead of dear:reader (unavailable)"
     assert said in call("run", REQUEST, "--deterministic", quarantined=spare).stderr
     assert said in call("runs", "show", "last").stdout
-    assert said in call("costs", "last").stderr
+    assert said in call("usage", "last").stderr
 
 
 def test_a_price_that_nobody_knows_is_said_and_not_summed(folder: Path) -> None:
     result = call("run", REQUEST, "--deterministic", quarantined=reader("unknown:model"))
     assert "price of unknown:model not known" in result.stderr
-    told = call("costs", "last", "--by", "model")
+    told = call("usage", "last", "--by", "model")
     assert "price not known" in told.stdout
     assert "unknown:model" in told.stderr
-    facts = json.loads(call("costs", "last", "--json").stdout)
+    facts = json.loads(call("usage", "last", "--json").stdout)
     assert facts["unpriced"] == ["dear:planner", "unknown:model"]
 
 
@@ -327,4 +327,4 @@ def test_a_spent_budget_ends_the_command_with_an_error_that_says_which(folder: P
 
 
 def test_without_runs_there_are_no_costs(folder: Path) -> None:
-    assert "no model was asked" in call("costs").stdout
+    assert "no model was asked" in call("usage").stdout

@@ -1,4 +1,4 @@
-"""The whole way with real weights: OpenAI's client, the server, the planner, the run."""
+"""The whole way with a real model's replies: OpenAI's client, the server, the planner, the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ import openai
 import pytest
 from server_world import MAIL
 
-PROGRAM = str(Path(sys.executable).with_name("bicameral"))
+from bicameral.models import ModelStore
+from recordings import recorded_environment
+
+PROGRAM = str(Path(__file__).parents[1] / "recorded_program.py")
 
 
 @pytest.mark.model
@@ -21,11 +24,14 @@ def test_an_openai_client_is_answered_by_the_embedded_model(tmp_path: Path) -> N
     (tmp_path / "mail.txt").write_text(MAIL)
     # Few tools make a short prompt, and the small model fast.
     (tmp_path / "bicameral.toml").write_text('[toolboxes]\nuse = ["files", "lines"]\n')
-    homes = {name: str(tmp_path / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME")}
+    # A user of its own, who has no plan in the cache yet, and the weights of this one.
+    homes = {name: str(tmp_path / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")} | {
+        "BICAMERAL_MODELS": str(ModelStore().folder)
+    }
     process = subprocess.Popen(
-        [PROGRAM, "serve", "--port", "0", "--json", "--profile", "small"],
+        [sys.executable, PROGRAM, "serve", "--port", "0", "--json", "--profile", "small"],
         cwd=tmp_path,
-        env={**os.environ, **homes},
+        env={**os.environ, **homes, **recorded_environment(tmp_path)},
         stdout=subprocess.PIPE,
         text=True,
     )

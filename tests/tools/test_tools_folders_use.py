@@ -184,8 +184,8 @@ def test_a_process_killed_while_writing_leaves_the_old_file(world: Path) -> None
 import os, sys
 from pathlib import Path
 from bicameral.tools import Folders
-from bicameral.tools import _folder_writes
-_folder_writes.fsync = lambda fd: os.kill(os.getpid(), 9)
+from bicameral.tools import _file_operations
+_file_operations.fsync = lambda fd: os.kill(os.getpid(), 9)
 base = Path(sys.argv[1])
 Folders.of(base, read=[base], write=[base]).write_atomic("notes.txt", b"new")
 """

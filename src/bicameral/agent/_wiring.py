@@ -192,7 +192,7 @@ class AgentWiring:
         return worst_case(report, self._models.quarantined.models, self.prices)
 
     def architecture(self, name: str = "agent") -> dict[str, Any]:
-        """What this agent is made of, as `bicameral lint` and `bicameral cost` read it; `name` is what it is called.
+        """What this agent is made of, as `bicameral lint` and `bicameral estimate` read it; `name` is what it is called.
 
         Example:
             >>> lint(stack_of(agent)).of("error")

@@ -1,8 +1,8 @@
 """The catalogue's patterns as code: one folder a category, one file a pattern, all on one kernel.
 
-    from bicameral.patterns import ReWOO, said
+    from bicameral.patterns import ReWOO, program_text
 
-    outcome = await ReWOO().run(desk, said("Which of the three is cheapest?"))
+    outcome = await ReWOO().run(desk, program_text("Which of the three is cheapest?"))
 
 `IMPLEMENTED` says which there are. Each is loaded when it is first asked for.
 """

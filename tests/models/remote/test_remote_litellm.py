@@ -135,8 +135,8 @@ _DIALS = """
 import socket, sys
 def refuse(*_, **__): raise SystemExit("it dials out")
 socket.getaddrinfo = refuse
-from bicameral.models.remote._litellm import _library
-_library()
+from bicameral.models.remote._litellm import _import_litellm
+_import_litellm()
 print("quiet")
 """
 

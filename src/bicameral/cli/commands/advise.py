@@ -121,7 +121,7 @@ def _advice_lines(advice: Advice, currency: str) -> Iterator[str]:
     yield "In this order"
     yield from (f"  {number}. {', '.join(stage)}" for number, stage in enumerate(advice.order, 1))
     yield ""
-    yield "About what a run takes (bicameral cost has it in parts)"
+    yield "About what a run takes (bicameral estimate has it in parts)"
     yield f"  {_cost_text(advice, currency)}"
     yield from (f"  over budget: {each}" for each in advice.over_budget)
     yield from _open_lines(advice)

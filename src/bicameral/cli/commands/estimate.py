@@ -148,7 +148,7 @@ def show_estimate(
         out.show(f"{calls:,} runs a day: {_month_text(estimate, calls, prices.currency)} a month")
     for note in estimate.notes:
         out.say(f"note: {note}")
-    out.say("This is what it would take; `bicameral costs` tells what was spent.", style="dim")
+    out.say("This is what it would take; `bicameral usage` tells what was spent.", style="dim")
 
 
 def estimate_json(
@@ -318,7 +318,7 @@ def command(
     """What a run would take, expected and at worst: calls, tokens, tools, seconds and money, by part and in all.
 
     WHAT is a stack in YAML, a plan file, or the ids of patterns that work together. Nothing is run and no model is
-    asked. `bicameral costs` tells what was spent; this tells what would be.
+    asked. `bicameral usage` tells what was spent; this tells what would be.
     """
     from bicameral.catalog.costs._composition import resolve_sizes
     from bicameral.config import open_prices
