@@ -39,7 +39,7 @@ run_router = APIRouter(tags=["runs"])
 IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias="Idempotency-IdempotencyKey",
+        alias="Idempotency-Key",
         pattern=r"^[!-~]{1,200}$",
         description="The same key always means the same run: whoever is not sure submits again.",
     ),
@@ -69,9 +69,9 @@ async def submit(
 async def list_runs(
     desk: CurrentContext,
     caller: Caller,
-    state: Annotated[RunStateText | None, Query(description="Only run_router in this state.")] = None,
+    state: Annotated[RunStateText | None, Query(description="Only runs in this state.")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
-    before: Annotated[RunIdText | None, Query(description="Only run_router that are older than this one.")] = None,
+    before: Annotated[RunIdText | None, Query(description="Only runs that are older than this one.")] = None,
 ) -> SafeJsonResponse:
     """Your runs, the newest first."""
     found = await desk.runs.list(user=caller.user, state=state, limit=limit, before=before)
@@ -248,7 +248,7 @@ async def watch_run(
     run: RunId,
     desk: CurrentContext,
     caller: Caller,
-    after: Annotated[int, Query(ge=-1, le=2**31, description="Only event_router after this number.")] = -1,
+    after: Annotated[int, Query(ge=-1, le=2**31, description="Only events after this number.")] = -1,
     last_event_id: Annotated[
         int | None,
         Header(alias="Last-Event-ID", ge=0, le=2**31, description="The last event that came through; beats `after`."),
