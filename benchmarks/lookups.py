@@ -124,7 +124,7 @@ class Question:
     def solved(self, outcome: Outcome[str]) -> bool:
         if not isinstance(outcome, Answered):
             return False
-        made = [call.tool for call in outcome.called if call.error is None]
+        made = [call.tool for call in outcome.tool_calls if call.error is None]
         return bool(re.search(self.answer, outcome.value, re.IGNORECASE)) and set(self.needs) <= set(made)
 
 
@@ -181,7 +181,7 @@ async def measured(model: str) -> dict[str, Any]:
             seconds.append(time.perf_counter() - begun)
             solved[question.text] = question.solved(outcome)
             told = outcome.value if isinstance(outcome, Answered) else type(outcome).__name__
-            calls = " ".join(call.tool for call in outcome.called)
+            calls = " ".join(call.tool for call in outcome.tool_calls)
             mark = "ok " if solved[question.text] else "BAD"
             print(f"{mark} {seconds[-1]:5.1f} s  {question.text}  [{calls}]  {told[:90]}", flush=True)
     finally:

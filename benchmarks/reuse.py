@@ -177,13 +177,13 @@ class Asker:
         completion = Completion(request, None, threading.Event())
         body = completion_body(request, self._vocabulary)
         began = time.perf_counter()
-        reused = self.evaluator.run(
+        reused = self.evaluator.complete(
             self._tokenizer.prompt(request), body, self._placement(case), completion.take, lambda: False
         )
         return completion.reply(time.perf_counter() - began, reused)
 
     def forget(self, case: Case) -> None:
-        self.evaluator.forget(self._placement(case).slot)
+        self.evaluator.erase_slot(self._placement(case).slot)
 
     def _placement(self, case: Case) -> SlotPlacement:
         # Always the same two slots, so that conversations overwrite each other.

@@ -153,7 +153,7 @@ def _install() -> None:
         return
     _installed = True
     asks, converses, calls, extracts = Session.ask, Session.converse, Tool.call, Extractor.extract
-    refines = Tool.result_for
+    refines = Tool.refined_result
 
     async def ask(self: Session, text: str, **options: Any) -> Any:
         if self.role != "quarantined":
@@ -185,11 +185,11 @@ def _install() -> None:
 
     def result_for(self: Tool, types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type:
         found = refines(self, types, literals)
-        if found != self.result and not self.result_shade(None, "0", arguments=literals).flat.trusted:
+        if found != self.result and not self.result_labels(None, "0", arguments=literals).flat.trusted:
             _told(lambda watch: watch.columns.update(name for name in _fields(found) if not _NEUTRAL.fullmatch(name)))
         return found
 
-    Tool.result_for = result_for  # pyright: ignore[reportAttributeAccessIssue]
+    Tool.refined_result = result_for  # pyright: ignore[reportAttributeAccessIssue]
     Session.ask, Session.converse = ask, converse  # pyright: ignore[reportAttributeAccessIssue]
     Tool.call, Extractor.extract = call, extract  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -213,4 +213,4 @@ def _words(message: Message) -> str:
 
 
 def _untrusted(tool: Tool) -> bool:
-    return not tool.result_shade(None, "0").flat.trusted
+    return not tool.result_labels(None, "0").flat.trusted

@@ -97,7 +97,7 @@ async def planned(model: Provider, intent: Intent, registry: Registry) -> Compil
 
 
 def doubts_about(compiled: CompiledPlan, intent: Intent, registry: Registry) -> tuple[tuple[str, str], ...]:
-    return tuple((doubt.kind, doubt.reason) for doubt in NO_THRESHOLD.about(compiled, intent, registry))
+    return tuple((doubt.kind, doubt.reason) for doubt in NO_THRESHOLD.find_doubts(compiled, intent, registry))
 
 
 def choices_of(compiled: CompiledPlan | None) -> tuple[tuple[str, float, float], ...]:

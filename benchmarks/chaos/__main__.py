@@ -84,7 +84,7 @@ async def _weathered(given: argparse.Namespace, folder: Path, database: Database
         await storm.rage(todo, given.limit)
         seconds = time.monotonic() - begun
         ended = [await _ended(runs, run, ticket) for run, ticket in storm.tickets.items()]
-        breaks = await asyncio.to_thread(runs.record.verify, None)
+        breaks = await asyncio.to_thread(runs.run_journal.verify, None)
     finally:
         await runs.aclose()
     ledger = ServedWorld(world)

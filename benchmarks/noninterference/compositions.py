@@ -74,7 +74,7 @@ class Deliver(Pattern[[Labelled[str]], str]):
             case "deciding":
                 if len(stage.read(value)) > 5:
                     await stage.call("tell", {"to": self.person, "text": self.word})
-        return stage.give("done")
+        return stage.derive("done")
 
 
 def _first_address(people: list[Any]) -> str:

@@ -80,13 +80,13 @@ async def measured(id: str, chambers: Chambers) -> Row:
     with tempfile.TemporaryDirectory(prefix="bicameral-pattern-") as name:
         folder = Path(name)
         registry = Registry(example.tools(folder))
-        pattern, given = example.make(folder), example.give(folder)
+        pattern, given = example.make(folder), example.arguments(folder)
         expected = estimate(pattern.architecture()["patterns"], _counted(example.sizes(folder))).expected
         desk = Runtime(ModelPair(chambers), registry, Policy((), registry), StrategyLimits())
         begun = time.perf_counter()
         outcome = await pattern.run(desk, *given)
         seconds = time.perf_counter() - begun
-        ok = isinstance(outcome, Answered) and example.good(outcome)
+        ok = isinstance(outcome, Answered) and example.is_correct(outcome)
     tokens = expected.prompt + expected.output
     return Row(id, ok, outcome.taken.calls, expected.calls, outcome.taken.tokens, tokens, seconds, _told(outcome))
 

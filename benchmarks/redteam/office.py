@@ -167,7 +167,7 @@ class House:
         worker._turns = SharedQuotas(self.runs.database, limits, worker.name, 20.0)  # pyright: ignore[reportPrivateUsage]
         view = await self.runs.get(run)
         while view.state == "queued" and view.not_before is None:
-            await worker._handed(run, view.attempts)  # pyright: ignore[reportPrivateUsage]
+            await worker._receive_attempt(run, view.attempts)  # pyright: ignore[reportPrivateUsage]
             view = await self.runs.get(run)
         return await self.runs.approval(view.waits_for[0]) if view.waits_for else None
 

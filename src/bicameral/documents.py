@@ -43,7 +43,7 @@ class YamlDocument:
                 return Place(file=str(self.file), line=found[0], column=found[1])
         return Place(file=str(self.file), line=1)
 
-    def depth(self, path: KeyPath) -> int:
+    def known_depth(self, path: KeyPath) -> int:
         """How far along a path this document goes."""
         return next((length for length in range(len(path), 0, -1) if path[:length] in self.lines), 0)
 
@@ -79,7 +79,7 @@ def parse_yaml(text: str, file: Path) -> YamlDocument:
             file, root.start_mark, "the file holds no settings", expected="keys with values, such as `llm:`"
         )
     reader = _YamlReader(file)
-    return YamlDocument(file, cast("dict[str, Any]", reader.value(root, ())), reader.lines)
+    return YamlDocument(file, cast("dict[str, Any]", reader.read_value(root, ())), reader.lines)
 
 
 class _YamlReader:
@@ -90,7 +90,7 @@ class _YamlReader:
         self._count = 0
         self.lines: dict[KeyPath, tuple[int, int]] = {}
 
-    def value(self, node: yaml.Node, path: KeyPath) -> Any:
+    def read_value(self, node: yaml.Node, path: KeyPath) -> Any:
         import yaml
 
         self._count += 1
@@ -102,27 +102,27 @@ class _YamlReader:
             self.lines.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
         match node:
             case yaml.MappingNode():
-                return self._mapping(node, path)
+                return self._read_mapping(node, path)
             case yaml.SequenceNode():
                 if _tag_name(node) != "seq":
-                    raise self._strange(node)
-                return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+                    raise self._unsupported_tag_error(node)
+                return [self.read_value(item, (*path, index)) for index, item in enumerate(node.value)]
             case _:
-                return self._scalar(node)
+                return self._read_scalar(node)
 
-    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+    def _read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         if _tag_name(node) != "map":
-            raise self._strange(node)
+            raise self._unsupported_tag_error(node)
         found: dict[str, Any] = {}
         for key, inner in node.value:
-            name = self._name(key)
+            name = self._read_key(key)
             if name in found:
                 raise _bad_yaml_error(self._file, key.start_mark, f"the key {name!r} is there twice")
             self.lines[(*path, name)] = (key.start_mark.line + 1, key.start_mark.column + 1)
-            found[name] = self.value(inner, (*path, name))
+            found[name] = self.read_value(inner, (*path, name))
         return found
 
-    def _name(self, key: yaml.Node) -> str:
+    def _read_key(self, key: yaml.Node) -> str:
         kind = _tag_name(key)
         if kind == "str":
             return str(key.value)
@@ -133,12 +133,12 @@ class _YamlReader:
             self._file, key.start_mark, f"{shown[:40]!r} is no name", expected="text", fix="Put it in quotation marks."
         )
 
-    def _scalar(self, node: yaml.Node) -> Any:
+    def _read_scalar(self, node: yaml.Node) -> Any:
         import yaml
 
         kind = _tag_name(node)
         if kind not in _SCALAR_TAGS:
-            raise self._strange(node)
+            raise self._unsupported_tag_error(node)
         text = str(node.value)
         if kind in ("str", "timestamp"):
             return text
@@ -150,7 +150,7 @@ class _YamlReader:
             # `0o9` and such look like numbers and are none.
             raise _bad_yaml_error(self._file, node.start_mark, f"{text[:40]!r} is no {kind}") from None
 
-    def _strange(self, node: yaml.Node) -> ConfigError:
+    def _unsupported_tag_error(self, node: yaml.Node) -> ConfigError:
         tag = re.sub(r"^tag:yaml\.org,2002:", "!!", str(node.tag))
         return _bad_yaml_error(self._file, node.start_mark, f"a value of the kind {tag[:60]!r} cannot stand here")
 

@@ -92,7 +92,7 @@ def test_actions_are_the_tools_that_change_something() -> None:
     assert member.actions is not None
     actions = {action.name: (action.reversible, action.gate) for action in member.actions}
     assert actions == {"note": (True, "none"), "send": (False, "none"), "wipe": (False, "none")}
-    ungated = [finding for finding in lint(stack_of(agent_of(wipe))).of("error") if finding.rule == "LAW2"]
+    ungated = [finding for finding in lint(stack_of(agent_of(wipe))).of_severity("error") if finding.rule == "LAW2"]
     assert [finding.path for finding in ungated] == ["agents.agent.actions.wipe"]
 
 
@@ -106,7 +106,7 @@ def test_a_policy_that_asks_is_a_gate(tmp_path: Path) -> None:
     agent = agent_of(wipe, send, policy=Policy.load([file], registry))
     gates = {action.name: action.gate for action in told(agent).actions or ()}
     assert gates == {"wipe": "V1", "send": "none"}
-    assert all("wipe" not in finding.path for finding in lint(stack_of(agent)).of("error"))
+    assert all("wipe" not in finding.path for finding in lint(stack_of(agent)).of_severity("error"))
 
 
 def test_bounds_are_those_of_the_configuration() -> None:

@@ -187,10 +187,10 @@ def test_the_standard_toolboxes_hold_and_would_not_without_policies(tmp_path: Pa
     registry = load_toolboxes({name: {} for name in STANDARD}, Surroundings.here(tmp_path))
     policy = Policy.load(registry=registry)
     held = audit_registry(registry, policy.decide)
-    assert (held.count, held.ok, held.undeclared) == (3, True, ())
+    assert (held.leg_count, held.is_safe, held.undeclared) == (3, True, ())
     assert [way.tool for way in held.ways_out] == ["send_mail", "fetch_page", "fetch_json"]
-    assert not audit_registry(registry, None).ok
-    assert audit_registry(registry.without(["send_mail", "fetch_page", "fetch_json"]), None).ok
+    assert not audit_registry(registry, None).is_safe
+    assert audit_registry(registry.without(["send_mail", "fetch_page", "fetch_json"]), None).is_safe
 
 
 def test_normal_mode_does_not_try_what_it_does_not_promise() -> None:

@@ -160,7 +160,7 @@ the fifteenth of April; tomorrow; morgen; within 14 days; in zwei Wochen; end of
 
 @pytest.mark.parametrize("text", [each.strip() for line in DATES.splitlines() for each in line.split(";")])
 def test_a_date_is_found_in_any_usual_spelling(text: str) -> None:
-    assert Evidence(f"It is due {text}, please.").moments.date(dt.date(2026, 4, 15))
+    assert Evidence(f"It is due {text}, please.").dates.has_date(dt.date(2026, 4, 15))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_date_is_found_in_any_usual_spelling(text: str) -> None:
     ],
 )
 def test_another_date_is_not_this_one(text: str) -> None:
-    assert not Evidence(text).moments.date(dt.date(2026, 4, 15))
+    assert not Evidence(text).dates.has_date(dt.date(2026, 4, 15))
 
 
 @given(
@@ -184,9 +184,9 @@ def test_another_date_is_not_this_one(text: str) -> None:
     st.sampled_from(["%Y-%m-%d", "%d.%m.%Y", "%d %B %Y", "%b %d, %Y"]),
 )
 def test_every_date_is_found_as_it_is_written_and_the_next_day_is_not(day: dt.date, form: str) -> None:
-    moments = Evidence(f"due: {day.strftime(form)}!").moments
-    assert moments.date(day)
-    assert not moments.date(day + dt.timedelta(days=1)) or form == "%d.%m.%Y"
+    moments = Evidence(f"due: {day.strftime(form)}!").dates
+    assert moments.has_date(day)
+    assert not moments.has_date(day + dt.timedelta(days=1)) or form == "%d.%m.%Y"
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_every_date_is_found_as_it_is_written_and_the_next_day_is_not(day: dt.da
      ("from 9 to 17", 17, 0), ("12 am", 0, 0)],
 )  # fmt: skip
 def test_a_time_is_found_by_either_clock(text: str, hour: int, minute: int) -> None:
-    assert Evidence(f"at {text}").moments.time(dt.time(hour, minute))
-    assert not Evidence("at 9:30").moments.time(dt.time(10, 45))
+    assert Evidence(f"at {text}").dates.has_time(dt.time(hour, minute))
+    assert not Evidence("at 9:30").dates.has_time(dt.time(10, 45))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_time_is_found_by_either_clock(text: str, hour: int, minute: int) -> N
      ("12k", 12_000), ("-7.25", -7.25), ("(7.25)", -7.25), ("٤٢", 42), ("five", 5), ("1,2,3,450", 450)],
 )  # fmt: skip
 def test_a_number_is_found_in_any_usual_spelling(text: str, value: float) -> None:
-    assert Evidence(f"about {text} or so").number(value)
+    assert Evidence(f"about {text} or so").has_number(value)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 99))
@@ -214,8 +214,8 @@ def test_every_amount_is_found_as_it_is_printed(whole: int, cents: int) -> None:
     value = float(f"{whole}.{cents:02d}")
     for text in (f"{value:,.2f}", f"{value:.2f}", f"{value:,.2f}".translate(str.maketrans(",.", ".,"))):
         evidence = Evidence(f"Total {text} EUR")
-        assert evidence.money(value, "EUR")
-        assert not evidence.number(value + 0.01) or f"{value + 0.01:.2f}" == f"{value:.2f}"
+        assert evidence.has_money(value, "EUR")
+        assert not evidence.has_number(value + 0.01) or f"{value + 0.01:.2f}" == f"{value:.2f}"
 
 
 @settings(max_examples=100)
@@ -226,18 +226,18 @@ async def test_whatever_the_text_a_value_is_filled_or_rejected(text: str, wanted
 
 
 SLOW: list[tuple[str, Callable[[Evidence], bool]]] = [
-    ("(0)", lambda text: text.phone("0000000000001")),
-    ("1 ", lambda text: text.phone("1111111112")),
-    ("a@a.", lambda text: text.email("a@a.ab")),
-    ("a.", lambda text: text.url("a.a.a.ac")),
-    ("1,", lambda text: text.number(3)),
-    ("111 ", lambda text: text.number(3)),
-    ("1.1.", lambda text: text.moments.date(dt.date(2026, 4, 15))),
-    ("may 1 ", lambda text: text.moments.date(dt.date(2026, 6, 16))),
-    ("in 1 ", lambda text: text.moments.date(dt.date(2026, 6, 16))),
-    ("1:11 ", lambda text: text.moments.time(dt.time(7, 7))),
-    ("a a ", lambda text: text.words("a a b")),
-    ("&#40;", lambda text: text.token("x")),
+    ("(0)", lambda text: text.has_phone("0000000000001")),
+    ("1 ", lambda text: text.has_phone("1111111112")),
+    ("a@a.", lambda text: text.has_email("a@a.ab")),
+    ("a.", lambda text: text.has_url("a.a.a.ac")),
+    ("1,", lambda text: text.has_number(3)),
+    ("111 ", lambda text: text.has_number(3)),
+    ("1.1.", lambda text: text.dates.has_date(dt.date(2026, 4, 15))),
+    ("may 1 ", lambda text: text.dates.has_date(dt.date(2026, 6, 16))),
+    ("in 1 ", lambda text: text.dates.has_date(dt.date(2026, 6, 16))),
+    ("1:11 ", lambda text: text.dates.has_time(dt.time(7, 7))),
+    ("a a ", lambda text: text.has_words("a a b")),
+    ("&#40;", lambda text: text.has_token("x")),
 ]
 
 

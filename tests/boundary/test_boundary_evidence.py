@@ -58,14 +58,14 @@ def test_what_stands_in_a_text_is_what_stood_in_it_before(text: str, value: str)
     evidence = Evidence(text)
     folded = evidence.text.casefold()
     escaped = re.escape(value.casefold())
-    assert evidence.token(value) == bool(re.search(ONE_WORD.format(re.escape(value)), evidence.text))
-    assert evidence.email(value) == bool(re.search(ADDRESS.format(escaped), folded))
+    assert evidence.has_token(value) == bool(re.search(ONE_WORD.format(re.escape(value)), evidence.text))
+    assert evidence.has_email(value) == bool(re.search(ADDRESS.format(escaped), folded))
     bare = re.escape(value.casefold().rstrip("/"))
-    assert evidence.url(value) == bool(re.search(URL.format(bare), folded))
+    assert evidence.has_url(value) == bool(re.search(URL.format(bare), folded))
     characters = [re.escape(each) for each in value.casefold() if each.isalnum()]
     whole = f"{folded}\n{folded.replace('(0)', '')}" if "(0)" in folded else folded
     grouped = bool(characters) and bool(re.search(ONE_WORD.format(BETWEEN.join(characters)), whole))
-    assert evidence.grouped(value) == grouped
+    assert evidence.has_grouped(value) == grouped
 
 
 HOSTILE = {
@@ -97,21 +97,21 @@ def test_the_work_for_many_values_does_not_grow_with_their_number_times_the_text
 
 def test_looks_are_counted_and_a_search_over_its_bound_is_no_find() -> None:
     evidence = Evidence("a@b.co" + "m" * 10 + " ")
-    assert not evidence.exhausted
+    assert not evidence.is_exhausted
     crowded = Evidence("xa@b.com " * 20_000)
     asked = 0
-    while not crowded.exhausted:
-        assert not crowded.email("a@b.com")
+    while not crowded.is_exhausted:
+        assert not crowded.has_email("a@b.com")
         asked += 1
     assert 1 < asked <= MAX_LOOKUPS // 20_000 + 1
-    assert not crowded.email("a@b.com")
+    assert not crowded.has_email("a@b.com")
 
 
 def test_a_text_that_grows_too_much_holds_nothing() -> None:
     evidence = Evidence("\ufdfa" * (MAX_NORMALISED // 10) + " 7 May 2026 EUR 5")
-    assert evidence.exhausted
-    assert not evidence.number(5)
-    assert not evidence.moments.date(dt.date(2026, 5, 7))
+    assert evidence.is_exhausted
+    assert not evidence.has_number(5)
+    assert not evidence.dates.has_date(dt.date(2026, 5, 7))
 
 
 async def test_a_value_that_could_not_be_looked_for_is_rejected_with_that_reason() -> None:

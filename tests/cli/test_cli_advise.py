@@ -51,7 +51,7 @@ def test_the_stack_is_written_and_the_linter_finds_no_error(world: World) -> Non
     )
     assert said.exit_code == 0
     stack = read_stack(Path("s.yaml"))
-    assert lint(stack).of("error") == ()
+    assert lint(stack).of_severity("error") == ()
     assert {"O6", "O17", "I3", "V13"} <= {use.id for member in stack.members for use in member.uses}
     assert world.call("lint", "s.yaml").exit_code == 0
     assert world.call("estimate", "s.yaml").exit_code == 0

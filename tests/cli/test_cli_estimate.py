@@ -108,7 +108,7 @@ def test_the_length_of_a_list_counts_where_it_is_known(world: World) -> None:
     priced = world.json("estimate", file, "--model", "small=openai:gpt-5-nano")
     price = known_prices().of("openai:gpt-5-nano")
     assert price is not None
-    assert priced["worst"]["money"] == pytest.approx(6 * price.worst(16_000, 1_024))
+    assert priced["worst"]["money"] == pytest.approx(6 * price.worst_case(16_000, 1_024))
 
 
 def test_a_plan_without_blanks_asks_no_model(world: World) -> None:

@@ -174,6 +174,6 @@ def test_every_table_is_harmless_by_decision_or_withheld(work: Path) -> None:
 def test_the_files_of_a_withheld_configuration_are_protected_like_those_of_an_accepted_one(work: Path) -> None:
     (work / "own.py").write_text("x = 1\n")
     written(work, WIDENING)
-    target = open_registry(quiet(work))["write_text"].target_of({"path": "own.py", "text": ""})
+    target = open_registry(quiet(work))["write_text"].write_target({"path": "own.py", "text": ""})
     assert target is not None
     assert target.protected is not None

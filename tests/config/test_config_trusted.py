@@ -27,7 +27,7 @@ def configured(home: Path, text: str) -> Path:
 
 def trusted(base: Path) -> bool:
     read = open_registry(load_config(base=base))["read_text"]
-    return read.result_shade("mine", "0", arguments={"path": "notes/a.txt"}).flat.trusted
+    return read.result_labels("mine", "0", arguments={"path": "notes/a.txt"}).flat.trusted
 
 
 def test_no_folder_is_trusted_unless_it_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -299,19 +299,19 @@ async def test_what_a_run_decides_is_never_remembered(registry: Registry) -> Non
     planner = cascade(Sure([COUNT], "small", 0.9), Sure([OTHER], "large"), cache=cache)
     first = await planner.compile(INTENT, registry)
     assert first.route is not None
-    assert planner.can_go_on(first.route)
-    second = await planner.go_on(first.route, "its run failed", INTENT, registry)
+    assert planner.can_escalate(first.route)
+    second = await planner.escalate(first.route, "its run failed", INTENT, registry)
     assert second.route is not None
     assert second.route.attempts == (("fast", "its run failed"),)
-    assert not planner.can_go_on(second.route)
+    assert not planner.can_escalate(second.route)
     third = await planner.compile(INTENT, registry)
     assert third.route == first.route
 
 
 def test_there_is_no_way_on_from_a_plan_of_somebody_else() -> None:
     planner = cascade(Sure([], "small"), Sure([], "large"))
-    assert not planner.can_go_on(None)
-    assert not planner.can_go_on(Route("fast", "role", ""))
+    assert not planner.can_escalate(None)
+    assert not planner.can_escalate(Route("fast", "role", ""))
 
 
 # How sure a model was.

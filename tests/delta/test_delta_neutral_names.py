@@ -24,7 +24,7 @@ def registry_of(folder: Path, *, trusted: tuple[Path, ...] = ()) -> Registry:
 
 def bound(names: NeutralNames, registry: Registry, code: str) -> tuple[str, tuple[str, ...]]:
     plan = parse(code, registry).plan
-    check(plan, names.registry(registry))
+    check(plan, names.neutral_registry(registry))
     found = names.bind(plan, registry)
     return print_plan(found.plan, registry), found.problems
 
@@ -92,11 +92,11 @@ def test_a_trusted_table_shows_its_names_and_another_shares_only_those(tmp_path:
     (tmp_path / "own" / "people.csv").write_text("id,column_1\n1,x\n")
     (tmp_path / "debts.csv").write_text("id,send all\n1,2\n")
     names = NeutralNames("x")
-    registry = names.registry(registry_of(tmp_path, trusted=(tmp_path / "own",)))
-    own = names.describe(registry["read_csv"].result_for({}, {"path": "own/people.csv"}))
+    registry = names.neutral_registry(registry_of(tmp_path, trusted=(tmp_path / "own",)))
+    own = names.describe(registry["read_csv"].refined_result({}, {"path": "own/people.csv"}))
     assert own == "rows with the columns id, column_1"
     assert not names.influenced
-    other = names.describe(registry["read_csv"].result_for({}, {"path": "debts.csv"}))
+    other = names.describe(registry["read_csv"].refined_result({}, {"path": "debts.csv"}))
     assert other == "rows with the columns id, column_2 (number)"
     assert names.influenced
 
@@ -104,14 +104,14 @@ def test_a_trusted_table_shows_its_names_and_another_shares_only_those(tmp_path:
 def test_a_name_that_the_request_has_words_for_has_them_in_its_neutral_name(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("Day,Unit Price,old_price,Amount-Due,Größe\n1,2,3,4,5\n")
     names = NeutralNames("Show the price, the amount due and the größe of each day in x.csv")
-    found = names.registry(registry_of(tmp_path))["read_csv"].result_for({}, {"path": "x.csv"})
+    found = names.neutral_registry(registry_of(tmp_path))["read_csv"].refined_result({}, {"path": "x.csv"})
     told = names.describe(found)
     assert (
         told == "rows with the columns column_day, column_price_2, column_price_3, column_amount_due, column_5 (number)"
     )
-    assert names.real("column_amount_due") == "Amount-Due"
-    assert names.real("column_price_3_right") == "old_price_right"
-    assert names.real("price") is None
+    assert names.real_name("column_amount_due") == "Amount-Due"
+    assert names.real_name("column_price_3_right") == "old_price_right"
+    assert names.real_name("price") is None
 
 
 def test_words_of_the_request_that_stand_in_a_column_are_told_and_nothing_else_of_its_cells(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_words_of_the_request_that_stand_in_a_column_are_told_and_nothing_else_o
         "2026-01-03,food,b@example.com,spend,2\n"
     )
     names = NeutralNames("How much did we spend on travel and on ignoring, see x.csv")
-    found = names.registry(registry_of(tmp_path))["read_csv"].result_for({}, {"path": "x.csv"})
+    found = names.neutral_registry(registry_of(tmp_path))["read_csv"].refined_result({}, {"path": "x.csv"})
     assert names.describe(found) == (
         'rows with the columns column_1 (text), column_2 (text, has "travel"), column_3 (text), '
         'column_4 (text, has "spend"), column_5 (number)'
@@ -131,7 +131,7 @@ def test_words_of_the_request_that_stand_in_a_column_are_told_and_nothing_else_o
 def test_a_word_that_is_the_name_of_a_column_or_stands_in_many_says_nothing_of_cells(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("kind,a,b,c,d\nkind,east,east,east,east\n")
     names = NeutralNames("Count each kind in the east, see x.csv")
-    found = names.registry(registry_of(tmp_path))["read_csv"].result_for({}, {"path": "x.csv"})
+    found = names.neutral_registry(registry_of(tmp_path))["read_csv"].refined_result({}, {"path": "x.csv"})
     assert '"' not in names.describe(found)
 
 
@@ -141,10 +141,10 @@ def test_rows_of_json_are_looked_through_like_those_of_csv_and_other_values_are_
     (tmp_path / "z.json").write_text('[{"a": "Gold", "b": 1}]')
     for name, told in (("x", "a list of anything"), ("y", "fields field_1 (text)")):
         names = NeutralNames("All that is gold")
-        found = names.registry(registry_of(tmp_path))["read_json"].result_for({}, {"path": f"{name}.json"})
+        found = names.neutral_registry(registry_of(tmp_path))["read_json"].refined_result({}, {"path": f"{name}.json"})
         assert names.describe(found) == told
     names = NeutralNames("All that is gold")
-    found = names.registry(registry_of(tmp_path))["read_json"].result_for({}, {"path": "z.json"})
+    found = names.neutral_registry(registry_of(tmp_path))["read_json"].refined_result({}, {"path": "z.json"})
     assert names.describe(found) == 'rows with the columns column_1 (text, has "gold"), column_2 (number)'
 
 
@@ -156,7 +156,7 @@ def test_as_many_short_texts_are_looked_at_as_the_limit_says() -> None:
 def test_a_file_with_too_many_names_has_none(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text(",".join(f"c{n}" for n in range(61)) + "\n" + ",".join("1" * 61) + "\n")
     names = NeutralNames("x")
-    found = names.registry(registry_of(tmp_path))["read_csv"].result_for({}, {"path": "wide.csv"})
+    found = names.neutral_registry(registry_of(tmp_path))["read_csv"].refined_result({}, {"path": "wide.csv"})
     assert names.describe(found) == "a list of record"
 
 
@@ -170,7 +170,7 @@ def test_nothing_of_a_name_is_in_what_a_planner_is_told(columns: list[str]) -> N
 
     def told(names: NeutralNames, called: list[str]) -> str:
         type_ = ListType(RecordType(tuple(Field(each, INT) for each in called)))
-        return names.describe(names._of_stranger(type_))  # pyright: ignore[reportPrivateUsage]
+        return names.describe(names._untrusted_type(type_))  # pyright: ignore[reportPrivateUsage]
 
     assert told(strange, columns) == told(plain, [f"q{number}zz" for number in range(len(columns))])
 
@@ -229,6 +229,6 @@ def test_rewriting_with_no_change_changes_nothing(sales: Registry) -> None:
 def test_json_fields_are_neutral_at_every_depth(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(json.dumps({"aa": [{"bb": {"cc": "x"}}], "dd": True}))
     names = NeutralNames("x")
-    found = names.registry(registry_of(tmp_path))["read_json"].result_for({}, {"path": "x.json"})
+    found = names.neutral_registry(registry_of(tmp_path))["read_json"].refined_result({}, {"path": "x.json"})
     assert not {"aa", "bb", "cc", "dd"} & set(json.dumps(str(found)).replace("'", " ").split())
     assert names.describe(found) == "fields field_1 (list), field_4 (yes or no)"

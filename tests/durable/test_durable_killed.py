@@ -45,14 +45,14 @@ async def _submitted(runs: Runs, house: House, source: str, user: str = "local")
 
 async def _ended(runs: Runs, run: str) -> RunView:
     view = await runs.wait(run, timeout=PATIENCE)
-    assert view.ended, view
+    assert view.has_ended, view
     return view
 
 
 async def _question(runs: Runs, run: str) -> Approval:
     end = time.monotonic() + PATIENCE
     while not (view := await runs.get(run)).waits_for:
-        assert not view.ended, view
+        assert not view.has_ended, view
         assert time.monotonic() < end, view
         await asyncio.sleep(0.05)
     return await runs.approval(view.waits_for[0])
@@ -80,7 +80,7 @@ async def test_a_killed_workers_runs_are_taken_up_and_no_effect_is_done_twice(ru
     assert any(view.attempts > 1 for view in views)
     done = Counter(line["key"] for line in named(house.folder, "put"))
     assert len(done) == 18
-    events = [event for run in ids for event in runs.record.after(run, -1)]
+    events = [event for run in ids for event in runs.run_journal.events_after(run, -1)]
     ended = Counter((event.run, event.step) for event in events if event.kind == "step-finished")
     assert set(ended.values()) == {1}
     # Only what was under way when its worker died, and so had no end in the record, was done again: with the same key.
@@ -89,7 +89,7 @@ async def test_a_killed_workers_runs_are_taken_up_and_no_effect_is_done_twice(ru
     assert {key for key, times in done.items() if times > 1} <= again
     taken_over = [line["at"] for line in named(house.folder, "begun") if line["at"] > killed_at]
     assert taken_over
-    assert runs.record.verify() == []
+    assert runs.run_journal.verify() == []
 
 
 async def test_an_effect_that_cannot_be_repeated_and_was_under_way_is_asked_about(runs: Runs, house: House) -> None:
@@ -121,7 +121,7 @@ async def test_a_run_that_kills_its_workers_is_given_up_and_others_are_not(runs:
     assert view.why is not None
     assert "durable.poison" in view.why
     assert len(named(house.folder, "die")) == 2
-    assert runs.record.after(poison, -1)[-1].kind == "run-failed"
+    assert runs.run_journal.events_after(poison, -1)[-1].kind == "run-failed"
 
 
 async def test_a_worker_that_is_told_to_stop_gives_its_runs_back_at_once(runs: Runs, house: House) -> None:
@@ -163,7 +163,7 @@ async def test_a_worker_that_was_frozen_does_nothing_more_to_a_run_that_others_h
             third = await _ended(runs, await _submitted(runs, house, "answer(3)"))
             assert third.answer == 3
             assert second.is_alive()
-    assert runs.record.verify() == []
+    assert runs.run_journal.verify() == []
 
 
 async def _frozen(process: BaseProcess, house: House) -> None:
@@ -198,4 +198,4 @@ async def test_lost_connections_lose_nothing(runs: Runs, house: House) -> None:
     assert {(view.state, view.answer) for view in views} == {("finished", 10)}
     done = [line["key"] for line in named(house.folder, "put")]
     assert len(set(done)) == 30
-    assert runs.record.verify() == []
+    assert runs.run_journal.verify() == []

@@ -53,7 +53,7 @@ async def _do(runs: Runs, what: Callable[..., T], *args: Any, **options: Any) ->
     database = runs.database
     with_queue = what in (enqueue_due_runs, expire_questions, release_run, reap_expired_leases, requeue_undelivered)
     before = (database, runs.dispatch) if with_queue else (database,)
-    return await database.do(lambda db: what(*before, db, *args, **options))
+    return await database.run_transaction(lambda db: what(*before, db, *args, **options))
 
 
 async def _taken(runs: Runs, run: str, attempt: int = 1, worker: str = "w1", seconds: float = LONG) -> Any:
@@ -61,9 +61,9 @@ async def _taken(runs: Runs, run: str, attempt: int = 1, worker: str = "w1", sec
 
 
 async def _statuses(runs: Runs) -> dict[str, str]:
-    flows = runs.database.t.workflows
+    flows = runs.database.tables.workflows
     query = sa.select(flows.c.workflow_uuid, flows.c.status)
-    return {row[0]: row[1] for row in await runs.database.do(lambda db: db.execute(query).all())}
+    return {row[0]: row[1] for row in await runs.database.run_transaction(lambda db: db.execute(query).all())}
 
 
 async def test_of_many_workers_that_want_a_run_one_has_it(runs: Runs) -> None:
@@ -112,7 +112,7 @@ async def test_a_heart_renews_only_what_is_the_workers_and_hears_of_cancels(runs
     assert (await runs.get(mine)).state == "running"
     me = {"worker": "w1", "host": "h", "pid": 1, "runs": 1, "concurrency": 2}
     said = await _do(runs, send_heartbeat, me, [mine, his], [], LONG)
-    assert (said.held, said.cancelled) == ({mine: 1}, frozenset({mine}))
+    assert (said.leases, said.cancelled) == ({mine: 1}, frozenset({mine}))
     assert await _do(runs, reap_expired_leases) == [f"{his}.1"]
     assert [each.worker for each in await runs.workers()] == ["w1"]
     await _do(runs, remove_worker, "w1")
@@ -133,7 +133,7 @@ async def test_an_attempt_that_was_handed_over_and_never_began_is_made_again(run
     table = "workflow_status" if runs.database.sqlite else "dbos.workflow_status"
     given = "status = 'PENDING', executor_id = 'dead', started_at_epoch_ms = 1000"
     gone = sa.text(f"UPDATE {table} SET {given} WHERE workflow_uuid = :w")
-    await runs.database.do(lambda db: db.execute(gone, {"w": f"{run}.1"}).rowcount)
+    await runs.database.run_transaction(lambda db: db.execute(gone, {"w": f"{run}.1"}).rowcount)
     assert await _do(runs, forget_dead_workers, 1.0) == [f"{run}.1"]
     # A worker that has it, and is not yet at it, is left alone until a lease is over.
     assert await _do(runs, requeue_undelivered, 1e12, "dead", [f"{run}.1"]) == []
@@ -168,7 +168,7 @@ def test_what_kills_workers_is_tried_more_and_more_slowly() -> None:
 async def _attempted(runs: Runs, house: House, run: str, attempt: int = 1) -> Any:
     row = await _taken(runs, run, attempt)
     async with agent(house.folder, runs.config) as who:
-        return await Attempt(runs, Lease(run, attempt, "w1"), row, who, lambda: False).came_to()
+        return await Attempt(runs, Lease(run, attempt, "w1"), row, who, lambda: False).run()
 
 
 async def test_an_end_that_is_recorded_is_only_written_down(runs: Runs, house: House) -> None:
@@ -190,8 +190,10 @@ async def test_a_run_that_lost_too_many_attempts_is_given_up_and_nothing_of_it_i
     runs: Runs, house: House
 ) -> None:
     run = (await runs.submit(Submission(plan=plan("put('poison', 1)\nanswer(7)", house.folder)))).run
-    table = runs.database.t.runs
-    await runs.database.do(lambda db: db.execute(table.update().values(deaths=runs.config.durable.deaths)).rowcount)
+    table = runs.database.tables.runs
+    await runs.database.run_transaction(
+        lambda db: db.execute(table.update().values(deaths=runs.config.durable.deaths)).rowcount
+    )
     came = await _attempted(runs, house, run)
     assert (came.state, came.outcome["error"]["code"]) == ("failed", "durable.poison")
     assert named(house.folder, "begun") == []
@@ -205,7 +207,7 @@ async def test_a_run_begun_with_other_tools_is_left_for_a_worker_that_has_them(r
     assert await _do(runs, release_run, Lease(run, 1, "w1"), None)
     row = await _taken(runs, run, 2)
     async with agent(house.folder, runs.config, without="post") as other:
-        came = await Attempt(runs, Lease(run, 2, "w1"), row, other, lambda: False).came_to()
+        came = await Attempt(runs, Lease(run, 2, "w1"), row, other, lambda: False).run()
     assert isinstance(came, AttemptBroken)
     assert came.error.code == "run.other-code"
     assert "post" in str(came.error)
@@ -232,7 +234,7 @@ async def test_what_a_request_leaves_open_is_asked_and_it_is_planned_once(runs: 
 
     async def attempted(attempt: int) -> Any:
         row = await _taken(runs, run, attempt)
-        return await Attempt(runs, Lease(run, attempt, "w1"), row, unsure, lambda: False).came_to()
+        return await Attempt(runs, Lease(run, attempt, "w1"), row, unsure, lambda: False).run()
 
     async with unsure:
         open_ = await attempted(1)

@@ -136,7 +136,7 @@ async def test_a_database_that_cannot_be_reached_is_said_so_without_its_password
 
     here = database.Database("postgresql://ann:hunter2@127.0.0.1:1/none")
     with pytest.raises(DurableError) as caught:
-        await here.do(lambda db: db, patience=0.1)
+        await here.run_transaction(lambda db: db, patience=0.1)
     here.close()
     assert caught.value.code == "durable.no-database"
     assert "hunter2" not in str(caught.value)

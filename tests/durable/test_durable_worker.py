@@ -42,7 +42,7 @@ async def _submitted(runs: Runs, house: House, source: str, **options: object) -
 
 async def _ended(runs: Runs, run: str) -> RunView:
     view = await runs.wait(run, timeout=PATIENCE)
-    assert view.ended, view
+    assert view.has_ended, view
     return view
 
 
@@ -60,7 +60,7 @@ async def _question(runs: Runs, run: str, patience: float = PATIENCE) -> Approva
         view = await runs.get(run)
         if view.state == "waiting":
             return await runs.approval(view.waits_for[0])
-        assert not view.ended, view
+        assert not view.has_ended, view
         await asyncio.sleep(0.05)
     raise AssertionError(await runs.get(run))
 
@@ -77,7 +77,7 @@ async def test_a_run_comes_to_its_answer_in_another_process(worked: Runs, staffe
     assert [dict(effect) for effect in view.effects] == [{"step": "2", "tool": "put", "effect": "write"}]
     kinds = [event.kind for event in await worked.journal(view.run)]
     assert (kinds[0], kinds[-1]) == ("run-started", "run-finished")
-    assert worked.record.verify(view.run) == []
+    assert worked.run_journal.verify(view.run) == []
     (me,) = await worked.workers()
     assert me.alive
 

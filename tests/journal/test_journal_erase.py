@@ -61,7 +61,7 @@ def test_what_a_run_held_is_gone_and_the_chain_holds(place: JournalPlace, journa
     assert (events[-1].kind, events[-1].body) == ("run-erased", {"why": "asked by the customer"})
     newest = next(journal.runs())
     assert (newest.run, newest.status, newest.request) == ("gone", "erased", "")
-    assert list(journal.costs())
+    assert list(journal.cost_events())
     with pytest.raises(JournalError, match=r"journal\.erased"):
         journal.events("gone")
     everything = repr(place.run("SELECT * FROM events")) + repr(place.run("SELECT hash FROM blobs"))

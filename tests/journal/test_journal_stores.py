@@ -57,13 +57,13 @@ def test_events_come_back_as_they_were_written(place: JournalPlace, journal: Jou
 
 
 def test_what_follows_an_event_can_be_watched(journal: Journal) -> None:
-    assert journal.after("r1", -1) == []
+    assert journal.events_after("r1", -1) == []
     written = _filled(journal)
     _filled(journal, "r12")
-    assert journal.after("r1", -1) == written
-    assert journal.after("r1", 2) == written[3:]
-    assert journal.after("r1", 4) == []
-    assert journal.after("r1", 99) == []
+    assert journal.events_after("r1", -1) == written
+    assert journal.events_after("r1", 2) == written[3:]
+    assert journal.events_after("r1", 4) == []
+    assert journal.events_after("r1", 99) == []
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -279,14 +279,14 @@ def test_one_value_that_cannot_be_written_takes_no_other_with_it(
 ) -> None:
     monkeypatch.setattr("bicameral.journal._blobs.MAX_VALUE", 10_000)
     record = EventWriter("r1", journal)
-    record.now("run-started", "", {})
-    record.later("step-finished", "0", {"n": 0})
-    record.later("step-finished", "1", {"text": "x" * 20_000})
-    record.later("step-finished", "2", {"n": 2})
+    record.write("run-started", "", {})
+    record.write_later("step-finished", "0", {"n": 0})
+    record.write_later("step-finished", "1", {"text": "x" * 20_000})
+    record.write_later("step-finished", "2", {"n": 2})
     with pytest.raises(JournalError, match=r"journal\.too-large"):
-        record.now("step-finished", "3", {"n": 3})
+        record.write("step-finished", "3", {"n": 3})
     # The run can still be said to have failed with it.
-    record.now("run-failed", "1", {})
+    record.write("run-failed", "1", {})
     steps = [event.step for event in journal.events("r1")]
     assert steps[:3] == ["", "0", "2"]
     assert "1" not in steps[:-1]
@@ -295,11 +295,11 @@ def test_one_value_that_cannot_be_written_takes_no_other_with_it(
 
 def test_a_record_that_somebody_else_goes_on_with_is_closed_for_good(place: JournalPlace, journal: Journal) -> None:
     record = EventWriter("r1", journal)
-    record.now("run-started", "", {})
+    record.write("run-started", "", {})
     with open_journal_at(place.where) as other:
-        EventWriter("r1", other, first=1).now("run-resumed", "", {})
+        EventWriter("r1", other, first=1).write("run-resumed", "", {})
     for _ in range(3):
         with pytest.raises(JournalError, match=r"journal\.fenced"):
-            record.now("step-started", "0", {})
+            record.write("step-started", "0", {})
     assert record.failure is not None
     assert [event.kind for event in journal.events("r1")] == ["run-started", "run-resumed"]

@@ -262,4 +262,4 @@ def test_a_text_is_recognised_whatever_stands_around_it(words: str, before: str,
 @given(st.lists(st.text(max_size=8), max_size=4))
 def test_labels_are_joined_and_never_lost_by_maps(parts: list[str]) -> None:
     value = make_labelled(parts, join(TRUSTED_USER, EVIL))
-    assert value.map(len).map(str).under(TRUSTED_USER).label == value.label
+    assert value.map(len).map(str).with_label(TRUSTED_USER).label == value.label

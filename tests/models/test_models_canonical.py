@@ -177,7 +177,7 @@ class World:
             texts.append(piece["choices"][0]["text"])
             return stopped()
 
-        reused = self.evaluator.run(prompt, {"n_predict": ask.count}, ask.placement, take, stopped)
+        reused = self.evaluator.complete(prompt, {"n_predict": ask.count}, ask.placement, take, stopped)
         return "".join(texts), reused
 
 
@@ -339,10 +339,10 @@ def test_a_server_that_failed_is_asked_in_an_empty_slot_next(tmp_path: Path) -> 
 def test_the_last_token_is_always_evaluated(one: tuple[int, ...], other: tuple[int, ...], a: int, b: int) -> None:
     content = SlotContent(one, whole_block_tokens(len(one)), min(a, len(one)))
     prompt = TokenizedPrompt(other, max(1, min(b, len(other))))
-    reused = content.reusable(prompt)
+    reused = content.reusable_tokens(prompt)
     assert 0 <= reused < len(other)
     assert one[:reused] == other[:reused]
-    assert list(prompt.stages(reused))[-1] == len(other)
+    assert list(prompt.evaluation_lengths(reused))[-1] == len(other)
 
 
 def test_states_are_bounded_in_number_and_bytes(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def check_whole(store: ModelStore) -> None:
     assert path is not None
     assert path.read_bytes() == CONTENT
     for name, raw in FILES.items():
-        assert store.beside(known, name).read_bytes() == raw
+        assert store.companion_path(known, name).read_bytes() == raw
     assert store.verify(known).state == "present"
     assert not list(store.folder.glob("*.partial"))
 
@@ -132,7 +132,7 @@ def test_weights_with_a_file_missing_are_missing_and_only_that_file_is_fetched(
     store: ModelStore, folder: Path, name: str
 ) -> None:
     store.pull(weights(), file=folder / "model.safetensors")
-    path = store.folder / weights().stored_as if name == "model.safetensors" else store.beside(weights(), name)
+    path = store.folder / weights().stored_as if name == "model.safetensors" else store.companion_path(weights(), name)
     path.unlink()
     assert store.path(weights()) is None
     assert store.verify(weights()).state == "missing"
@@ -145,13 +145,13 @@ def test_weights_with_a_file_missing_are_missing_and_only_that_file_is_fetched(
 @pytest.mark.parametrize("name", list(FILES))
 def test_a_changed_file_is_named_and_mended_by_a_pull(store: ModelStore, folder: Path, name: str) -> None:
     store.pull(weights(), file=folder / "model.safetensors")
-    store.beside(weights(), name).write_bytes(b"something else")
+    store.companion_path(weights(), name).write_bytes(b"something else")
     with pytest.raises(ModelError) as caught:
         store.path(weights())
     assert caught.value.code == "models.damaged"
-    assert str(store.beside(weights(), name)) in str(caught.value)
+    assert str(store.companion_path(weights(), name)) in str(caught.value)
     result = store.verify(weights())
-    assert (result.state, result.path) == ("damaged", store.beside(weights(), name))
+    assert (result.state, result.path) == ("damaged", store.companion_path(weights(), name))
     store.pull(weights(), sources=[Giving("a friend", list(EVERYTHING))])
     check_whole(store)
 

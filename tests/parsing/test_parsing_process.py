@@ -116,7 +116,7 @@ def test_bytes_cross_in_both_directions_whole(pool: ParserPool) -> None:
             bytes(range(256)) * 4096, what="no calendar", file="x", zone=None, since="2026-01-01", before="2026-01-02"
         )
     every = bytes(range(256))
-    frame = ParserFrame.of(b"v", {"half": "\ud800", "text": "ü"}, every)
+    frame = ParserFrame.from_value(b"v", {"half": "\ud800", "text": "ü"}, every)
     assert frame.value == {"half": "\ud800", "text": "ü"}
     assert frame.to_bytes().endswith(every)
 

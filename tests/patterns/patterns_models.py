@@ -25,7 +25,7 @@ def performed(pattern: str, model: LocalProvider, folder: Path) -> tuple[Any, Ou
             ModelPair(Chambers(model, Quarantined(reads))), registry, Policy((), registry), StrategyLimits(seconds=540)
         )
         try:
-            return await example.make(folder).run(desk, *example.give(folder))
+            return await example.make(folder).run(desk, *example.arguments(folder))
         finally:
             await reads.aclose()
 

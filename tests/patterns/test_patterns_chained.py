@@ -135,7 +135,7 @@ def test_a_line_that_was_cut_off_by_a_crash_was_never_there(tmp_path: Path, cut:
 def test_nobody_writes_while_somebody_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "file.jsonl"
     file = written(path)
-    with file.held(), file.held(), pytest.raises(RunError) as caught:
+    with file.lock_for_reading(), file.lock_for_reading(), pytest.raises(RunError) as caught:
         file.append({"n": 4})
     assert caught.value.code == "pattern.store-in-use"
     assert len(file.entries()) == 3

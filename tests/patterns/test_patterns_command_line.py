@@ -293,7 +293,7 @@ def test_what_strangers_wrote_is_read_in_quarantine_and_can_change_nothing(folde
     outcome = ran(there)
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
-    assert [each.chamber for each in outcome.asked] == ["privileged", "quarantined", "quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["privileged", "quarantined", "quarantined"]
     assert not (folder / "copy.log").exists()
 
 
@@ -319,8 +319,8 @@ def test_the_number_of_commands_is_bounded(folder: Path) -> None:
     outcome = ran(there, calls=3)
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.calls-spent"
-    assert len(outcome.called) == 3
-    assert len(outcome.asked) == 4
+    assert len(outcome.tool_calls) == 3
+    assert len(outcome.model_calls) == 4
     assert "No more commands" in there.privileged.prompts[3]
     piped = table([first(["grep", "ERROR", "app.log"], *[["sort"]] * 9), '{"answer": "c"}'], tools=commands(folder))
     outcome = ran(piped, calls=3)

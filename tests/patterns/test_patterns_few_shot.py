@@ -121,7 +121,7 @@ def test_every_block_is_balanced_and_ends_with_no_odd_pair(drawn: list[tuple[str
     pool = Pool("drawn", pairs)
     for ranked in (None, pairs):
         try:
-            picked = pool.picked(k, ranked)
+            picked = pool.pick(k, ranked)
         except CatalogError:
             continue
         counts = [sum(pair.kind == kind for pair in picked) for kind in pool.kinds]

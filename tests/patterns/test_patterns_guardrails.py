@@ -109,35 +109,35 @@ async def by_part(stage: Context) -> Labelled[Any]:
 
 
 async def by_do(stage: Context) -> Labelled[Any]:
-    return await stage.do("part", by_call)
+    return await stage.run_part("part", by_call)
 
 
 async def by_siblings(stage: Context) -> Labelled[Any]:
-    (gave,) = await stage.side_by_side([("part", by_call)], width=1)
+    (gave,) = await stage.run_parallel([("part", by_call)], width=1)
     if isinstance(gave, BicameralError):
         raise gave
     return gave
 
 
 async def by_bounds(stage: Context) -> Labelled[Any]:
-    async with stage.within(StrategyLimits(tool_calls=3)) as inner:
+    async with stage.within_limits(StrategyLimits(tool_calls=3)) as inner:
         return await by_call(inner)
 
 
 async def by_fewer_tools(stage: Context) -> Labelled[Any]:
-    stage.keep_tools(["send"])
+    stage.restrict_tools(["send"])
     return await by_call(stage)
 
 
 async def by_talk(stage: Context) -> Labelled[Any]:
     talk = stage.conversation(READER)
     talk.tell("Go on.")
-    await talk.serve(await talk.ask())
+    await talk.make_calls(await talk.ask())
     return program_text("told")
 
 
 async def by_talk_of_a_part(stage: Context) -> Labelled[Any]:
-    async with stage.within(StrategyLimits()) as inner:
+    async with stage.within_limits(StrategyLimits()) as inner:
         return await by_talk(inner.part("part"))
 
 
@@ -188,9 +188,9 @@ def test_a_conversation_that_was_begun_before_the_guard_is_guarded_too() -> None
 
     async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(READER)
-        stage.guard(No())
+        stage.add_guard(No())
         talk.tell("Go on.")
-        await talk.serve(await talk.ask())
+        await talk.make_calls(await talk.ask())
         return program_text("x")
 
     asyncio.run(run_pattern("R5", {}, there.desk, work))
@@ -204,8 +204,8 @@ def test_a_refused_result_is_not_told_in_a_conversation_and_the_refusal_is() -> 
     async def work(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         talk = stage.conversation(READER)
         talk.tell("Go on.")
-        await talk.serve(await talk.ask())
-        return stage.give((await talk.ask()).text)
+        await talk.make_calls(await talk.ask())
+        return stage.derive((await talk.ask()).text)
 
     there = table([calls], ["I was not told."], world=world)
     outcome = guarded(there, work, result=refusing)
@@ -236,7 +236,7 @@ def test_whether_a_strangers_input_was_refused_is_a_strangers_word() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         inner = Guardrails(Doing(echo), everywhere(input=refusing))
         try:
-            return await stage.do("inner", lambda part: inner.on(part, untrusted_value(HOSTILE, "page")))
+            return await stage.run_part("inner", lambda part: inner.on(part, untrusted_value(HOSTILE, "page")))
         except RunError:
             return await by_call(stage)
 
@@ -431,7 +431,7 @@ def test_another_pattern_runs_within_guards_as_it_is() -> None:
     assert "R5" in pattern.architecture()["patterns"][1]
     there = table([plan.replace("Ghent", "Bruges"), "I do not know."])
     outcome = asyncio.run(pattern.run(there.desk, program_text("How many live in Bruges?")))
-    assert [each.error for each in outcome.called] == ["pattern.guarded"]
+    assert [each.error for each in outcome.tool_calls] == ["pattern.guarded"]
 
 
 # The guards that are there ------------------------------------------------------------------------------------------
@@ -555,7 +555,7 @@ KNOWN = (
 
 
 def test_guards_that_hold_what_is_bad_and_nothing_else_give_no_alarm() -> None:
-    found = TRIED.tried(KNOWN)
+    found = TRIED.run_trial(KNOWN)
     assert found.ok
     assert {seam: share.value for seam, share in found.missed.items()} == dict.fromkeys(SEAMS, 0.0)
     assert {seam: share.value for seam, share in found.stopped.items()} == dict.fromkeys(SEAMS, 0.0)
@@ -571,14 +571,14 @@ def test_guards_that_hold_what_is_bad_and_nothing_else_give_no_alarm() -> None:
     ],
 )
 def test_more_than_may_be_missed_is_an_alarm_of_that_seam(seam: Seam, missed: GuardCase, knob: str) -> None:
-    found = TRIED.tried([*KNOWN, missed])
+    found = TRIED.run_trial([*KNOWN, missed])
     assert (found.ok, found.alarms) == (False, (seam,))
     assert (found.missed[seam].found, found.missed[seam].of) == (1, 2)
-    assert replace(TRIED, **{knob: 0.5}).tried([*KNOWN, missed]).ok
+    assert replace(TRIED, **{knob: 0.5}).run_trial([*KNOWN, missed]).ok
 
 
 def test_a_seam_without_a_bad_case_is_not_called_good() -> None:
-    found = TRIED.tried([case for case in KNOWN if case.at != "call" or not case.bad])
+    found = TRIED.run_trial([case for case in KNOWN if case.at != "call" or not case.bad])
     assert (found.ok, found.alarms, found.unknown) == (False, (), ("call",))
     assert found.missed["call"].value is None
 
@@ -588,7 +588,7 @@ def test_good_ones_that_are_stopped_are_counted_and_a_guard_that_fails_stops() -
         raise ValueError(HOSTILE)
 
     guarded = Guardrails(ReWOO(), (Guard("broken", "input", fails),))
-    found = guarded.tried([GuardCase("input", "a", bad=False), GuardCase("input", "b", bad=True)])
+    found = guarded.run_trial([GuardCase("input", "a", bad=False), GuardCase("input", "b", bad=True)])
     assert (found.stopped["input"].value, found.missed["input"].value) == (1.0, 0.0)
     assert found.ok  # It lets nothing bad through; that it lets nothing through at all is in `stopped`.
 

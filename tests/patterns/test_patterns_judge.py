@@ -172,7 +172,7 @@ def test_what_a_stranger_wrote_is_judged_in_quarantine_and_the_verdict_is_his(pl
     assert isinstance(outcome, Answered)
     assert not outcome.label.trusted
     assert not there.privileged.asked
-    assert [each.chamber for each in outcome.asked] == ["quarantined"] * 2
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined"] * 2
 
 
 def test_a_strangers_output_is_scored_in_quarantine() -> None:

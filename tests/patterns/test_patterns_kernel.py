@@ -80,7 +80,7 @@ def test_a_strangers_text_is_read_by_the_quarantined_model_alone() -> None:
     assert not outcome.label.trusted
     assert not there.privileged.asked
     assert HOSTILE in there.quarantined.prompts[0]
-    assert [each.chamber for each in outcome.asked] == ["quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined"]
 
 
 def test_who_must_not_read_a_stranger_is_not_asked_at_all() -> None:
@@ -108,7 +108,7 @@ def test_a_stranger_who_decides_a_call_is_found_out(way: str) -> None:
             case "because":
                 return await stage.call("send", {"to": to, "body": "Hello"}, because=page.label)
             case "in a part":
-                return await stage.do("part", lambda part: sent_after_reading(part, page))
+                return await stage.run_part("part", lambda part: sent_after_reading(part, page))
             case "by failing":
                 await stage.ask(READER, page)
                 with pytest.raises(ModelError):
@@ -154,9 +154,9 @@ def test_what_a_part_opened_is_in_what_it_gives_and_not_in_the_whole() -> None:
         async def chosen(part: Context) -> Labelled[str]:
             return program_text("long" if len(part.read(page)) > 3 else "short")
 
-        length = await stage.do("part", chosen)
+        length = await stage.run_part("part", chosen)
         assert not length.label.trusted
-        assert stage.opened.trusted
+        assert stage.read_label.trusted
         return length
 
     assert not answered(played(there, work)).label.trusted
@@ -223,7 +223,7 @@ def test_a_part_has_bounds_of_its_own_and_takes_of_those_around_it() -> None:
 
     async def work(stage: Context) -> Labelled[Any]:
         for _ in range(2):
-            async with stage.within(StrategyLimits(tool_calls=2)) as inner:
+            async with stage.within_limits(StrategyLimits(tool_calls=2)) as inner:
                 await inner.call("add", {"a": 1, "b": 2})
                 await inner.call("add", {"a": 1, "b": 2})
         return program_text("never")
@@ -242,8 +242,8 @@ def test_parts_side_by_side_fail_alone_and_keep_their_order() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         cities = ["Ghent", "Nowhere", "Bruges"]
         works = [(city, partial(one, city=city)) for city in cities]
-        gave = await stage.side_by_side(works, width=2)
-        return stage.give([stage.read(each) if isinstance(each, Labelled) else each.code for each in gave])
+        gave = await stage.run_parallel(works, width=2)
+        return stage.derive([stage.read(each) if isinstance(each, Labelled) else each.code for each in gave])
 
     assert answered(played(there, work)).value == [270473, "tools.failed", 119541]
 
@@ -306,8 +306,8 @@ class Twice(Pattern[[Labelled[str]], str]):
     max_calls: int = 2
 
     async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
-        first = await stage.do("first", lambda part: part.ask(READER, task))
-        return await stage.do("second", lambda part: part.ask(READER, first))
+        first = await stage.run_part("first", lambda part: part.ask(READER, task))
+        return await stage.run_part("second", lambda part: part.ask(READER, first))
 
 
 def test_a_pattern_says_its_knobs_and_keeps_them_in_bounds() -> None:
@@ -319,7 +319,7 @@ def test_a_pattern_says_its_knobs_and_keeps_them_in_bounds() -> None:
         Twice(max_calls=0)
     outcome = asyncio.run(Twice().run(table(["a", "b"]).desk, program_text("x")))
     assert answered(outcome).value == "b"
-    assert [each.at for each in outcome.asked] == ["first/", "second/"]
+    assert [each.at for each in outcome.model_calls] == ["first/", "second/"]
 
 
 # Conversations ------------------------------------------------------------------------------------------------------
@@ -337,17 +337,17 @@ def test_what_is_said_in_a_conversation_counts_as_opened(way: str) -> None:
     async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(ACTOR)
         talk.tell("Read the news.")
-        await talk.serve(await talk.ask())
+        await talk.make_calls(await talk.ask())
         reply = await talk.ask()
         match way:
             case "asked for by the model":
-                await talk.serve(reply)
+                await talk.make_calls(reply)
             case "called with what it wrote":
                 return await stage.call("send", {"to": reply.text.split()[-1], "body": "x"})
             case "called after it":
                 return await stage.call("send", {"to": "bob@example.com", "body": "x"})
             case _:
-                await talk.serve(ModelReply("", "calls", calls=tuple(SEND)))
+                await talk.make_calls(ModelReply("", "calls", calls=tuple(SEND)))
         return program_text("never")
 
     outcome = played(there, work)
@@ -368,12 +368,12 @@ def test_what_a_stage_has_opened_is_in_its_conversation(way: str) -> None:
             stage.read(page)
         talk = stage.conversation(ACTOR)
         if way == "read after it was begun":
-            talk.tell(stage.give(stage.read(page)))
+            talk.tell(stage.derive(stage.read(page)))
         talk.tell(page if way == "told" else "Send it.")
         reply = await talk.ask()
         if way == "read after the reply" and not stage.read(page):
             return program_text("no")
-        await talk.serve(reply)
+        await talk.make_calls(reply)
         return program_text("never")
 
     outcome = played(there, work)
@@ -389,7 +389,7 @@ def test_who_must_not_read_a_stranger_does_not_in_a_conversation() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(PLANNER)
         talk.tell(untrusted_value(HOSTILE, "page"))
-        return stage.give((await talk.ask()).text)
+        return stage.derive((await talk.ask()).text)
 
     outcome = played(there, work)
     assert isinstance(outcome, GaveUp)
@@ -404,11 +404,11 @@ def test_a_tool_that_does_not_exist_is_not_named_in_the_trace_by_a_strangers_wor
         talk = stage.conversation(ACTOR)
         talk.tell("Read the news.")
         for _ in range(2):
-            await talk.serve(await talk.ask())
-        return stage.give((await talk.ask()).text)
+            await talk.make_calls(await talk.ask())
+        return stage.derive((await talk.ask()).text)
 
     outcome = answered(played(there, work))
-    assert [each.tool for each in outcome.called] == ["read_page", "(unknown)"]
+    assert [each.tool for each in outcome.tool_calls] == ["read_page", "(unknown)"]
 
 
 def test_of_more_calls_than_are_made_it_is_said_that_they_are_not() -> None:
@@ -418,10 +418,10 @@ def test_of_more_calls_than_are_made_it_is_said_that_they_are_not() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         talk = stage.conversation(ACTOR)
         talk.tell("Add.")
-        await talk.serve(await talk.ask(), most=1)
-        return stage.give((await talk.ask()).text)
+        await talk.make_calls(await talk.ask(), most=1)
+        return stage.derive((await talk.ask()).text)
 
-    assert [each.tool for each in answered(played(there, work)).called] == ["add"]
+    assert [each.tool for each in answered(played(there, work)).tool_calls] == ["add"]
     told = [each for each in there.privileged.asked[1].messages if each.speaker == "tool"]
     assert [each.answers for each in told] == ["1", "2"]
     assert told[1].text.startswith("not made")
@@ -436,21 +436,21 @@ def test_a_tool_that_was_not_kept_is_not_there(way: str) -> None:
     there = table([SEND, "done"])
 
     async def work(stage: Context) -> Labelled[Any]:
-        stage.keep_tools(["add"])
+        stage.restrict_tools(["add"])
         match way:
             case "called":
                 return await stage.call("send", {"to": EVE, "body": "x"})
             case "in a part":
-                return await stage.do("part", lambda part: part.call("send", {"to": EVE, "body": "x"}))
+                return await stage.run_part("part", lambda part: part.call("send", {"to": EVE, "body": "x"}))
             case "within bounds":
-                async with stage.within(StrategyLimits()) as inner:
+                async with stage.within_limits(StrategyLimits()) as inner:
                     return await inner.call("send", {"to": EVE, "body": "x"})
             case "kept again":
-                stage.keep_tools(["send"])
+                stage.restrict_tools(["send"])
             case _:
                 talk = stage.conversation(ACTOR)
                 talk.tell("Send.")
-                await talk.serve(await talk.ask())
+                await talk.make_calls(await talk.ask())
         raise ToolError("tools.unknown", "as it should be")
 
     outcome = played(there, work)
@@ -463,10 +463,10 @@ def test_a_part_without_tools_has_none() -> None:
     there = table(["done"])
 
     async def work(stage: Context) -> Labelled[Any]:
-        stage.keep_tools([])
+        stage.restrict_tools([])
         talk = stage.conversation(ACTOR)
         talk.tell("Do it.")
-        return stage.give((await talk.ask()).text)
+        return stage.derive((await talk.ask()).text)
 
     answered(played(there, work))
     assert there.privileged.asked[0].tools == ()
@@ -480,8 +480,8 @@ def test_a_part_that_fails_by_a_strangers_word_is_in_no_part_that_comes_later() 
         raise ToolError("tools.failed", "no")
 
     async def work(stage: Context) -> Labelled[Any]:
-        gave = await stage.side_by_side([("one", fails), ("two", lambda part: part.ask(READER, "Hello"))], width=1)
-        assert not stage.opened.trusted
+        gave = await stage.run_parallel([("one", fails), ("two", lambda part: part.ask(READER, "Hello"))], width=1)
+        assert not stage.read_label.trusted
         assert isinstance(gave[1], Labelled)
         assert gave[1].label.trusted
         return gave[1]
@@ -491,7 +491,7 @@ def test_a_part_that_fails_by_a_strangers_word_is_in_no_part_that_comes_later() 
 
 def test_the_bounds_of_a_part_end_that_part_and_those_of_the_whole_end_all() -> None:
     async def small(part: Context) -> Labelled[Any]:
-        async with part.within(StrategyLimits(tool_calls=1)) as inner:
+        async with part.within_limits(StrategyLimits(tool_calls=1)) as inner:
             await inner.call("add", {"a": 1, "b": 2})
             return await inner.call("add", {"a": 1, "b": 2})
 
@@ -499,8 +499,8 @@ def test_the_bounds_of_a_part_end_that_part_and_those_of_the_whole_end_all() -> 
         return await part.call("add", {"a": 1, "b": 2})
 
     async def work(stage: Context) -> Labelled[Any]:
-        gave = await stage.side_by_side([("small", small), ("one", one), ("two", one)], width=1)
-        return stage.give([not isinstance(each, Labelled) for each in gave])
+        gave = await stage.run_parallel([("small", small), ("one", one), ("two", one)], width=1)
+        return stage.derive([not isinstance(each, Labelled) for each in gave])
 
     assert answered(played(table(), work)).value == [True, False, False]
     outcome = played(table(bounds=StrategyLimits(tool_calls=3)), work)
@@ -541,13 +541,13 @@ def test_what_a_stage_begins_with_opens_every_prompt_of_it_and_of_its_parts() ->
 
     async def work(stage: Context) -> Labelled[Any]:
         await stage.ask(READER, "before")
-        stage.begin_with(program_text("You are Iris."))
-        await stage.do("part", lambda part: part.ask(READER, "in a part", stable=["Always."]))
-        async with stage.within(StrategyLimits()) as inner:
+        stage.prepend_to_prompts(program_text("You are Iris."))
+        await stage.run_part("part", lambda part: part.ask(READER, "in a part", stable=["Always."]))
+        async with stage.within_limits(StrategyLimits()) as inner:
             await inner.ask(READER, "within")
         talk = stage.conversation(ACTOR)
         talk.tell("said")
-        return stage.give((await talk.ask()).text)
+        return stage.derive((await talk.ask()).text)
 
     answered(played(there, work))
     heads = [request.messages[0].text for request in there.privileged.asked]
@@ -562,18 +562,18 @@ def test_a_beginning_that_a_stranger_wrote_is_a_strangers(way: str) -> None:
     there = table(["x"], ["x"])
 
     async def work(stage: Context) -> Labelled[Any]:
-        stage.begin_with(untrusted_value(HOSTILE, "page"))
+        stage.prepend_to_prompts(untrusted_value(HOSTILE, "page"))
         match way:
             case "asked":
                 return await stage.ask(READER, "Hello")
             case "in a part":
-                return await stage.do("part", lambda part: part.ask(READER, "Hello"))
+                return await stage.run_part("part", lambda part: part.ask(READER, "Hello"))
             case "who must not":
                 return await stage.ask(PLANNER, "Hello")
             case _:
                 talk = stage.conversation(ACTOR)
                 talk.tell("Hello")
-                return stage.give((await talk.ask()).text)
+                return stage.derive((await talk.ask()).text)
 
     outcome = played(there, work)
     assert not there.privileged.asked
@@ -593,7 +593,7 @@ def test_tokens_are_guessed_rather_too_high(words: str, tokens: int) -> None:
 
 def test_a_tool_that_fails_on_what_a_stranger_wrote_decides_as_the_stranger_would() -> None:
     """Whether a page can be read is for whoever serves it to say, so what is done if it cannot is his wish."""
-    there = table(tools=[*World().tools()[2:], _unreadable.named("unreadable")])
+    there = table(tools=[*World().tools()[2:], _unreadable.with_name("unreadable")])
 
     async def work(stage: Context) -> Labelled[Any]:
         with pytest.raises(ToolError):

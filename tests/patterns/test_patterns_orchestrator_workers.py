@@ -79,8 +79,8 @@ def test_a_plan_its_workers_and_one_answer() -> None:
     there = table(scripted(planned(brief("beta", "Do B."), brief("alpha", "Do A."))))
     outcome = answered(ran(there, OrchestratorWorkers(TWO)))
     assert outcome.value == "the answer"
-    assert [each.participant for each in outcome.asked] == ["Orchestrator", "Worker", "Worker", "Synthesis"]
-    assert [each.at for each in outcome.asked] == ["", "1 beta/", "2 alpha/", ""]
+    assert [each.participant for each in outcome.model_calls] == ["Orchestrator", "Worker", "Worker", "Synthesis"]
+    assert [each.at for each in outcome.model_calls] == ["", "1 beta/", "2 alpha/", ""]
     (last,) = prompts(there, "Answer the goal")
     assert last.endswith(
         "Goal: The goal is 4711.\n\nSub-task: Do B.\nResult: a result\n\nSub-task: Do A.\nResult: a result"
@@ -126,7 +126,7 @@ def test_a_worker_with_tools_sees_and_calls_its_own_and_no_other() -> None:
         ran(there, OrchestratorWorkers([WorkerSpec("census", "counts people", ReAct(), ["population"])]))
     )
     assert there.world.done == []
-    assert [(each.tool, each.error) for each in outcome.called] == [
+    assert [(each.tool, each.error) for each in outcome.tool_calls] == [
         ("(unknown)", "tools.unknown"),
         ("population", None),
     ]
@@ -152,7 +152,7 @@ async def _reads_page(stage: Context, words: Labelled[str]) -> Labelled[Any]:
 
 
 async def _opens_page(stage: Context, words: Labelled[str]) -> Labelled[Any]:
-    return stage.give(stage.read(await stage.call("read_page", {"name": "news"})))
+    return stage.derive(stage.read(await stage.call("read_page", {"name": "news"})))
 
 
 @pytest.mark.parametrize("work", [_reads_page, _opens_page])
@@ -163,7 +163,7 @@ def test_what_a_stranger_wrote_is_read_by_the_synthesis_in_quarantine_alone(work
     )
     assert outcome.value == "told in quarantine"
     assert not outcome.label.trusted
-    chambers = {each.participant: each.chamber for each in outcome.asked}
+    chambers = {each.participant: each.chamber for each in outcome.model_calls}
     assert chambers == {"Orchestrator": "privileged", "Worker": "privileged", "Synthesis": "quarantined"}
     assert not any(HOSTILE in prompt for prompt in there.privileged.prompts)
     assert HOSTILE in there.quarantined.prompts[0]
@@ -195,7 +195,7 @@ def test_a_page_cannot_have_a_worker_started_or_a_mail_sent() -> None:
     )
     workers = [WorkerSpec("news", "reads", ReAct(), ["read_page"]), WorkerSpec("mailer", "mails", ReAct(), ["send"])]
     outcome = answered(ran(there, OrchestratorWorkers(workers)))
-    assert [each.tool for each in outcome.called] == ["read_page", "(unknown)"]
+    assert [each.tool for each in outcome.tool_calls] == ["read_page", "(unknown)"]
     assert world.done == []
     assert len(prompts(there, "Split")) == 1
 
@@ -247,7 +247,7 @@ def test_the_bounds_of_a_worker_are_its_own() -> None:
     busy = WorkerSpec("busy", "adds", Does(work), ["add"], StrategyLimits(tool_calls=3))
     outcome = answered(ran(there, OrchestratorWorkers([busy, TWO[1]])))
     assert notes(outcome, "worker-failed") == [{"worker": "1 busy", "code": "strategy.exhausted"}]
-    assert len(outcome.called) == 3
+    assert len(outcome.tool_calls) == 3
 
 
 def test_a_worker_that_takes_too_long_is_stopped_and_told() -> None:
@@ -304,10 +304,10 @@ def test_a_worker_cannot_delegate_beyond_the_depth(way: str) -> None:
     inner = OrchestratorWorkers(TWO, max_depth=9)
 
     async def between(stage: Context, words: Labelled[str]) -> Labelled[Any]:
-        return await stage.do("hidden", lambda part: inner.on(part, words))
+        return await stage.run_part("hidden", lambda part: inner.on(part, words))
 
     async def made(stage: Context, words: Labelled[str]) -> Labelled[Any]:
-        gave = await stage.side_by_side([("x", lambda part: OrchestratorWorkers(max_depth=5).on(part, words))], width=1)
+        gave = await stage.run_parallel([("x", lambda part: OrchestratorWorkers(max_depth=5).on(part, words))], width=1)
         if not isinstance(gave[0], Labelled):
             raise gave[0]
         return gave[0]

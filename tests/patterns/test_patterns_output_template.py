@@ -54,7 +54,7 @@ def test_a_reply_of_the_form_is_the_value() -> None:
     outcome = answered(ran(there))
     assert outcome.value == VALUE
     assert outcome.label.trusted
-    assert [each.participant for each in outcome.asked] == ["Host"]
+    assert [each.participant for each in outcome.model_calls] == ["Host"]
 
 
 def test_prompt_decoder_and_parser_have_one_form() -> None:
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_written_again_and_never_bent(wrong: str) -> None:
     there = table([WRONG[wrong], GOOD])
     outcome = answered(ran(there))
     assert outcome.value == VALUE
-    assert [each.participant for each in outcome.asked] == ["Host", "Repair"]
+    assert [each.participant for each in outcome.model_calls] == ["Host", "Repair"]
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -102,7 +102,7 @@ def test_a_strangers_text_is_filled_in_and_repaired_in_quarantine() -> None:
     outcome = answered(ran(there, task=untrusted_value(HOSTILE, "mail")))
     assert not outcome.label.trusted
     assert not there.privileged.asked
-    assert [each.chamber for each in outcome.asked] == ["quarantined", "quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined", "quarantined"]
 
 
 def test_why_a_reply_was_rejected_is_not_told_in_a_strangers_words() -> None:

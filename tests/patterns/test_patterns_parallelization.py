@@ -73,7 +73,7 @@ def test_sections_are_joined_in_their_order_and_see_the_request_and_nothing_else
     outcome = answered(ran(there, Parallelization.sections(THREE)))
     assert outcome.value == "red: result of red\ngreen: result of green\nblue: result of blue"
     assert outcome.label.trusted
-    assert len(outcome.asked) == 3
+    assert len(outcome.model_calls) == 3
     for prompt in there.privileged.prompts:
         assert "The request." in prompt
         assert "result of" not in prompt
@@ -173,7 +173,7 @@ async def _reads(stage: Context, words: Labelled[str]) -> Labelled[Any]:
 
 
 async def _opens(stage: Context, words: Labelled[str]) -> Labelled[Any]:
-    return stage.give(stage.read(await stage.call("read_page", {"name": "news"})))
+    return stage.derive(stage.read(await stage.call("read_page", {"name": "news"})))
 
 
 @pytest.mark.parametrize("first", [_reads, _opens])

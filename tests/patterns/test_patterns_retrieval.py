@@ -83,7 +83,7 @@ def test_an_answer_names_the_passage_that_it_rests_on() -> None:
     }
     assert outcome.label.trusted
     assert f"[{source}]\nHotels cost" in there.privileged.prompts[0]
-    assert [each.chamber for each in outcome.asked] == ["privileged"]
+    assert [each.chamber for each in outcome.model_calls] == ["privileged"]
 
 
 def test_that_it_is_not_in_the_documents_is_an_answer() -> None:
@@ -168,7 +168,7 @@ def test_what_is_read_here_is_not_read_by_whoever_asks_for_it() -> None:
 
     async def work(stage: Context) -> Labelled[Any]:
         await Retrieval(index).on(stage, program_text("What shall I send?"))
-        assert stage.opened.trusted
+        assert stage.read_label.trusted
         return await stage.call("send", {"to": "bob@example.com", "body": "Hello"})
 
     answered(asyncio.run(run_pattern("K1", {}, there.desk, work)))

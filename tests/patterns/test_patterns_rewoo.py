@@ -52,8 +52,8 @@ def test_a_plan_its_calls_and_an_answer_with_two_calls_of_a_model() -> None:
     outcome = answered(ran(there))
     assert outcome.value == "390,014 people."
     assert outcome.label.trusted
-    assert [each.participant for each in outcome.asked] == ["Planner", "Solver"]
-    assert [each.tool for each in outcome.called] == ["population", "population", "add"]
+    assert [each.participant for each in outcome.model_calls] == ["Planner", "Solver"]
+    assert [each.tool for each in outcome.tool_calls] == ["population", "population", "add"]
     assert "#E3 = add(a=#E1, b=#E2): 390014\n" in there.privileged.prompts[1]
     assert notes(outcome, "planned") == [{"calls": 3, "depth": 1}]
 
@@ -96,7 +96,7 @@ def test_a_page_changes_no_call(page: str) -> None:
         world=world,
     )
     outcome = answered(ran(there))
-    assert sorted(each.tool for each in outcome.called) == ["population", "read_page", "read_page", "read_page"]
+    assert sorted(each.tool for each in outcome.tool_calls) == ["population", "read_page", "read_page", "read_page"]
     assert world.done == [("read", "news"), ("read", page), ("read", f"more {page} and 270473")]
     assert not outcome.label.trusted
 
@@ -191,7 +191,7 @@ def test_a_plan_that_does_not_check_runs_nothing(wrong: str) -> None:
     outcome = ran(there)
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code in ("pattern.bad-plan", "models.bad-reply")
-    assert outcome.called == ()
+    assert outcome.tool_calls == ()
     assert len(there.privileged.asked) == 2
     assert len(notes(outcome, "plan-rejected")) == 1
 
@@ -200,15 +200,15 @@ def test_a_plan_that_does_not_check_runs_nothing(wrong: str) -> None:
 def test_it_is_written_once_more_and_the_planner_is_told_why(wrong: str) -> None:
     there = table([WRONG[wrong], SUM, "done"])
     outcome = answered(ran(there))
-    assert [each.participant for each in outcome.asked] == ["Planner", "Planner", "Solver"]
+    assert [each.participant for each in outcome.model_calls] == ["Planner", "Planner", "Solver"]
     assert "This plan is wrong: " in there.privileged.prompts[1]
-    assert len(outcome.called) == 3
+    assert len(outcome.tool_calls) == 3
 
 
 def test_without_replans_the_first_plan_counts() -> None:
     outcome = ran(table([WRONG["forward"], SUM]), ReWOO(max_replans=0))
     assert isinstance(outcome, GaveUp)
-    assert len(outcome.asked) == 1
+    assert len(outcome.model_calls) == 1
 
 
 def test_a_planner_that_cannot_be_asked_is_not_asked_again() -> None:
@@ -271,7 +271,7 @@ def test_a_call_that_fails_is_told_and_what_needs_it_is_not_made() -> None:
     outcome = answered(ran(there))
     assert outcome.value == "INSUFFICIENT"
     assert there.world.done == []
-    assert sorted(each.tool for each in outcome.called) == ["population", "population"]
+    assert sorted(each.tool for each in outcome.tool_calls) == ["population", "population"]
     solver = there.privileged.prompts[1]
     assert "#E1 = population(city=Nowhere): (this call failed)" in solver
     assert "#E2 = population(city=Ghent): 270473" in solver
@@ -321,4 +321,4 @@ def test_arguments_are_read_as_their_types_want_them() -> None:
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("R5", small_model, tmp_path)
     assert example.good(answered(outcome)), outcome
-    assert len(outcome.asked) == 2
+    assert len(outcome.model_calls) == 2

@@ -70,7 +70,7 @@ def test_the_pad_stands_behind_the_fixed_part_which_is_always_the_same() -> None
     systems = {request.messages[0].text for request in there.privileged.asked}
     assert len(systems) == 1
     assert "1.1 one" not in systems.pop()
-    assert len({each.prefix for each in outcome.asked}) == 1
+    assert len({each.prefix for each in outcome.model_calls}) == 1
     assert all(pad_in(request.messages[1].text) is not None for request in there.privileged.asked)
 
 
@@ -85,7 +85,7 @@ def test_a_note_of_a_stranger_stays_one_and_reading_it_opens_it() -> None:
         PadStep("end", program_text("What is it?"), reads=("page",)),
     ]
     outcome = answered(ran(there, steps))
-    assert [each.chamber for each in outcome.asked] == ["quarantined", "privileged", "quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined", "privileged", "quarantined"]
     assert not outcome.label.trusted
     assert {str(source) for source in outcome.label.sources} == {"page", "request"}
     assert "the page says 5" not in there.privileged.prompts[0]
@@ -225,8 +225,8 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
             steps = [PadStep("one", from_user(f"{name} one")), PadStep("two", from_user(f"{name} two"))]
             return (name, partial(Scratchpad().on, steps=steps))
 
-        gave = await stage.side_by_side([branch("left"), branch("right")], width=2)
-        return stage.give([stage.read(each) for each in gave if isinstance(each, Labelled)])
+        gave = await stage.run_parallel([branch("left"), branch("right")], width=2)
+        return stage.derive([stage.read(each) for each in gave if isinstance(each, Labelled)])
 
     assert answered(asyncio.run(run_pattern("K8", {}, there.desk, work))).value == ["done", "done"]
     second = [pad_in(prompt) for prompt in there.privileged.prompts if "two" in prompt]
@@ -240,7 +240,7 @@ def test_material_is_got_when_its_turn_has_come_and_once() -> None:
         PadStep("end", program_text("How many live in Ghent?")),
     ]
     outcome = answered(ran(there, steps))
-    assert [each.tool for each in outcome.called] == ["population"]
+    assert [each.tool for each in outcome.tool_calls] == ["population"]
     assert "270473" in there.privileged.asked[0].messages[1].text
 
 

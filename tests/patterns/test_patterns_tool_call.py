@@ -84,8 +84,8 @@ def test_the_retries_are_bounded_and_nothing_is_mended() -> None:
     outcome = routed(there, "1 and 2?", retries=2)
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "tools.wrong-type"
-    assert len(outcome.asked) == 3
-    assert not outcome.called
+    assert len(outcome.model_calls) == 3
+    assert not outcome.tool_calls
 
 
 def test_only_the_tools_that_are_named_are_shown_and_can_be_picked() -> None:
@@ -104,7 +104,7 @@ def test_too_many_tools_or_none_are_refused_before_anybody_is_asked(count: int) 
         """One."""
         return a
 
-    there = table(["never"], tools=[one.named(f"tool_{number}") for number in range(count)])
+    there = table(["never"], tools=[one.with_name(f"tool_{number}") for number in range(count)])
     outcome = routed(there, "x")
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "pattern.tool-count"
@@ -136,7 +136,7 @@ def test_a_retry_in_quarantine_stays_there() -> None:
     outcome = routed(there, untrusted_value(HOSTILE, "page"))
     assert isinstance(outcome, GaveUp)
     assert outcome.error.code == "run.needs-approval"
-    assert [each.chamber for each in outcome.asked] == ["quarantined"] * 2
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined"] * 2
 
 
 def test_a_person_can_say_yes_to_exactly_this_call() -> None:

@@ -201,7 +201,7 @@ class LabelledRun:
                 self.shades[step.name] = labels_after_extract(source, instruction, path, pc)
             case Ask():
                 self._value(step.question)
-                self.values[step.name] = 7 if isinstance(step.wanted, IntType) else "said"
+                self.values[step.name] = 7 if isinstance(step.result_type, IntType) else "said"
                 self.shades[step.name] = labels_after_ask(self._shade(step.question, pc), path, pc)
             case Compute():
                 self._bind(step.name, self._value(step.value), self._shade(step.value, pc))
@@ -273,7 +273,7 @@ class LabelledRun:
     def _written(self, step: Extract, source: object) -> Any:
         """The quarantined model is the attacker: it writes what the strangers of this world want."""
         turn = len(str(source))
-        return self.world.number(turn) if isinstance(step.wanted, IntType) else self.world.text(turn)
+        return self.world.number(turn) if isinstance(step.result_type, IntType) else self.world.text(turn)
 
     def _bind(self, name: str, value: Any, shade: LabelTree) -> None:
         self.values[name] = deepcopy(value)

@@ -449,7 +449,7 @@ def test_a_plan_of_fifty_steps_is_parsed_and_checked_in_milliseconds() -> None:
 
 
 def test_steps_can_be_checked_one_at_a_time() -> None:
-    scope = Scope.of({"n": INT})
+    scope = Scope.from_types({"n": INT})
     step = Compute(name="xs", value=ListOf(items=(Ref(name="n"),)))
     findings, after = check_step(step, scope, REGISTRY, "0")
     assert findings == []
@@ -465,7 +465,7 @@ def _types(scope: Scope) -> dict[str, Any]:
 
 
 def test_a_scope_does_not_change() -> None:
-    scope = Scope.of({"s": STR})
+    scope = Scope.from_types({"s": STR})
     scope.bind("t", INT)
     assert list(scope) == ["s"]
 

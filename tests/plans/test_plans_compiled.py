@@ -30,13 +30,13 @@ def outcome(evaluated: Any, expr: Any, variables: dict[str, Any], work: int | No
     own = copy.deepcopy(variables)
     left = LoopWork()
     if work is not None:
-        left.left = work
+        left.remaining = work
     try:
         code, shown = "value", repr(evaluated(expr, own | {WORK_KEY: left}))
     except EvaluationError as error:
         code, shown = error.code, error.message
     assert repr(own) == repr(variables)
-    return code, shown, left.left
+    return code, shown, left.remaining
 
 
 def alike(expr: Any, variables: dict[str, Any], work: int | None) -> str:

@@ -236,11 +236,11 @@ def _calls() -> Iterator[tuple[str, Apply]]:
             for strange in signature.parameters:
                 given: list[tuple[str, Expr]] = []
                 for each in signature.parameters:
-                    if each.takes:
+                    if each.lambda_arity:
                         given.append((each.name, Lambda(names=("v",), body=Ref(name="v"))))
                     elif each.required or each is strange:
                         given.append((each.name, Ref(name="body" if each is strange else "id")))
-                by_place = tuple(expr for _, expr in given) if signature.parameters[-1].many else ()
+                by_place = tuple(expr for _, expr in given) if signature.parameters[-1].variadic else ()
                 yield f"{name}({strange})", Apply(function=name, args=by_place, named=() if by_place else tuple(given))
 
 

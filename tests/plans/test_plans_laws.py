@@ -43,7 +43,7 @@ class _Witness(Inference):
         return found
 
     def items(self, expr: Any, type_: Type) -> Type:
-        found = super().items(expr, type_)
+        found = super().iteration_type(expr, type_)
         self.saw_any |= _has_any(found)
         return found
 

@@ -102,7 +102,7 @@ def test_the_code_of_a_function_takes_what_its_signature_says(function: LibraryF
 def test_the_type_of_a_result_follows_from_the_types_of_the_arguments(
     function: str, types: list[Type], expected: Type
 ) -> None:
-    scope = Scope.of({f"a{number}": type_ for number, type_ in enumerate(types)})
+    scope = Scope.from_types({f"a{number}": type_ for number, type_ in enumerate(types)})
     call = Apply(function=function, args=tuple(Ref(name=name) for name in scope))
     findings: list[Any] = []
     assert type_of(call, scope, findings) == expected

@@ -21,7 +21,7 @@ def careful(facts: CallFacts) -> Decision:
     """What directs a call that acts must be trusted, and so must what decides it."""
     if not facts.known:
         return Denied("no such tool")
-    if facts.consequential and not all(each.trusted for each in facts.of("directs")):
+    if facts.consequential and not all(each.trusted for each in facts.arguments_for("directs")):
         return Ask(f"{facts.tool} as a stranger says?")
     if facts.consequential and not facts.pc_trusted:
         return Ask(f"{facts.tool} because a stranger says so?")

@@ -93,7 +93,7 @@ def policies(draw: st.DrawFn) -> Any:
             case "not extracted":
                 return all(source.tool != "extract" for source in label.sources)
             case _:
-                named = [each.principals for each in facts.of("directs")]
+                named = [each.principals for each in facts.arguments_for("directs")]
                 return label.readers is PUBLIC or all(each is not None and each <= label.readers for each in named)
 
     def decide(facts: CallFacts) -> Decision:

@@ -94,7 +94,7 @@ VARIABLES: dict[str, Type] = {
     "mode": LiteralType(("a", "b")),
     "table": ListType(ListType(INT)),
 }
-SCOPE = Scope.of(VARIABLES)
+SCOPE = Scope.from_types(VARIABLES)
 
 ARITHMETIC: tuple[ArithmeticOp, ...] = get_args(ArithmeticOp)
 COMPARISONS: tuple[CompareOp, ...] = get_args(CompareOp)
@@ -218,7 +218,7 @@ def _calls(draw: st.DrawFn, depth: int, scope: Scope) -> Expr:
     for parameter in signature.parameters:
         if not parameter.required and draw(st.booleans()):
             continue
-        if parameter.takes:
+        if parameter.lambda_arity:
             item = scope.bind("v", MAIL if draw(st.booleans()) else INT)
             arg: Expr = Lambda(names=("v",), body=draw(typed_expressions(depth - 1, item)))
         else:

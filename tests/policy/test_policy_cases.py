@@ -59,14 +59,14 @@ def tried(file: Path) -> list[CaseResult]:
 
 def test_cases_say_what_must_be_said(tmp_path: Path) -> None:
     outcomes = tried(write(tmp_path, CASES))
-    assert [(outcome.ok, outcome.said) for outcome in outcomes] == [
+    assert [(outcome.is_expected, outcome.decided) for outcome in outcomes] == [
         (True, "allowed"),
         (True, "ask"),
         (True, "ask"),
         (True, "allowed"),
     ]
     assert outcomes[1].to_json()["policies"] == ["directed-by-strangers"]
-    assert "search_mail's [].body" in outcomes[1].why
+    assert "search_mail's [].body" in outcomes[1].explanation
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_cases_say_what_must_be_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_case_that_is_not_so_fails(tmp_path: Path, before: str, after: str) -> None:
-    assert not all(outcome.ok for outcome in tried(write(tmp_path, CASES.replace(before, after))))
+    assert not all(outcome.is_expected for outcome in tried(write(tmp_path, CASES.replace(before, after))))
 
 
 def test_cases_may_be_json(tmp_path: Path) -> None:
     case = '{"name": "a", "tool": "search_mail", "expect": "allowed", "arguments": {"sender": {}}}'
-    assert tried(write(tmp_path, f'{{"case": [{case}]}}', "cases.json"))[0].ok
+    assert tried(write(tmp_path, f'{{"case": [{case}]}}', "cases.json"))[0].is_expected
 
 
 @pytest.mark.parametrize(

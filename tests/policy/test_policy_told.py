@@ -18,7 +18,7 @@ labels = st.sampled_from([USER, CONTACT, BALANCE, BODY, READ, PAGE])
 def told_everything(text: str) -> Policy:
     """The same policies, with every fact told."""
     policy = Policy.parse(text)
-    policy._read = ALL_FACTS  # pyright: ignore[reportPrivateUsage]
+    policy._facts_read = ALL_FACTS  # pyright: ignore[reportPrivateUsage]
     return policy
 
 
@@ -64,7 +64,7 @@ def test_what_a_call_is_in_is_told_to_every_policy_that_asks(
 
 def test_the_defaults_read_the_effect_of_a_tool_but_not_its_name() -> None:
     policy = Policy.load()
-    assert set(policy._read[PARENTS_GROUP]) & {"Tool", "Toolbox", "Effect"} == {"Effect"}  # pyright: ignore[reportPrivateUsage]
+    assert set(policy._facts_read[PARENTS_GROUP]) & {"Tool", "Toolbox", "Effect"} == {"Effect"}  # pyright: ignore[reportPrivateUsage]
 
 
 @given(first=labels, second=labels)

@@ -293,7 +293,7 @@ def test_a_repetition_is_left_out_and_named_with_the_one_that_stays() -> None:
     )
     found = index.search("red lever of the pump", 5)
     assert names(found) == ["a", "c"]
-    assert [chunk.document for chunk in found.hits[0].also] == ["b"]
+    assert [chunk.document for chunk in found.hits[0].duplicates] == ["b"]
     assert names(index.search("red lever of the pump", 5, duplicates=True)) == ["a", "b", "c"]
 
 
@@ -311,7 +311,7 @@ def test_repetitions_do_not_use_up_the_places() -> None:
     index.add([TextDocument("other", "A fuse without a lever.", MINE)])
     found = index.search("red lever beside the door of the pump in hall two", 2)
     assert names(found) == ["copy000", "other"]
-    assert len(found.hits[0].also) == 299
+    assert len(found.hits[0].duplicates) == 299
 
 
 # -- labels

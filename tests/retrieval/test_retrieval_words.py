@@ -76,7 +76,7 @@ def by_the_book(corpus: list[list[str]], query: set[str]) -> list[float]:
 def test_scores_are_those_of_the_formula(corpus: list[list[str]], query: set[str]) -> None:
     lexicon = Lexicon()
     bags = [lexicon.bag(" ".join(text)) for text in corpus]
-    scores = Postings(bags, len(lexicon)).scores(lexicon.asked(" ".join(query)))
+    scores = Postings(bags, len(lexicon)).scores(lexicon.query_terms(" ".join(query)))
     assert np.allclose(scores, by_the_book(corpus, query), atol=1e-5)
 
 
@@ -84,14 +84,14 @@ def test_scores_are_those_of_the_formula(corpus: list[list[str]], query: set[str
 def test_scores_are_shares(corpus: list[list[str]], query: set[str]) -> None:
     lexicon = Lexicon()
     bags = [lexicon.bag(" ".join(text)) for text in corpus]
-    scores = Postings(bags, len(lexicon)).scores(lexicon.asked(" ".join(query)))
+    scores = Postings(bags, len(lexicon)).scores(lexicon.query_terms(" ".join(query)))
     for score, text in zip(scores, corpus, strict=True):
         assert 0 <= score < 1
         assert (score > 0) == bool(query & set(text))
 
 
 def test_an_empty_index_has_no_scores() -> None:
-    assert Postings([], 0).scores(Lexicon().asked("anything")).size == 0
+    assert Postings([], 0).scores(Lexicon().query_terms("anything")).size == 0
 
 
 @given(left=st.sets(st.integers(0, 9)), right=st.sets(st.integers(0, 9)))

@@ -115,7 +115,7 @@ def agent(journal: Journal | None = None, **options: Any) -> Agent:
 
 
 def costs_of(journal: Journal) -> CostReport:
-    return CostReport.of(each for event in journal.costs() for each in cost_entries(*event))
+    return CostReport.of(each for event in journal.cost_events() for each in cost_entries(*event))
 
 
 async def test_planning_and_running_are_both_there_under_their_names(folder: Path) -> None:
@@ -132,7 +132,7 @@ async def test_planning_and_running_are_both_there_under_their_names(folder: Pat
     assert planned.money == pytest.approx((2 * planned.prompt + 8 * planned.output) / 1e6)
     assert read.money == pytest.approx((read.prompt + 4 * read.output) / 1e6)
     assert outcome.usage.money == pytest.approx(read.money)
-    steps = [each.step for each in costs.spendings if each.role == "quarantined"]
+    steps = [each.step for each in costs.entries if each.role == "quarantined"]
     assert steps
     assert all(steps)
 
@@ -236,14 +236,14 @@ async def test_the_worst_case_is_no_less_than_what_a_run_costs(folder: Path) -> 
     async with agent() as it:
         planned = await it.plan(REQUEST, deterministic=True)
         outcome = await it.run(planned)
-        worst = it.worst(planned.report)
+        worst = it.worst_case(planned.report)
     assert worst.models == ("dear:reader",)
     assert worst.money is not None
     assert worst.money >= outcome.usage.money > 0
     assert worst.calls >= outcome.usage.spent.executor_calls
     async with agent(quarantined=reader("unknown:model")) as it:
-        assert it.worst(planned.report).money is None
-        assert it.worst(planned.report).unpriced == ("unknown:model",)
+        assert it.worst_case(planned.report).money is None
+        assert it.worst_case(planned.report).unpriced == ("unknown:model",)
 
 
 # Configuration and command line --------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def test_a_file_in_another_currency_stands_alone(tmp_path: Path) -> None:
     table = load_prices(file)
     assert (table.currency, table.of("openai:gpt-4o")) == ("EUR", None)
     with pytest.raises(ConfigError):
-        Prices(known_prices().models).over(Prices({"a": FREE_PRICE}, currency="EUR"))
+        Prices(known_prices().models).merged_over(Prices({"a": FREE_PRICE}, currency="EUR"))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_worst_case_is_never_less_than_what_it_costs(
     usage: Usage, read: float, written: float, cached: float
 ) -> None:
     price = Price(read, written, min(cached, read))
-    assert price.worst(usage.prompt, usage.output) >= price.of(usage) - 1e-9
+    assert price.worst_case(usage.prompt, usage.output) >= price.of(usage) - 1e-9
 
 
 def test_a_long_prompt_is_charged_as_one() -> None:

@@ -254,7 +254,7 @@ def test_two_routers_that_share_a_key_are_no_two_chambers() -> None:
 
 def found(selection: Selection, *, severe: bool = True) -> list[tuple[str, tuple[str | int, ...]]]:
     every: list[SelectionMistake] = list(find_mistakes(selection, NAMES))
-    return [(each.error.code, each.path) for each in every if each.severe is severe]
+    return [(each.error.code, each.path) for each in every if each.is_severe is severe]
 
 
 def ruled(*conditions: str) -> Selection:

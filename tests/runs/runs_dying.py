@@ -156,7 +156,7 @@ async def lived_through(
         options["proof"] = prove(plan, registry, policy.preview, policy.mode)
     for each in (*lives, *(None for _ in range(MOST_WAITS))):
         journal.lives = each
-        if any(event.run == RUN for event in journal.after(RUN, -1)):
+        if any(event.run == RUN for event in journal.events_after(RUN, -1)):
             outcome = await resume_plan(journal, RUN, registry, policy=policy, approver=approver)
         else:
             outcome = await run_plan(plan, registry, journal=journal, run=RUN, **options)

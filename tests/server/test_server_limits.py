@@ -22,10 +22,10 @@ from bicameral.server._guard import GuardedResponse, SlowReader
 def test_no_text_but_the_token_itself_is_the_token(text: str) -> None:
     token, held = new_token("ana")
     tokens = TokenFile(None, [token])
-    assert tokens.holder(held) == token
-    assert (tokens.holder(text) is None) == (text != held)
+    assert tokens.find_holder(held) == token
+    assert (tokens.find_holder(text) is None) == (text != held)
     for near in (held[:-1], held + "0", held[::-1], token.hash, f" {held}"):
-        assert tokens.holder(near) is None
+        assert tokens.find_holder(near) is None
 
 
 @given(st.text(max_size=70) | st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,70}\n?", fullmatch=True))
@@ -34,11 +34,11 @@ def test_a_user_is_a_name_or_nobody(user: str) -> None:
         tokens = TokenFile(Path(folder) / "deep" / "tokens.json")
         if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", user):
             _, held = tokens.add(user)
-            assert TokenFile(tokens.file).holder(held) is not None
+            assert TokenFile(tokens.file).find_holder(held) is not None
             return
         with pytest.raises(ServerError, match=r"server\.bad-user"):
             tokens.add(user)
-        assert tokens.all() == ()
+        assert tokens.all_tokens() == ()
 
 
 @given(a_minute=st.integers(1, 2000), gaps=st.lists(st.floats(0, 10), min_size=1, max_size=300))
@@ -49,14 +49,14 @@ def test_nobody_gets_more_than_his_rate_and_a_burst(a_minute: int, gaps: list[fl
     for gap in gaps:
         now += gap
         try:
-            rate.take("ana")
+            rate.count_request("ana")
             passed += 1
         except HttpError as refused:
             wait = int(refused.headers["Retry-After"])
             assert wait >= 1
     assert passed <= max(1, a_minute / 4) + now * a_minute / 60 + 1
     now += 61
-    rate.take("ana")
+    rate.count_request("ana")
 
 
 @given(st.integers(1, 5), st.integers(0, 10))
@@ -67,12 +67,12 @@ def test_places_are_bounded_and_come_free(each: int, wanted: int) -> None:
     with ExitStack() as stack:
         for number in range(wanted):
             if number < each:
-                stack.enter_context(places.one("ana"))
+                stack.enter_context(places.slot("ana"))
             else:
                 with pytest.raises(HttpError):
-                    stack.enter_context(places.one("ana"))
-        stack.enter_context(places.one("ben"))
-    assert places.taken == 0
+                    stack.enter_context(places.slot("ana"))
+        stack.enter_context(places.slot("ben"))
+    assert places.in_use == 0
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner), max_leaves=8))

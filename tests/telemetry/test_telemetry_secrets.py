@@ -14,8 +14,8 @@ PLANTED = "planted-4711-abcdefghij"
 def test_neither_names_nor_facts_hold_one(heard: Heard, counters: InMemoryMetricReader) -> None:
     register_secret("PLANTED", PLANTED)
     with span("chat", f"model-{PLANTED}", {"a": PLANTED, "b": (f"x{PLANTED}", "y")}) as told:
-        told.tell({f"late{0}": "x" * 110 + PLANTED})
-        told.fail(f"error {PLANTED}")
+        told.set_facts({f"late{0}": "x" * 110 + PLANTED})
+        told.set_error(f"error {PLANTED}")
     count("calls", 1, {"model": PLANTED})
     metrics = counters.get_metrics_data()
     assert metrics is not None

@@ -390,7 +390,7 @@ def test_the_provider_of_the_process_is_told_everything() -> None:
 def test_a_span_that_nobody_hears_is_always_the_same_object() -> None:
     with span("a") as first, span("b", "c", {"d": 1}) as second:
         assert first is second
-        assert not first.on
+        assert not first.is_recording
 
 
 async def test_a_quarantined_model_counts_as_executor() -> None:

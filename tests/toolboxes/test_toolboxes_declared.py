@@ -29,8 +29,8 @@ async def called(tool: Tool, **arguments: Any) -> tuple[Any, Any]:
     """What a call gives, and its labels; the proof before the run must cover them."""
     bound = tool.bind(arguments)
     value = await tool.call(arguments)
-    shade = tool.result_shade(value, "0", arguments=bound)
-    assert covers(tool.result_shade(None, "0", arguments=arguments), shade)
+    shade = tool.result_labels(value, "0", arguments=bound)
+    assert covers(tool.result_labels(None, "0", arguments=arguments), shade)
     return value, shade
 
 
@@ -148,7 +148,7 @@ async def test_anybody_may_have_named_a_file_but_the_system_measures_it(tmp_path
     _, shade = await called(registry(tmp_path)["list_files"])
     assert trusts(shade.own) == trusts(shade.item.field("name")) == trusts(shade.item.field("path")) == {"third_party"}
     assert trusts(shade.item.field("size")) == trusts(shade.item.field("modified")) == {"system"}
-    assert not registry(tmp_path)["list_files"].result_shade(None, "0", arguments={}).flat.trusted
+    assert not registry(tmp_path)["list_files"].result_labels(None, "0", arguments={}).flat.trusted
 
 
 # Mail
@@ -221,8 +221,8 @@ async def test_an_event_that_was_just_made_says_what_it_was_told(tmp_path: Path)
     tool = registry(tmp_path)["add_event"]
     value = await tool.call({"title": CANARY, "start": datetime(2026, 3, 11, 9)})
     title = Label({Source("third_party", "search_mail", "[].subject", "0")})
-    assert not tool.call_shade({"title": title}, value, "1").flat.trusted
-    assert tool.call_shade({}, value, "1").flat.trusted
+    assert not tool.call_labels({"title": title}, value, "1").flat.trusted
+    assert tool.call_labels({}, value, "1").flat.trusted
 
 
 # The web and the clock
@@ -230,13 +230,13 @@ async def test_an_event_that_was_just_made_says_what_it_was_told(tmp_path: Path)
 
 def test_a_page_is_a_strangers_and_public_unless_it_may_be_in_a_private_network(tmp_path: Path) -> None:
     def readers(**settings: Any) -> Any:
-        return registry(tmp_path, web=settings)["fetch_page"].result_shade(None, "0").flat.readers
+        return registry(tmp_path, web=settings)["fetch_page"].result_labels(None, "0").flat.readers
 
     assert readers() is PUBLIC
     assert readers(hosts=["*"]) is PUBLIC
     assert readers(hosts=["*", "10.0.0.1"]) == readers(hosts=["wiki.lan"]) == {"user"}
     assert readers(proxy="http://proxy.lan:3128") == {"user"}
-    assert not registry(tmp_path)["fetch_json"].result_shade(None, "0").flat.trusted
+    assert not registry(tmp_path)["fetch_json"].result_labels(None, "0").flat.trusted
 
 
 def test_only_hosts_that_are_named_confine_the_web(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def test_a_pure_tool_brings_in_nothing_and_loses_nothing(tmp_path: Path) -> None
     for tool in registry(tmp_path):
         if tool.effect == "pure":
             shades = {argument.name: count for argument in tool.arguments} | {tool.arguments[0].name: text}
-            found = tool.call_shade(shades, None, "2")
-            assert found.flat is tool.call_shade(shades, [], "2").flat
+            found = tool.call_labels(shades, None, "2")
+            assert found.flat is tool.call_labels(shades, [], "2").flat
             assert found.flat.sources == text.sources | (count.sources if len(shades) > 1 else set())
             assert found.flat.readers == text.readers
 
@@ -276,7 +276,7 @@ def test_tools_that_choose_among_lines_or_rows_keep_their_parts(tmp_path: Path) 
     }
     lines = ListLabels(Label({Source("system", "a", "", "0")}), Label({Source("user", "a", "[]", "0")}))
     pattern = Label({Source("third_party", "b", "", "1")})
-    found = have["grep"].call_shade({"lines": lines, "pattern": pattern}, ["x"], "2")
+    found = have["grep"].call_labels({"lines": lines, "pattern": pattern}, ["x"], "2")
     assert found.item is lines.item
     assert not found.own.trusted
 
@@ -305,10 +305,10 @@ def test_only_names_on_one_line_are_known_before_the_run(
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept/t.json").write_text(json.dumps([{"amount": 1, header: 2}]))
     path = {"path": "kept/t.json"}
-    found = registry(tmp_path, trusted=trusted)["read_json"].result_for({}, path)
+    found = registry(tmp_path, trusted=trusted)["read_json"].refined_result({}, path)
     assert _names(found) == ({"amount", header} if known else set())
     silent = registry(tmp_path, trusted=trusted, tables={"read_headers": False})["read_json"]
-    assert silent.result_for({}, path) == silent.result
+    assert silent.refined_result({}, path) == silent.result
 
 
 def test_a_file_has_only_so_many_names_however_deep_they_stand(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_a_file_has_only_so_many_names_however_deep_they_stand(tmp_path: Path) -
     def known(inner: int) -> set[str]:
         deep = {f"a{number}": {f"b{each}": 1 for each in range(inner)} for number in range(6)}
         (tmp_path / "t.json").write_text(json.dumps(deep))
-        return _names(registry(tmp_path)["read_json"].result_for({}, {"path": "t.json"}))
+        return _names(registry(tmp_path)["read_json"].refined_result({}, {"path": "t.json"}))
 
     assert len(known(9)) == 6
     assert known(10) == set()
@@ -331,4 +331,4 @@ def _names(type_: Any) -> set[str]:
 def test_what_gives_nothing_says_so(tmp_path: Path) -> None:
     for tool in registry(tmp_path):
         if isinstance(tool.result, NullType):
-            assert tool.result_shade(None, "0").flat.trusted
+            assert tool.result_labels(None, "0").flat.trusted

@@ -281,7 +281,7 @@ def test_an_unknown_tool_is_answered_with_the_nearest() -> None:
 @pytest.mark.parametrize("name", ["", "_hidden", "two words", "a.b", "1st", "if", "None", "ｇrep", "a-b"])
 def test_a_name_that_no_plan_could_write_is_refused(name: str) -> None:
     with pytest.raises(ToolError) as caught:
-        Registry([shout.named(name)])
+        Registry([shout.with_name(name)])
     assert caught.value.code == "tools.bad-name"
 
 
@@ -348,7 +348,7 @@ class Loudness(Settings):
 
 def test_a_toolbox_builds_its_tools_from_checked_settings(tmp_path: Path) -> None:
     def build(settings: Loudness, surroundings: Surroundings) -> list[Tool]:
-        return [shout.named(f"shout{settings.times}")]
+        return [shout.with_name(f"shout{settings.times}")]
 
     box = Toolbox("voice", "Say things.", Loudness, build)
     here = Surroundings.here(tmp_path)

@@ -55,7 +55,7 @@ def test_a_manifest_that_declares_nothing_is_taken_for_the_worst() -> None:
     assert (mails.declared, mails.arguments[0].purpose) == (False, "selects")
     # It has no network and its sandbox holds it, so whatever it does it tells nobody.
     assert not mails.outbound
-    assert not mails.result_shade([], "0").flat.trusted
+    assert not mails.result_labels([], "0").flat.trusted
     writing = made(effect="irreversible")
     assert (writing.declared, writing.outbound, writing.arguments[0].purpose) == (False, False, "directs")
 
@@ -155,17 +155,17 @@ def test_a_command_cannot_vouch_for_itself(program: Program) -> None:
     path = program(effect="write", origins={"": {"trust": "user", "readers": "public"}}, outbound=False, receivers=[])
     tool = described(path)
     assert (tool.declared, tool.arguments[0].purpose, dict(tool.origins)) == (False, "directs", {})
-    assert not tool.result_shade("x", "0").flat.trusted
-    assert tool.result_shade("x", "0").flat.readers == {"user"}
+    assert not tool.result_labels("x", "0").flat.trusted
+    assert tool.result_labels("x", "0").flat.readers == {"user"}
     believed = described(path, believe=True)
     assert (believed.declared, believed.arguments[0].purpose) == (True, "selects")
-    assert believed.result_shade("x", "0").flat.trusted
+    assert believed.result_labels("x", "0").flat.trusted
 
 
 def test_a_command_that_calls_itself_pure_is_not_believed_either(program: Program) -> None:
     path = program(effect="pure")
-    assert not described(path).result_shade("x", "0").flat.trusted
-    assert described(path, believe=True).result_shade("x", "0").flat.trusted
+    assert not described(path).result_labels("x", "0").flat.trusted
+    assert described(path, believe=True).result_labels("x", "0").flat.trusted
 
 
 def test_a_command_that_is_given_the_network_reaches_out_whatever_it_says(program: Program) -> None:

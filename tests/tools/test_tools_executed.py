@@ -67,9 +67,9 @@ def test_a_tool_with_an_argument_of_the_type_path_is_judged_by_the_name() -> Non
     def save(path: FilePath, text: str) -> None:
         """Save."""
 
-    assert save.target_of({"path": "a.txt"}) == WriteTarget(executed=False)
-    assert save.target_of({"path": "a.sh"}) == WriteTarget(executed=True)
-    assert save.target_of({"text": "x"}) == WriteTarget(executed=None)
+    assert save.write_target({"path": "a.txt"}) == WriteTarget(executed=False)
+    assert save.write_target({"path": "a.sh"}) == WriteTarget(executed=True)
+    assert save.write_target({"text": "x"}) == WriteTarget(executed=None)
 
 
 def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
@@ -80,4 +80,4 @@ def test_a_tool_that_cannot_say_has_an_unknown_target() -> None:
     def save(path: str, text: str) -> None:
         """Save."""
 
-    assert save.target_of({"path": "a.txt"}) == WriteTarget(executed=None)
+    assert save.write_target({"path": "a.txt"}) == WriteTarget(executed=None)

@@ -49,7 +49,7 @@ def write(folders: Folders, path: str) -> None:
 
 
 def listed(folders: Folders, path: str, recursive: bool = False) -> list[str]:
-    return [folders.shown(found.path) for found in folders.files(path, recursive=recursive)]
+    return [folders.display_path(found.path) for found in folders.list_files(path, recursive=recursive)]
 
 
 def refusal(action: Callable[..., object], *arguments: object, **options: object) -> ToolError:
@@ -101,7 +101,7 @@ def plant_links(world: Path) -> None:
 def test_no_path_reaches_a_file_outside(world: Path, folders: Folders, attack: str) -> None:
     plant_links(world)
     path, before = attack.format(world=world), everything_outside(world)
-    for action in (folders.reading, folders.writing, folders.open_read, partial(write, folders)):
+    for action in (folders.resolve_readable, folders.resolve_writable, folders.open_read, partial(write, folders)):
         error = refusal(action, path)
         assert error.code == "files.outside", error
         assert "[folders]" in (error.fix or "")
@@ -150,7 +150,7 @@ def test_a_folder_or_nothing_is_not_a_file(folders: Folders, path: str) -> None:
     ],
 )
 def test_hidden_characters_and_overlong_names_are_refused_by_name(folders: Folders, path: str) -> None:
-    for action in (folders.open_read, folders.writing, partial(write, folders), folders.exists):
+    for action in (folders.open_read, folders.resolve_writable, partial(write, folders), folders.exists):
         error = refusal(action, path)
         assert error.code == "files.bad-path"
         assert len(str(error)) < 400
@@ -289,7 +289,7 @@ def test_every_accepted_path_lies_inside(tmp_path_factory: pytest.TempPathFactor
         (world / "inside" / "out").symlink_to("../..")
     folders = Folders.of(world / "inside", read=[world / "inside"], write=[world / "inside"])
     with suppress(ToolError):
-        found = folders.writing("/".join(parts))
+        found = folders.resolve_writable("/".join(parts))
         assert Path(os.path.realpath(found)).is_relative_to(world / "inside")
 
 

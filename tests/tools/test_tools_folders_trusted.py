@@ -38,8 +38,8 @@ def refused(work: Callable[[], object]) -> ToolError:
 
 @pytest.mark.parametrize("path", ["notes/todo.txt", "./notes/../notes/todo.txt", "notes/work/new.txt", "notes"])
 def test_what_lies_in_a_trusted_folder_is_trusted(folders: Folders, path: str) -> None:
-    assert folders.trusts(path)
-    assert folders.trusts(str(folders.base / path))
+    assert folders.is_trusted(path)
+    assert folders.is_trusted(str(folders.base / path))
 
 
 @pytest.mark.parametrize(
@@ -58,22 +58,22 @@ def test_what_lies_in_a_trusted_folder_is_trusted(folders: Folders, path: str) -
     ],
 )
 def test_a_path_that_leads_elsewhere_or_through_a_link_is_not_trusted(folders: Folders, path: str) -> None:
-    assert not folders.trusts(path)
+    assert not folders.is_trusted(path)
 
 
 def test_without_trusted_folders_nothing_is_trusted(base: Path) -> None:
-    assert not Folders.of(base, read=[base], write=[base]).trusts("notes/todo.txt")
+    assert not Folders.of(base, read=[base], write=[base]).is_trusted("notes/todo.txt")
 
 
 def test_a_trusted_folder_that_is_itself_a_link_is_trusted_by_the_name_that_the_user_gave(base: Path) -> None:
     folders = Folders.of(base, read=[base], trusted=[Path("alias")])
-    assert folders.trusts("alias/todo.txt")
-    assert folders.trusts("notes/todo.txt")
-    assert not folders.trusts("alias/linked.txt")
+    assert folders.is_trusted("alias/todo.txt")
+    assert folders.is_trusted("notes/todo.txt")
+    assert not folders.is_trusted("alias/linked.txt")
     # Where the name leads later is not where it led when the user gave it.
     os.unlink(base / "alias")
     (base / "alias").symlink_to(base / "inbox")
-    assert not folders.trusts("alias/mail.txt")
+    assert not folders.is_trusted("alias/mail.txt")
 
 
 def test_no_tool_can_write_where_the_user_is_taken_at_his_word(folders: Folders, base: Path) -> None:
@@ -87,9 +87,9 @@ def test_no_tool_can_write_where_the_user_is_taken_at_his_word(folders: Folders,
         lambda: folders.move("notes/todo.txt", "inbox/todo.txt"),
         lambda: folders.delete("notes/todo.txt"),
         lambda: folders.make_folder("notes/folder"),
-        lambda: folders.writing("notes/todo.txt"),
+        lambda: folders.resolve_writable("notes/todo.txt"),
         # A command that is given this folder to write in could write in the trusted one below it.
-        lambda: folders.writing("."),
+        lambda: folders.resolve_writable("."),
     ]
     before = sorted(path.name for path in (base / "notes").rglob("*"))
     for attempt in attempts:
@@ -100,7 +100,7 @@ def test_no_tool_can_write_where_the_user_is_taken_at_his_word(folders: Folders,
     assert (base / "notes/todo.txt").read_text() == "mine"
     folders.write_text("own/x.txt", "elsewhere it works")
     folders.copy("notes/todo.txt", "own/todo.txt")
-    assert folders.writing("own") == base / "own"
+    assert folders.resolve_writable("own") == base / "own"
 
 
 def test_another_spelling_of_the_same_folder_is_no_way_in(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_another_spelling_of_the_same_folder_is_no_way_in(base: Path, monkeypatc
     folders = Folders.of(base, read=[base], write=[base], trusted=[Path("notes")])
     monkeypatch.setattr(os, "stat", blind)
     assert refused(lambda: folders.write_text("NOTES/new.txt", "theirs")).code == "files.trusted"
-    assert not folders.trusts("NOTES/todo.txt")
+    assert not folders.is_trusted("NOTES/todo.txt")
 
 
 async def test_a_command_cannot_be_given_a_folder_with_a_trusted_one_in_it(folders: Folders) -> None:

@@ -46,7 +46,7 @@ def write(folders: Folders, path: str) -> None:
 
 
 def listed(folders: Folders, path: str, recursive: bool = False) -> list[str]:
-    return [folders.shown(found.path) for found in folders.files(path, recursive=recursive)]
+    return [folders.display_path(found.path) for found in folders.list_files(path, recursive=recursive)]
 
 
 def refusal(action: Callable[..., object], *arguments: object, **options: object) -> ToolError:
@@ -91,7 +91,7 @@ def test_relative_folders_start_at_the_base_and_home_is_understood(
     monkeypatch.setenv("HOME", str(world / "inside"))
     folders = Folders.of(world, read=[Path("inside")])
     assert read(folders, "inside/notes.txt") == read(folders, "~/notes.txt") == b"notes"
-    assert folders.shown(folders.reading("~/notes.txt")) == "inside/notes.txt"
+    assert folders.display_path(folders.resolve_readable("~/notes.txt")) == "inside/notes.txt"
 
 
 def test_reading_does_not_allow_writing_nor_writing_reading(world: Path) -> None:
@@ -233,8 +233,8 @@ def test_listing_names_what_can_be_read_and_does_not_follow_links_out(world: Pat
         "notes.txt",
         "sub/deep.txt",
     ]
-    assert refusal(list, folders.files("sbu")).nearest == "sub"
-    assert refusal(list, folders.files("notes.txt")).code == "files.not-a-folder"
+    assert refusal(list, folders.list_files("sbu")).nearest == "sub"
+    assert refusal(list, folders.list_files("notes.txt")).code == "files.not-a-folder"
 
 
 def test_a_name_that_is_not_unicode_is_listed_without_breaking_anything(world: Path, folders: Folders) -> None:
@@ -332,7 +332,7 @@ def test_no_descriptor_is_left_open(world: Path, folders: Folders) -> None:
         read(folders, "notes.txt")
         folders.write_atomic("sub/new/x.txt", b"x")
         folders.append("sub/new/x.txt", b"y")
-        list(folders.files(".", recursive=True))
+        list(folders.list_files(".", recursive=True))
         for path in ("missing", "sub/missing/x", "link-to-file", "notes.txt/x"):
             refusal(folders.open_read, path)
 

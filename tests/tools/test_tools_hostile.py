@@ -73,7 +73,7 @@ def test_a_declaration_cannot_be_changed_after_it_was_made() -> None:
         made.origins[""] = Origin("user")  # pyright: ignore
     with pytest.raises(AttributeError):
         made.outbound = False  # pyright: ignore
-    assert not made.result_shade("x", "0").flat.trusted
+    assert not made.result_labels("x", "0").flat.trusted
 
 
 @pytest.mark.parametrize("kind", ["list", "optional", "dict"])

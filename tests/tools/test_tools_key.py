@@ -59,7 +59,7 @@ async def test_a_command_finds_its_key_in_its_environment(tmp_path: Path) -> Non
     (printing,) = command_tools(
         parse_manifest({"manifest": 1, "tools": [spec]}), Folders.of(tmp_path, read=[tmp_path], write=[])
     )
-    assert (printing.keyed, printing.repeatable) == (True, True)
+    assert (printing.keyed, printing.is_repeatable) == (True, True)
     with use_call_key("k1"):
         assert str(await printing.call({})).strip() == "k1"
     with pytest.raises(ToolError):
@@ -86,10 +86,10 @@ def test_only_a_tool_that_says_so_is_repeatable() -> None:
 
         return it
 
-    assert not made(effect="send").repeatable
-    assert made(effect="send", keyed=True).repeatable
-    assert made(effect="send", idempotent=True).repeatable
-    assert made(effect="read").repeatable
+    assert not made(effect="send").is_repeatable
+    assert made(effect="send", keyed=True).is_repeatable
+    assert made(effect="send", idempotent=True).is_repeatable
+    assert made(effect="read").is_repeatable
     assert made(effect="send").fingerprint != made(effect="send", keyed=True).fingerprint
     with pytest.raises(ToolError):
         made(effect="send", keyed="yes")

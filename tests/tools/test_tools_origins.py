@@ -59,7 +59,7 @@ def flat(shade: LabelTree) -> Label:
 
 
 def test_each_part_has_the_origin_that_is_declared_nearest_around_it() -> None:
-    shade = letters.result_shade(None, "0")
+    shade = letters.result_labels(None, "0")
     assert isinstance(shade, ListLabels)
     assert shade.own is label("third_party", "")
     assert isinstance(shade.item, RecordLabels)
@@ -70,7 +70,7 @@ def test_each_part_has_the_origin_that_is_declared_nearest_around_it() -> None:
 
 def test_readers_are_those_whom_every_item_names() -> None:
     both = [letter(), letter(sender="Bob@Example.com", to=["me@example.com", "ann@example.com"])]
-    shade = letters.result_shade(both, "0")
+    shade = letters.result_labels(both, "0")
     assert shade.item.field("body") is label("third_party", "[].body", ("ann@example.com", "me@example.com"))
     # What is not said to be the participants' is not theirs.
     assert shade.item.field("id").flat.readers == {"user"}
@@ -79,37 +79,37 @@ def test_readers_are_those_whom_every_item_names() -> None:
 
 @pytest.mark.parametrize("value", [None, [], [letter(sender="", to=[])], [letter(to=["x" * 400], sender=" ")]])
 def test_where_nobody_is_named_the_user_alone_may_read(value: Any) -> None:
-    assert flat(letters.result_shade(value, "0").item.field("body")).readers == {"user"}
+    assert flat(letters.result_labels(value, "0").item.field("body")).readers == {"user"}
 
 
 def test_the_keys_of_a_dict_can_name_readers_and_what_stands_under_them_cannot() -> None:
     document = RecordType((Field("owner", STR), Field("shared_with", DictType(STR)), Field("text", STR)))
     reads = made(document, {"text": Origin("third_party", Participants(("owner", "shared_with")))})
     value = {"owner": "me@example.com", "shared_with": {"Ann@example.com": "eve@example.com"}, "text": "x"}
-    assert reads.result_shade(value, "0").field("text").flat.readers == {"ann@example.com", "me@example.com", "user"}
-    assert reads.result_shade(None, "0").field("text").flat.readers == {"user"}
+    assert reads.result_labels(value, "0").field("text").flat.readers == {"ann@example.com", "me@example.com", "user"}
+    assert reads.result_labels(None, "0").field("text").flat.readers == {"user"}
     # An argument that is a dict names nobody: nothing is sent to the keys of one.
     assert principals({"ann@example.com": "r"}) == frozenset()
 
 
 def test_a_record_that_names_a_whole_crowd_names_nobody() -> None:
     crowd = letter(to=[f"{number}@example.com" for number in range(1001)])
-    assert flat(letters.result_shade([crowd], "0").item.field("body")).readers == {"user"}
+    assert flat(letters.result_labels([crowd], "0").item.field("body")).readers == {"user"}
 
 
 def test_a_result_can_be_the_users_own_by_the_word_of_the_service() -> None:
     sent = Origin("third_party", SEEN_BY, own_when=("status", "sent"))
     declared = replace(letters, origins={"": STRANGER, "[].body": sent, "[].status": SERVICE})
-    mine = declared.result_shade([letter(status="sent"), letter(status="sent")], "0")
+    mine = declared.result_labels([letter(status="sent"), letter(status="sent")], "0")
     assert mine.item.field("body").flat.sources == {Source("user", "letters", "[].body", "0")}
-    mixed = declared.result_shade([letter(status="sent"), letter()], "0")
+    mixed = declared.result_labels([letter(status="sent"), letter()], "0")
     assert not mixed.item.field("body").flat.trusted
-    assert not declared.result_shade(None, "0").item.field("body").flat.trusted
-    assert not declared.result_shade([], "0").item.field("body").flat.trusted
+    assert not declared.result_labels(None, "0").item.field("body").flat.trusted
+    assert not declared.result_labels([], "0").item.field("body").flat.trusted
 
 
 def test_a_dict_tells_its_values_from_its_keys() -> None:
-    shade = made(DictType(STR), {"": SERVICE, "*": STRANGER, "total": SERVICE}).result_shade({"a": "b"}, "0")
+    shade = made(DictType(STR), {"": SERVICE, "*": STRANGER, "total": SERVICE}).result_labels({"a": "b"}, "0")
     assert isinstance(shade, RecordLabels)
     assert shade.own is label("system", "", name="made")
     assert shade.field("a") is label("third_party", "*", name="made")
@@ -117,7 +117,7 @@ def test_a_dict_tells_its_values_from_its_keys() -> None:
 
 
 def test_public_is_public() -> None:
-    assert flat(made(STR, {"": Origin("system", "public")}).result_shade("x", "0")).readers is PUBLIC
+    assert flat(made(STR, {"": Origin("system", "public")}).result_labels("x", "0")).readers is PUBLIC
 
 
 # Failing closed
@@ -130,15 +130,15 @@ def test_a_tool_that_declares_nothing_is_taken_for_the_worst() -> None:
 
     assert (silent.declared, silent.outbound, silent.receivers) == (False, True, ("where", "what"))
     assert {each.purpose for each in silent.arguments} == {"directs"}
-    assert silent.result_shade({"user": "system"}, "0") is Label(
+    assert silent.result_labels({"user": "system"}, "0") is Label(
         {Source("third_party", "silent", "", "0")}, frozenset({"user"})
     )
 
 
 def test_what_a_tool_declares_counts_for_nothing_where_it_is_not_to_be_believed() -> None:
     known = made(STR, {"": Origin("user", "public")})
-    assert known.result_shade("x", "0").flat.trusted
-    assert replace(known, declared=False).result_shade("x", "0") is label("third_party", "", name="made")
+    assert known.result_labels("x", "0").flat.trusted
+    assert replace(known, declared=False).result_labels("x", "0") is label("third_party", "", name="made")
 
 
 def test_a_read_that_declares_nothing_may_reach_out_so_its_arguments_direct_it() -> None:
@@ -161,14 +161,14 @@ def test_what_a_tool_leaves_out_is_taken_for_the_worst_though_it_says_something(
         return ""
 
     assert (post.declared, post.outbound, post.receivers) == (True, True, ("to",))
-    assert not post.result_shade("ok", "0").flat.trusted
+    assert not post.result_labels("ok", "0").flat.trusted
 
     @tool(effect="read", origins={"name": SERVICE})
     def person() -> dict[str, str]:
         return {}
 
-    assert not person.result_shade({}, "0").field("born").flat.trusted
-    assert person.result_shade({}, "0").field("name").flat.trusted
+    assert not person.result_labels({}, "0").field("born").flat.trusted
+    assert person.result_labels({}, "0").field("name").flat.trusted
 
 
 def test_an_outbound_read_is_directed_by_what_it_is_asked() -> None:
@@ -185,9 +185,9 @@ def test_a_pure_tool_has_no_origin_of_its_own() -> None:
         return text
 
     assert (shout.declared, shout.outbound) == (True, False)
-    assert shout.result_shade("x", "0") is NOTHING
+    assert shout.result_labels("x", "0") is NOTHING
     secret = label("third_party", "[].body", ("ann@example.com",))
-    assert shout.call_shade({"text": secret}, "X", "1") is secret
+    assert shout.call_labels({"text": secret}, "X", "1") is secret
 
 
 def test_what_a_call_is_given_counts_for_what_it_gives() -> None:
@@ -196,7 +196,7 @@ def test_what_a_call_is_given_counts_for_what_it_gives() -> None:
         return 0
 
     asked = label("third_party", "[].body", ("ann@example.com",))
-    given = balance.call_shade({"account": asked}, 5, "3").flat
+    given = balance.call_labels({"account": asked}, 5, "3").flat
     assert given.sources == {*asked.sources, Source("system", "balance", "", "3")}
     assert given.readers == {"ann@example.com", "user"}
 
@@ -206,9 +206,9 @@ def test_a_tool_that_keeps_items_keeps_their_parts() -> None:
     def some(rows: list[Letter], word: str) -> list[Letter]:
         return rows
 
-    rows = letters.result_shade([letter()], "0")
+    rows = letters.result_labels([letter()], "0")
     word = label("third_party", "", name="web")
-    kept = some.call_shade({"rows": rows, "word": word}, [letter()], "1")
+    kept = some.call_labels({"rows": rows, "word": word}, [letter()], "1")
     assert isinstance(kept, ListLabels)
     assert kept.item is rows.item
     assert kept.own.sources >= rows.flat.sources | word.sources
@@ -330,12 +330,12 @@ def test_a_result_is_the_users_own_only_where_the_tool_is_sure() -> None:
         return path == "mine"
 
     sure = listing(only_mine)
-    assert sure.result_shade("x", "0", arguments={"path": "mine"}).flat.trusted
-    assert sure.result_shade(None, "0", arguments={"path": "mine"}).flat.trusted
+    assert sure.result_labels("x", "0", arguments={"path": "mine"}).flat.trusted
+    assert sure.result_labels(None, "0", arguments={"path": "mine"}).flat.trusted
     for arguments in ({"path": "theirs"}, {}, None):
-        assert not sure.result_shade("x", "0", arguments=arguments).flat.trusted
+        assert not sure.result_labels("x", "0", arguments=arguments).flat.trusted
     for answer in (len, str.upper, str.isdigit, int):
-        assert not listing(answer).result_shade("x", "0", arguments={"path": "mine"}).flat.trusted
+        assert not listing(answer).result_labels("x", "0", arguments={"path": "mine"}).flat.trusted
 
 
 # Hostile results
@@ -363,10 +363,10 @@ def test_no_result_can_say_of_itself_that_the_user_wrote_it_or_that_others_may_r
     sent = Origin("third_party", SEEN_BY, own_when=("status", "sent"))
     declared = replace(letters, origins={"": STRANGER, "[].body": sent, "[].status": SERVICE})
     forged = letter(status=Liar("new"), sender=Liar("ann@example.com"), to=[Liar("x")])
-    assert declared.result_shade([forged], "0").item.field("body") is label("third_party", "[].body")
+    assert declared.result_labels([forged], "0").item.field("body") is label("third_party", "[].body")
     # Nor by spelling a label.
     spelled = letter(body='Label({Source("user", "request")}, PUBLIC)', sender="PUBLIC", to=["public", "*"])
-    assert declared.result_shade([spelled], "0").item.field("body").flat.readers == {"public", "*", "user"}
+    assert declared.result_labels([spelled], "0").item.field("body").flat.readers == {"public", "*", "user"}
 
 
 def deep(levels: int) -> Any:
@@ -377,8 +377,8 @@ def deep(levels: int) -> Any:
     "value", [5, "x", {"x": deep(60)}, [deep(60)], [None], [5, "x"], [{}], [{"to": {"a": 1}}], True]
 )
 def test_a_value_of_another_shape_is_shaded_as_if_nothing_was_known_of_it(value: Any) -> None:
-    assert covers(letters.result_shade(None, "0"), letters.result_shade(value, "0"))
-    assert flat(letters.result_shade(value, "0").item.field("body")).readers == {"user"}
+    assert covers(letters.result_labels(None, "0"), letters.result_labels(value, "0"))
+    assert flat(letters.result_labels(value, "0").item.field("body")).readers == {"user"}
 
 
 @given(st.text() | st.integers() | st.lists(st.text() | st.none() | st.floats()) | st.none())

@@ -93,15 +93,15 @@ def _declared(draw: st.DrawFn) -> tuple[Tool, Any]:
 @given(_declared(), st.booleans())
 def test_what_is_known_before_a_run_covers_what_comes_out_of_it(declared: tuple[Tool, Any], own: bool) -> None:
     of, value = declared
-    before = of.result_shade(None, "0")
-    assert covers(before, of.result_shade(value, "0"))
+    before = of.result_labels(None, "0")
+    assert covers(before, of.result_labels(value, "0"))
 
     def owned(arguments: Mapping[str, Any]) -> bool:
         return own
 
     trusting = replace(of, owned=owned)
-    assert covers(before, trusting.result_shade(value, "0", arguments={}))
-    assert covers(trusting.result_shade(None, "0", arguments={}), trusting.result_shade(value, "0", arguments={}))
+    assert covers(before, trusting.result_labels(value, "0", arguments={}))
+    assert covers(trusting.result_labels(None, "0", arguments={}), trusting.result_labels(value, "0", arguments={}))
 
 
 @given(_declared())
@@ -109,7 +109,7 @@ def test_every_source_is_the_tools_own_and_has_a_declared_trust(declared: tuple[
     of, value = declared
     trusts = {origin.trust for origin in of.origins.values()} | {"third_party"}
     trusts |= {"user"} if any(origin.own_when for origin in of.origins.values()) else set()
-    for shade in (of.result_shade(None, "7"), of.result_shade(value, "7")):
+    for shade in (of.result_labels(None, "7"), of.result_labels(value, "7")):
         assert {(source.tool, source.step) for source in shade.flat.sources} == {("made", "7")}
         assert {source.trust for source in shade.flat.sources} <= trusts
 
@@ -140,7 +140,7 @@ def test_the_labels_of_a_call_cover_whatever_its_arguments_cover(
     def some(rows: list[Any], other: str) -> list[Any]:
         return rows
 
-    upper = some.call_shade({"rows": rows[0], "other": others[0]}, None, "1")
-    lower = some.call_shade({"rows": rows[1], "other": others[1]}, [], "1")
+    upper = some.call_labels({"rows": rows[0], "other": others[0]}, None, "1")
+    lower = some.call_labels({"rows": rows[1], "other": others[1]}, [], "1")
     assert covers(upper, lower)
     assert lower.flat.sources == rows[1].flat.sources | others[1].flat.sources

@@ -26,7 +26,7 @@ def work(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folders(work: Path) -> Folders:
-    return Folders.of(work, read=[work], write=[work]).protecting(
+    return Folders.of(work, read=[work], write=[work]).with_protected(
         [
             ProtectedPath(Path("own.py"), "a toolbox"),
             ProtectedPath(Path("later.cedar"), "a policy"),
@@ -96,7 +96,7 @@ def test_a_link_on_the_way_to_a_protected_file_is_protected(work: Path) -> None:
     (work / "v1").mkdir()
     (work / "v1/team.cedar").write_text("forbid")
     (work / "policies").symlink_to("v1")
-    guarded = Folders.of(work, read=[work], write=[work]).protecting(
+    guarded = Folders.of(work, read=[work], write=[work]).with_protected(
         [ProtectedPath(Path("policies/team.cedar"), "a policy")]
     )
     refused(lambda: guarded.delete("policies"))
@@ -119,28 +119,28 @@ def test_reading_and_everything_else_is_as_before(folders: Folders, work: Path) 
 
 
 def test_a_toolbox_changes_what_it_keeps_and_no_other_tool_does(folders: Folders, work: Path) -> None:
-    kept = folders.protecting([ProtectedPath(Path("calendar.ics"), "kept by the toolbox 'calendar'")])
+    kept = folders.with_protected([ProtectedPath(Path("calendar.ics"), "kept by the toolbox 'calendar'")])
     refused(lambda: kept.write_text("calendar.ics", "x"))
-    kept.owned_by("calendar.ics").write_text("calendar.ics", "event")
+    kept.exempting("calendar.ics").write_text("calendar.ics", "event")
     assert (work / "calendar.ics").read_text() == "event"
-    refused(lambda: kept.owned_by("bicameral.toml").write_text("bicameral.toml", "x"))
+    refused(lambda: kept.exempting("bicameral.toml").write_text("bicameral.toml", "x"))
 
 
 def test_a_folder_with_a_protected_file_at_any_depth_is_not_given_to_a_program(folders: Folders, work: Path) -> None:
-    refused(lambda: folders.writing_inside("."))
+    refused(lambda: folders.resolve_writable_folder("."))
     (work / "out/deep").mkdir(parents=True)
-    assert folders.writing_inside("out") == work / "out"
+    assert folders.resolve_writable_folder("out") == work / "out"
     os.link(work / "own.py", work / "out/deep/copy.txt")
-    refused(lambda: folders.writing_inside("out"))
+    refused(lambda: folders.resolve_writable_folder("out"))
 
 
 def test_what_a_program_made_and_no_tool_may_make_loses_its_name_and_is_kept(folders: Folders, work: Path) -> None:
     (work / "out/deep").mkdir(parents=True)
     (work / "out/deep/bicameral.toml").write_text("evil")
-    assert folders.set_aside("out") == "out/deep/bicameral.toml"
+    assert folders.rename_protected("out") == "out/deep/bicameral.toml"
     (left,) = (work / "out/deep").iterdir()
     assert (left.name.startswith("refused-"), left.suffix, left.read_text()) == (True, ".txt", "evil")
-    assert folders.set_aside("out") is None
+    assert folders.rename_protected("out") is None
 
 
 def test_the_users_own_folders_are_protected_without_any_configuration(

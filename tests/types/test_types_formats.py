@@ -98,7 +98,7 @@ def test_nothing_of_a_format_has_a_line_break_or_an_unseen_character(name: str, 
     if format_problem(text, name) is None:
         assert text.isascii()
         assert text.isprintable()
-        assert len(text) <= FORMATS[name].longest
+        assert len(text) <= FORMATS[name].max_length
         assert _valid(text, name)
 
 

@@ -82,7 +82,7 @@ class Office:
         return [read_page, mail]
 
     def desk(self, says_yes: bool = False) -> Any:
-        return self.agent.desk(approver=self.world.person(lambda call: says_yes))
+        return self.agent.runtime(approver=self.world.person(lambda call: says_yes))
 
     async def read(self) -> Any:
         """The outcome of the first part: what the page says, as the quarantined model tells it."""
@@ -381,7 +381,7 @@ async def value_kept(world: World) -> str | None:
     async def keeps(stage: Context, task: Labelled[str]) -> Labelled[Any]:
         page = await stage.call("read_page", {})
         page.map(kept.append)
-        return await stage.do("mails", lambda part: part.call("mail", {"to": KIM, "text": kept[0]}))
+        return await stage.run_part("mails", lambda part: part.call("mail", {"to": KIM, "text": kept[0]}))
 
     await Doing(keeps).run(office.desk(), program_text("Do it."))
     with refused("labels.laundered"):
@@ -508,7 +508,7 @@ async def label_exchanged(world: World) -> str | None:
 @label_exchanged.twin()
 async def label_added(world: World) -> bool:
     office = Office(world)
-    more = program_text("Hello.").under(TRUSTED_USER)
+    more = program_text("Hello.").with_label(TRUSTED_USER)
     return more.label.trusted and (await Mailing().run(office.desk(), more)).ok
 
 

@@ -184,7 +184,7 @@ async def readable(world: World) -> bool:
 async def in_json(world: World) -> str | None:
     out = io.StringIO()
     with redirect_stdout(out):
-        Output(as_json=True).object({"answer": "".join(KINDS) + "\x9b31m"})
+        Output(as_json=True).write_json({"answer": "".join(KINDS) + "\x9b31m"})
     return f"raw: {out.getvalue()!a}" if UNSEEN.search(out.getvalue().rstrip("\n")) else None
 
 
@@ -192,7 +192,7 @@ async def in_json(world: World) -> str | None:
 async def same_value(world: World) -> bool:
     value, out = {"answer": "".join(KINDS) + "Grüße 👨\u200d👩\u200d👧 \U000e0041"}, io.StringIO()
     with redirect_stdout(out):
-        Output(as_json=True).object(value)
+        Output(as_json=True).write_json(value)
     return json.loads(out.getvalue()) == value and "Grüße 👨" in out.getvalue()
 
 

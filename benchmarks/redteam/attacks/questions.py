@@ -175,7 +175,7 @@ async def expired_question(world: World) -> str | None:
     async with house(office, clock=clock) as there:
         asked = await _waits(there, world, answer_within=60)
         clock.now += 61
-        if (await there.runs.approval(asked.id)).open:
+        if (await there.runs.approval(asked.id)).is_open:
             return "it still looks open"
         with refused("durable.expired"):
             await there.runs.answer(asked.id, "all")

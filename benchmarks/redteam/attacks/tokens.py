@@ -237,7 +237,7 @@ async def rotated(world: World) -> str | None:
     file = world.folder / "tokens.json"
     tokens = TokenFile(file)
     old, secret = tokens.add("ana")
-    assert tokens.holder(secret) is not None
+    assert tokens.find_holder(secret) is not None
     state = file.stat()
     fresh, _ = TokenFile(world.folder / "fresh.json").add("ana")
     text = file.read_text()
@@ -246,7 +246,7 @@ async def rotated(world: World) -> str | None:
     with file.open("r+") as stream:
         stream.write(text)
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    return "the old token still holds" if tokens.holder(secret) is not None else None
+    return "the old token still holds" if tokens.find_holder(secret) is not None else None
 
 
 @rotated.twin()
@@ -255,7 +255,7 @@ async def rotated_by_command(world: World) -> bool:
     old, _ = tokens.add("ana")
     _, secret = tokens.add("ana")
     tokens.remove(old.id)
-    return tokens.holder(secret) is not None and len(tokens.all()) == 1
+    return tokens.find_holder(secret) is not None and len(tokens.all_tokens()) == 1
 
 
 @attacks.case("a removal is lost because somebody adds a token at the same time")
@@ -274,7 +274,7 @@ async def lost_removal(world: World) -> str | None:
         thread.start()
     for thread in threads:
         thread.join()
-    back = [token.id for token, secret in first if TokenFile(file).holder(secret) is not None]
+    back = [token.id for token, secret in first if TokenFile(file).find_holder(secret) is not None]
     return f"{len(back)} removed tokens hold again" if back else None
 
 
@@ -286,7 +286,7 @@ async def all_added(world: World) -> bool:
         thread.start()
     for thread in threads:
         thread.join()
-    return len(TokenFile(file).all()) == 6
+    return len(TokenFile(file).all_tokens()) == 6
 
 
 @attacks.case("a token watches the run of another user")

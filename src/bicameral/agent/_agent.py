@@ -182,7 +182,7 @@ class Agent(AgentWiring):
             if compiled.cached and not self.check(compiled.plan, intent=intent).ok:
                 # What was kept is judged by the policies of today, like a plan that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-            planned = self._planned(intent, compiled, time.perf_counter() - started, ledger)
+            planned = self._build_planned(intent, compiled, time.perf_counter() - started, ledger)
             record_planned(told, planned)
         return planned
 
@@ -333,12 +333,12 @@ class Agent(AgentWiring):
         if name == "compiled":
             options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
             return await run_compiled(self, request, deterministic=deterministic, **options)
-        desk = self.desk(
+        desk = self.runtime(
             params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
         )
         return await run_strategy(request, name, desk)
 
-    def desk(
+    def runtime(
         self,
         *,
         params: StrategyParams | None = None,
@@ -357,7 +357,10 @@ class Agent(AgentWiring):
         from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime, StrategyLimits
 
         voices = ModelPair(
-            self._models, params or configured_strategy(self.config)[1], self._heard, self.config.limits.model_timeout
+            self._models,
+            params or configured_strategy(self.config)[1],
+            self._on_model_call,
+            self.config.limits.model_timeout,
         )
         return Runtime(
             voices,
@@ -389,25 +392,25 @@ class Agent(AgentWiring):
         """
         options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer, "caps": caps}
         return await resume_plan(
-            self._kept, run, self.registry, policy=self.policy, extractor=self._executor, **options
+            self._required_journal, run, self.registry, policy=self.policy, extractor=self._executor, **options
         )
 
     @property
-    def _kept(self) -> Journal:
+    def _required_journal(self) -> Journal:
         if self._journal is None:
             raise PlanError("journal.none", "this agent has no journal", fix="Give it one, or use Agent.from_config().")
         return self._journal
 
     async def replay(self, run: str) -> Replayed:
         """Run a recorded run again with the recorded answers of models and tools."""
-        journal = self._kept
+        journal = self._required_journal
         from bicameral.patterns.strategies import is_conversation, replay_conversation
 
         if is_conversation(journal, run):
             return await replay_conversation(journal, run, self.registry, self.policy)
         return await replay(journal, run, self.registry)
 
-    def _planned(self, intent: Intent, compiled: CompiledPlan, seconds: float, ledger: Ledger) -> Planned:
+    def _build_planned(self, intent: Intent, compiled: CompiledPlan, seconds: float, ledger: Ledger) -> Planned:
         checked = self.check(compiled.plan, intent=intent)
         return Planned(
             intent,

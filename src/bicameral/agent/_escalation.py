@@ -55,7 +55,7 @@ class Planned:
 
 def record_planned(told: Span, planned: Planned) -> None:
     """What a plan is like and what it cost; not what it says."""
-    if not told.on:
+    if not told.is_recording:
         return
     facts: dict[str, Fact] = {
         "bicameral.planning.by": planned.intent.by,
@@ -68,7 +68,7 @@ def record_planned(told: Span, planned: Planned) -> None:
     if planned.route is not None:
         facts["bicameral.plan.alias"] = planned.route.alias
         facts["bicameral.plan.escalations"] = len(planned.route.attempts)
-    told.tell(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})
+    told.set_facts(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})
 
 
 RunPlan: TypeAlias = Callable[..., Awaitable[RunOutcome]]
@@ -84,10 +84,10 @@ class EffectObserver:
 
     def __init__(self, observer: Observer | None) -> None:
         self._observer = observer
-        self.changing = False
+        self.has_changed = False
 
     def __call__(self, progress: StepProgress) -> None:
-        self.changing = self.changing or progress.facts.get("effect") in CHANGING
+        self.has_changed = self.has_changed or progress.facts.get("effect") in CHANGING
         if self._observer is not None:
             self._observer(progress)
 
@@ -111,10 +111,10 @@ class Escalation:
         begun = EffectObserver(observer)
         outcome = await run(self.planned.plan, observer=begun, **written_by)
         with open_ledger() as ledger:
-            compiled = await self._another(outcome, begun)
+            compiled = await self._escalated_plan(outcome, begun)
         if compiled is None or not isinstance(outcome, Failed):
             return outcome
-        start = StartState(read=self._label(outcome))
+        start = StartState(read=self._failure_label(outcome))
         request = self.planned.intent.request
         checked = check_plan(
             compiled.plan, self.registry, self.policy, limits=self.limits, start=start, request=request
@@ -124,21 +124,21 @@ class Escalation:
         spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}
         return await run(compiled.plan, observer=observer, start=start, link={"instead_of": outcome.run}, **spent)
 
-    async def _another(self, outcome: RunOutcome, begun: EffectObserver) -> CompiledPlan | None:
+    async def _escalated_plan(self, outcome: RunOutcome, begun: EffectObserver) -> CompiledPlan | None:
         """What to run instead, if that is worth it and a larger model finds a plan; else the failure stands."""
         planner, route = self.planner, self.planned.route
         if not isinstance(planner, PlanCascade) or not isinstance(outcome, Failed):
             return None
-        if begun.changing or outcome.effects or outcome.error.code not in ESCALATION_CODES:
+        if begun.has_changed or outcome.effects or outcome.error.code not in ESCALATION_CODES:
             return None
-        if route is None or not planner.can_go_on(route):
+        if route is None or not planner.can_escalate(route):
             return None
         with suppress(PlanError, ModelError):
             reason = f"its run failed before it changed anything [{outcome.error.code}]"
-            return await planner.go_on(route, reason, self.planned.intent, self.registry)
+            return await planner.escalate(route, reason, self.planned.intent, self.registry)
         return None
 
-    def _label(self, outcome: Failed) -> Label:
+    def _failure_label(self, outcome: Failed) -> Label:
         from bicameral.patterns.reasoner import label_of_failure, round_failure
 
         failure = round_failure(outcome.error, self.planned.plan, self.registry, outcome.step)

@@ -73,7 +73,7 @@ class Endorser(Protocol):
 def endorsement_for(what: Finished | Labelled[str] | str) -> Endorsement:
     """What is to be shown before a text is followed; an IntentError if it cannot be a request, or cannot be shown."""
     if isinstance(what, Labelled):
-        return endorsement_of_value(open_labelled(what), what.shade)
+        return endorsement_of_value(open_labelled(what), what.label_tree)
     return endorsement_of_value(what.answer, what.shade) if isinstance(what, Finished) else endorsement_of_value(what)
 
 

@@ -104,7 +104,8 @@ def worst_case(report: Report, models: Sequence[str], prices: Prices) -> WorstCa
     found = {model: prices.of(model) for model in models}
     unpriced = tuple(model for model, price in found.items() if price is None)
     dearest = max(
-        (price.worst(MAX_READ_TOKENS, MAX_OUTPUT_TOKENS) for price in found.values() if price is not None), default=0.0
+        (price.worst_case(MAX_READ_TOKENS, MAX_OUTPUT_TOKENS) for price in found.values() if price is not None),
+        default=0.0,
     )
     money = None if unpriced and calls else calls * dearest
     return WorstCase(calls, calls * (MAX_READ_TOKENS + MAX_OUTPUT_TOKENS), money, tuple(models), unpriced)
@@ -145,9 +146,9 @@ class AgentWiring:
         self.ledger = Ledger()
         self._listener = listener
         self._limits = limits or self.config.plan_limits
-        self._staff(cascade, executor, cache)
+        self._wire_models(cascade, executor, cache)
 
-    def _staff(
+    def _wire_models(
         self, cascade: Mapping[str, Provider], executor: Executor | None, cache: MutableMapping[str, str] | None
     ) -> None:
         """Who understands requests, who plans, and who fills blanks: each with the model it works with."""
@@ -157,7 +158,7 @@ class AgentWiring:
         limits, privileged = self.config.limits, self._models.privileged
         # A model that the configuration names for this is asked, cascade or not.
         first = [] if "echo" in self.config.llm.model_roles else self._stages
-        asked: dict[str, Any] = {"listener": self._heard, "timeout": limits.model_timeout}
+        asked: dict[str, Any] = {"listener": self._on_model_call, "timeout": limits.model_timeout}
         kept: dict[str, Any] = {"cache": cache, "project": self.config.project}
         self._echo = Echo(echo_provider(privileged, first), **kept, **asked)
         self._delta = build_planner(privileged, cascade, limits=self._limits, repairs=limits.repairs, **kept, **asked)
@@ -187,7 +188,7 @@ class AgentWiring:
         """Whoever fills blanks."""
         return self._executor
 
-    def worst(self, report: Report) -> WorstCase:
+    def worst_case(self, report: Report) -> WorstCase:
         """The most that the models can take in a run of a plan, from what the check found out about it."""
         return worst_case(report, self._models.quarantined.models, self.prices)
 
@@ -216,7 +217,7 @@ class AgentWiring:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def _heard(self, call: ModelCall) -> None:
+    def _on_model_call(self, call: ModelCall) -> None:
         self.ledger(call)
         if self._listener is not None:
             self._listener(call)

@@ -191,7 +191,7 @@ class TextDates:
 
     @cached_property
     def _days(self) -> frozenset[DayKey]:
-        return frozenset(self._numeric()) | frozenset(self._named())
+        return frozenset(self._numeric_days()) | frozenset(self._named_days())
 
     @cached_property
     def _ints(self) -> frozenset[int]:
@@ -206,7 +206,7 @@ class TextDates:
         return frozenset(_MONTH_OF[name] for name in _MONTH_NAME.findall(self._text))
 
     @cached_property
-    def _relative(self) -> bool:
+    def _has_relative_date(self) -> bool:
         return _RELATIVE_DATE.search(self._text) is not None
 
     @cached_property
@@ -216,14 +216,14 @@ class TextDates:
 
     @cached_property
     def _times(self) -> frozenset[tuple[int, int]]:
-        return frozenset(self._clock())
+        return frozenset(self._clock_times())
 
     @cached_property
     def _pairs(self) -> frozenset[tuple[int, int]]:
         return frozenset((month, day) for _, month, day in self._days)
 
     @cached_property
-    def _loose(self) -> bool:
+    def _has_loose_time(self) -> bool:
         return _LOOSE_TIME.search(self._text) is not None
 
     @cached_property
@@ -235,28 +235,30 @@ class TextDates:
         found = _MONTH_YEAR.findall(self._text)
         return frozenset((int(each[0] or each[3]), int(each[1] or each[2])) for each in found)
 
-    def date(self, day: dt.date) -> bool:
+    def has_date(self, day: dt.date) -> bool:
         """Whether the text names this day, or could mean it."""
         pair = (day.month, day.day)
-        if (day.year, *pair) in self._days or (None, *pair) in self._days or self._relative:
+        if (day.year, *pair) in self._days or (None, *pair) in self._days or self._has_relative_date:
             return True
         if day.weekday() in self._weekdays and pair not in self._pairs:
             return True
-        return self._of_the_month(day) or self._in_another_tongue(day)
+        return self._is_bare_month_or_ordinal(day) or self._is_plausible_unread(day)
 
-    def time(self, at: dt.time) -> bool:
+    def has_time(self, at: dt.time) -> bool:
         """Whether the text names this time of day, by either clock."""
-        if (at.hour, at.minute) in self._times or self._loose:
+        if (at.hour, at.minute) in self._times or self._has_loose_time:
             return True
         # `from 9 to 17`
         return at.minute == 0 and bool({at.hour, at.hour % 12 or 12} & self._ints)
 
-    def datetime(self, moment: dt.datetime) -> bool:
+    def has_datetime(self, moment: dt.datetime) -> bool:
         """Whether the text names this day and this time; the start of a day stands for a day without a time."""
         start_of_day = moment.time() == dt.time() and not self._times
-        return self.date(moment.date()) and (start_of_day or self._relative or self.time(moment.time()))
+        return self.has_date(moment.date()) and (
+            start_of_day or self._has_relative_date or self.has_time(moment.time())
+        )
 
-    def _of_the_month(self, day: dt.date) -> bool:
+    def _is_bare_month_or_ordinal(self, day: dt.date) -> bool:
         """A month without a day stands for its first or last; a day may be written out: `the first of March`."""
         if day.month in self._month_names and day.day in self._ordinals:
             return True
@@ -266,12 +268,12 @@ class TextDates:
             return True
         return (day.month, day.year) in self._months_of_years
 
-    def _in_another_tongue(self, day: dt.date) -> bool:
+    def _is_plausible_unread(self, day: dt.date) -> bool:
         """Where no date can be read at all, the day and the year must at least be there."""
         unread = not self._days and not self._month_names
         return unread and day.day in self._ints and day.year in self._years
 
-    def _numeric(self) -> Iterator[DayKey]:
+    def _numeric_days(self) -> Iterator[DayKey]:
         for pattern in (_YEAR_FIRST, _COMPACT):
             for year, month, day in pattern.findall(self._text):
                 yield int(year), int(month), int(day)
@@ -283,7 +285,7 @@ class TextDates:
             yield None, int(second), int(first)
             yield None, int(first), int(second)
 
-    def _named(self) -> Iterator[DayKey]:
+    def _named_days(self) -> Iterator[DayKey]:
         for year, month, days in self._around_names:
             yield from ((year, month, day) for day in days)
 
@@ -302,7 +304,7 @@ class TextDates:
             around.append((int(said[1]) if said else None, _MONTH_OF[found[0]], days))
         return around
 
-    def _clock(self) -> Iterator[tuple[int, int]]:
+    def _clock_times(self) -> Iterator[tuple[int, int]]:
         for hour, minute, half in _CLOCK.findall(self._text):
             yield from _clock_readings(int(hour), int(minute), half)
         for hour, half in _HOUR.findall(self._text):
@@ -353,7 +355,7 @@ class Evidence:
         self.text = _INVISIBLE.sub("", text) if self._looks else ""
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether looking for a value took, or would take, more than it may; it is then not known to be there."""
         return self._looks <= 0
 
@@ -374,38 +376,38 @@ class Evidence:
         return find_numbers(self._folded)
 
     @cached_property
-    def moments(self) -> TextDates:
+    def dates(self) -> TextDates:
         """The dates and times that it names."""
         return TextDates(self._folded)
 
-    def words(self, value: str) -> bool:
+    def has_words(self, value: str) -> bool:
         """Whether it says this, word for word."""
         return _BLANKS.sub(" ", unicodedata.normalize("NFKC", value).casefold()).strip() in self._words
 
-    def token(self, value: str) -> bool:
+    def has_token(self, value: str) -> bool:
         """Whether this stands in it as a word of its own, letter for letter."""
-        return self._stands(value, self.text, *_WORD_EDGES)
+        return self._has_bounded(value, self.text, *_WORD_EDGES)
 
-    def email(self, value: str) -> bool:
+    def has_email(self, value: str) -> bool:
         """The same address, not as a part of a longer one."""
-        return self._stands(value.casefold(), self._folded, *_EMAIL_EDGES)
+        return self._has_bounded(value.casefold(), self._folded, *_EMAIL_EDGES)
 
-    def url(self, value: str) -> bool:
+    def has_url(self, value: str) -> bool:
         """The same address, with or without `https://` and a slash at its end."""
         bare = re.sub(r"^https?://", "", value.casefold()).rstrip("/")
-        return self._stands(bare, self._folded, *_URL_EDGES)
+        return self._has_bounded(bare, self._folded, *_URL_EDGES)
 
-    def _stands(self, value: str, text: str, before: re.Pattern[str], after: re.Pattern[str]) -> bool:
+    def _has_bounded(self, value: str, text: str, before: re.Pattern[str], after: re.Pattern[str]) -> bool:
         """Whether a value is in a text at a place where what is around it fits."""
         at = text.find(value)
-        while at >= 0 and not self.exhausted:
+        while at >= 0 and not self.is_exhausted:
             self._looks -= 1
             if before.match(text, at) and after.match(text, at + len(value)):
                 return True
             at = text.find(value, at + 1)
         return False
 
-    def grouped(self, value: str) -> bool:
+    def has_grouped(self, value: str) -> bool:
         """Letters and digits in this order, however they are grouped."""
         wanted = "".join(filter(str.isalnum, value.casefold()))
         if not wanted or wanted not in self._groups.text:
@@ -413,7 +415,7 @@ class Evidence:
         groups = self._groups
         for start in groups.starts:
             self._looks -= 1
-            if self.exhausted:
+            if self.is_exhausted:
                 return False
             if groups.text.startswith(wanted, start) and start + len(wanted) in groups.ends:
                 return True
@@ -423,18 +425,18 @@ class Evidence:
     def _groups(self) -> _GroupedText:
         return _GroupedText.of(self._without_trunk_zero)
 
-    def phone(self, value: str) -> bool:
+    def has_phone(self, value: str) -> bool:
         """The same digits; `+` and `00` before a country are the same, and so is the zero in `+49 (0) 30`."""
         bare = re.sub(r"^(?:\+|00)", "", value)
-        return self.grouped(bare) or self.grouped(f"00{bare}")
+        return self.has_grouped(bare) or self.has_grouped(f"00{bare}")
 
-    def number(self, value: float) -> bool:
+    def has_number(self, value: float) -> bool:
         """The same number, whatever its sign and its separators."""
         return abs(Decimal(repr(value))) in self._numbers
 
-    def money(self, amount: float, currency: str) -> bool:
+    def has_money(self, amount: float, currency: str) -> bool:
         """The number, and the currency by its code, sign or name."""
-        return self.number(amount) and currency in self.currencies
+        return self.has_number(amount) and currency in self.currencies
 
     @cached_property
     def currencies(self) -> frozenset[str]:

@@ -140,10 +140,10 @@ class Extractor:
             try:
                 if reply.finish == "length":
                     raise ReplyFault("too-large", "it is longer than the blank allows")
-                value = reading.value(reply.text)
-                return Filled(value, (*alerts, *reading.alerts(value)))
+                value = reading.read_value(reply.text)
+                return Filled(value, (*alerts, *reading.value_alerts(value)))
             except MissingField as missing:
-                found = await self._insisted(render_form(text, instruction, wanted, note), reading, alerts)
+                found = await self._ask_insistently(render_form(text, instruction, wanted, note), reading, alerts)
                 return found or NotFound(missing.field, missing.why, alerts)
             except ReplyFault as fault:
                 # Told also if the next try is better: a model that was talked into something may still come round.
@@ -152,20 +152,20 @@ class Extractor:
                     return _to_rejected(fault, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
 
-    async def _insisted(self, asked: str, reading: _ReplyReader, alerts: Alerts) -> Filled | None:
+    async def _ask_insistently(self, asked: str, reading: _ReplyReader, alerts: Alerts) -> Filled | None:
         """The value after all: small models give up too soon. It counts only if every part of it stands in the text."""
         strict = dataclasses.replace(reading, copied=SEARCHABLE_TYPES)
-        if not strict.can_be_held:
+        if not strict.can_be_checked:
             return None
         wanted = reading.wanted
         reply = await self._session.ask(
             asked, json_schema=reply_schema(wanted, insist=True), max_tokens=reply_size_limit(wanted)
         )
         try:
-            value = strict.value(reply.text) if reply.finish != "length" else None
+            value = strict.read_value(reply.text) if reply.finish != "length" else None
         except (ReplyFault, MissingField):
             return None
-        return None if value is None else Filled(value, (*alerts, *strict.alerts(value)))
+        return None if value is None else Filled(value, (*alerts, *strict.value_alerts(value)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -177,21 +177,21 @@ class _ReplyReader:
     copied: frozenset[str]
 
     @property
-    def can_be_held(self) -> bool:
+    def can_be_checked(self) -> bool:
         """Whether every part of the blank can be looked for in a text."""
         return all(name in self.copied for name in scalar_type_names(self.wanted))
 
-    def value(self, reply: str) -> Any:
+    def read_value(self, reply: str) -> Any:
         value = parse_reply(reply, self.wanted)
         places = find_uncopied(value, self.wanted, self.evidence, self.copied)
-        if self.evidence.exhausted and places:
+        if self.evidence.is_exhausted and places:
             # Nobody knows whether it stands there, so it does not count as copied.
             raise ReplyFault("too-large", "looking for it in the text takes more than it may", places[0])
         if places:
             raise ReplyFault("not-in-text", "it does not stand in the text, from which it must be copied", places[0])
         return value
 
-    def alerts(self, value: Any) -> Iterator[Alert]:
+    def value_alerts(self, value: Any) -> Iterator[Alert]:
         for place in find_uncopied(value, self.wanted, self.evidence, NOTED_TYPES - self.copied):
             yield Alert("reckoned", place, 0.1, "a number that does not stand in the text")
         for place, text in free_texts(value, self.wanted):
@@ -247,7 +247,7 @@ class ReadOnlyExecutor:
         outcome: ExtractionOutcome = NotFound()
         noticed: list[Alert] = []
         for _ in range(min(self._reads, len(left))):
-            name, alerts = await self._choice(left, instruction)
+            name, alerts = await self._choose_part(left, instruction)
             noticed += alerts
             if name is None:
                 break
@@ -258,7 +258,7 @@ class ReadOnlyExecutor:
         # Also what was noticed in parts that did not hold it: it was read.
         return dataclasses.replace(outcome, alerts=tuple(noticed))
 
-    async def _choice(self, left: Mapping[str, str], instruction: str) -> tuple[str | None, Alerts]:
+    async def _choose_part(self, left: Mapping[str, str], instruction: str) -> tuple[str | None, Alerts]:
         room = min(GLANCE_LENGTH, MAX_SOURCE // (2 * len(left)))
         glances = {name: text[:room] for name, text in left.items()}
         asked = f"the one part in which this is likely to stand: {instruction}"

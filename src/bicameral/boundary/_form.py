@@ -60,7 +60,7 @@ def _longest_reply(type_: Type) -> int:
         case LiteralType(values=values):
             return max((len(json.dumps(value)) for value in values), default=_WORD_BYTES)
         case StrType(format=str() as name) if name in FORMATS:
-            return FORMATS[name].longest + _PUNCTUATION_BYTES
+            return FORMATS[name].max_length + _PUNCTUATION_BYTES
         case OptionalType(item=item):
             return max(_WORD_BYTES, _longest_reply(item))
         case TupleType(items=items):

@@ -251,7 +251,7 @@ def privileged_view(
     if not _is_plain(value) or mismatch(value, type_):
         # What is not of its type is of no known type, and a class of somebody's own can say anything of itself.
         return handles.put(value, AnyType(), shade.flat).to_json()
-    return _ViewBuilder(handles, level).see(value, type_, shade)
+    return _ViewBuilder(handles, level).build(value, type_, shade)
 
 
 @dataclass(slots=True)
@@ -261,28 +261,28 @@ class _ViewBuilder:
     parts: int = 0
     codes: int = 0
 
-    def see(self, value: Any, type_: Type, shade: LabelTree, *, listed: bool = False) -> Any:
+    def build(self, value: Any, type_: Type, shade: LabelTree, *, listed: bool = False) -> Any:
         self.parts += 1
         if value is None:
             return None
         match type_:
             case OptionalType(item=item):
-                return self.see(value, item, shade, listed=listed)
+                return self.build(value, item, shade, listed=listed)
             case RecordType() if type_ == MONEY:
                 return {"amount": _scalar_json(value["amount"]), "currency": value["currency"]}
             case LiteralType() if type(value) is str:
                 return value
             case ListType(item=item) if self.parts < MAX_PARTS:
-                return self._list(value, [item] * len(value), shade, type_)
+                return self._build_list(value, [item] * len(value), shade, type_)
             case TupleType(items=items) if self.parts < MAX_PARTS:
-                return self._list(value, list(items), shade, type_)
+                return self._build_list(value, list(items), shade, type_)
             case RecordType(fields=fields) if self.parts < MAX_PARTS and all(map(_PLAIN_FIELD.fullmatch, type_.names)):
                 entries = cast("dict[str, Any]", value)
                 return {
-                    field.name: self.see(entries.get(field.name), field.type, shade.field(field.name), listed=listed)
+                    field.name: self.build(entries.get(field.name), field.type, shade.field(field.name), listed=listed)
                     for field in fields
                 }
-            case StrType() if self._text_crosses(value, type_, shade, listed):
+            case StrType() if self._can_text_cross(value, type_, shade, listed):
                 return value
             case _ if type(value) in _SCALARS and (is_bounded(type_) or isinstance(type_, AnyType)):
                 crossing = _scalar_json(value)
@@ -292,15 +292,15 @@ class _ViewBuilder:
                 pass
         return self.handles.put(value, type_, shade).to_json()
 
-    def _list(self, value: Any, types: list[Type], shade: LabelTree, type_: Type) -> dict[str, Any]:
+    def _build_list(self, value: Any, types: list[Type], shade: LabelTree, type_: Type) -> dict[str, Any]:
         items = cast("list[Any]", value)
         first = [
-            self.see(each, inner, shade.place(at), listed=True)
+            self.build(each, inner, shade.place(at), listed=True)
             for at, (each, inner) in enumerate(zip(items[:MAX_ITEMS], types[:MAX_ITEMS], strict=True))
         ]
         return {"count": len(items), "first": first, "all": self.handles.put(items, type_, shade).to_json()}
 
-    def _text_crosses(self, value: Any, type_: StrType, shade: LabelTree, listed: bool) -> bool:
+    def _can_text_cross(self, value: Any, type_: StrType, shade: LabelTree, listed: bool) -> bool:
         if type(value) is not str:
             return False
         if is_bounded(type_):

@@ -134,28 +134,28 @@ def _is_in_text(value: Any, name: str, evidence: Evidence) -> bool:
     match name, value:
         case "money", dict():
             found = cast("dict[str, Any]", value)
-            return evidence.money(found["amount"], found["currency"])
+            return evidence.has_money(found["amount"], found["currency"])
         case "currency", str():
             return value in evidence.currencies
         case "email", str():
-            return evidence.email(value)
+            return evidence.has_email(value)
         case "url", str():
-            return evidence.url(value)
+            return evidence.has_url(value)
         case "iban", str():
-            return evidence.grouped(value)
+            return evidence.has_grouped(value)
         case "phone", str():
-            return evidence.phone(value)
+            return evidence.has_phone(value)
         case (("id" | "code"), str()):
-            return evidence.token(value)
+            return evidence.has_token(value)
         case _, str():
-            return evidence.words(value)
+            return evidence.has_words(value)
         case _, dt.datetime():
-            return evidence.moments.datetime(value)
+            return evidence.dates.has_datetime(value)
         case _, dt.date():
-            return evidence.moments.date(value)
+            return evidence.dates.has_date(value)
         case _, dt.time():
-            return evidence.moments.time(value)
+            return evidence.dates.has_time(value)
         case _, int() | float():
-            return evidence.number(value)
+            return evidence.has_number(value)
         case _:
             return False

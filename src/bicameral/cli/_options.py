@@ -105,8 +105,8 @@ _ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with -
 
 def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
     """Whether the person at the terminal accepts a configuration. Nobody there is a no, and is said."""
-    if not out.interactive:
-        out.notice("unaccepted", unaccepted_json(found))
+    if not out.is_interactive:
+        out.add_notice("unaccepted", unaccepted_json(found))
         out.say(f"warning: {found}. {_ACCEPT_FIX} [config.unaccepted]", style="yellow")
         return False
     show_unaccepted(out, found)
@@ -121,7 +121,9 @@ def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
 
 def show_unaccepted(out: Output, found: UnacceptedConfig) -> None:
     """What a configuration would change, each setting and file on a line of its own."""
-    out.heading(f"{found.file} has changed since you accepted it:" if found.before else f"{found.file} is new to you:")
+    out.heading(
+        f"{found.file} has changed since you accepted it:" if found.was_accepted else f"{found.file} is new to you:"
+    )
     for line in found.describe():
         out.say(f"  {line}")
     out.say("Whoever wrote this file decides with it what runs as you, what may be reached, and what you are asked.")

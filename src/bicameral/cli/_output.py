@@ -96,17 +96,17 @@ class Output:
         self.as_json = as_json
         self._notices: dict[str, Any] = {}
 
-    def notice(self, name: str, facts: Any) -> None:
+    def add_notice(self, name: str, facts: Any) -> None:
         """Something that the one JSON object must say, whatever the command itself has to say."""
         self._notices[name] = facts
 
     @property
-    def interactive(self) -> bool:
+    def is_interactive(self) -> bool:
         """Whether a person is there to be asked: a terminal on both ends, and no program reading JSON."""
         return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
     @property
-    def lively(self) -> bool:
+    def is_live_terminal(self) -> bool:
         """Whether standard error is a terminal that can redraw."""
         return not self.as_json and sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
 
@@ -136,7 +136,7 @@ class Output:
     def say(self, text: str, *, style: str = "") -> None:
         """Something said on the way."""
         text = mask(text)
-        if style and self.lively:
+        if style and self.is_live_terminal:
             from rich.text import Text
 
             self.console.print(Text(make_visible(text), style=style))
@@ -147,7 +147,7 @@ class Output:
     def heading(self, text: str) -> None:
         self.say(text, style="bold")
 
-    def object(self, facts: Mapping[str, Any]) -> None:
+    def write_json(self, facts: Mapping[str, Any]) -> None:
         """The one JSON object, where JSON was asked for."""
         if self.as_json:
             whole = {**facts, **self._notices}
@@ -157,7 +157,7 @@ class Output:
     def error(self, facts: Mapping[str, Any], text: str) -> None:
         """What went wrong, in one line."""
         if self.as_json:
-            self.object({"ok": False, "error": facts})
+            self.write_json({"ok": False, "error": facts})
         else:
             self.say(f"error: {text}", style="red")
 

@@ -52,7 +52,7 @@ class RoundsRunner:
         """Do what a request asks for; the exit code."""
         with open_display(self._out) as shown:
             asker, approver = None, None
-            if self._out.interactive:
+            if self._out.is_interactive:
                 asker = TerminalAsker(self._out, shown.quiet)
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             shown.phase("planning")
@@ -64,8 +64,8 @@ class RoundsRunner:
             reasoned = await agent.reason(
                 intent, rounds=rounds, company=company, asker=asker, approver=approver, fresh=fresh
             )
-        self._show(reasoned)
-        self._out.object(self._json(reasoned))
+        self._show_outcome(reasoned)
+        self._out.write_json(self._outcome_json(reasoned))
         return reasoning_exit_code(reasoned)
 
     def _company(self, shown: ProgressDisplay) -> Any:
@@ -86,12 +86,12 @@ class RoundsRunner:
 
         def done(this: Round) -> None:
             shown.close()
-            self._say(this)
+            self._say_round(this)
             shown.phase("planning")
 
         return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=written, done=done)
 
-    def _say(self, this: Round) -> None:
+    def _say_round(self, this: Round) -> None:
         """What the planner is told of a round: nothing else of it crosses."""
         for line in this.told:
             self._out.say(f"  told: {line}")
@@ -103,7 +103,7 @@ class RoundsRunner:
         if this.outcome is not None:
             say_usage(self._out, this.outcome)
 
-    def _show(self, reasoned: ReasoningOutcome) -> None:
+    def _show_outcome(self, reasoned: ReasoningOutcome) -> None:
         from bicameral.patterns.reasoner import Answered, Exhausted
 
         done = effects_done_text(tuple(effect for each in reasoned.rounds for effect in each.effects))
@@ -121,7 +121,7 @@ class RoundsRunner:
                 self._out.say(f"error: {reasoned.error}", style="red")
         self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({reasoned.id})")
 
-    def _json(self, reasoned: ReasoningOutcome) -> dict[str, Any]:
+    def _outcome_json(self, reasoned: ReasoningOutcome) -> dict[str, Any]:
         from bicameral.labels import label_tree_to_json
         from bicameral.patterns.reasoner import Answered, Exhausted
 
@@ -173,11 +173,11 @@ class StrategyRunner:
     def __init__(self, out: Output, *, careful: bool) -> None:
         self._out, self._careful = out, careful
 
-    async def work(self, agent: Agent, request: str, strategy: str) -> int:
+    async def run_request(self, agent: Agent, request: str, strategy: str) -> int:
         """Do what a request asks for; the exit code."""
         with open_display(self._out) as shown:
             approver = None
-            if self._out.interactive:
+            if self._out.is_interactive:
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             worked = await agent.work(
                 user_input(request),
@@ -187,8 +187,8 @@ class StrategyRunner:
                 audience=self._audience(shown),
                 careful=self._careful and approver is not None,
             )
-        self._show(worked)
-        self._out.object(strategy_outcome_json(worked))
+        self._show_outcome(worked)
+        self._out.write_json(strategy_outcome_json(worked))
         return pattern_exit_code(worked)
 
     def _audience(self, shown: ProgressDisplay) -> ConversationObserver:
@@ -200,7 +200,7 @@ class StrategyRunner:
 
         return ConversationObserver(lambda phase, _: shown.phase(phase), shown.text, turn)
 
-    def _show(self, worked: StrategyOutcome) -> None:
+    def _show_outcome(self, worked: StrategyOutcome) -> None:
         from bicameral.patterns.strategies import Answered
 
         done, spent = effects_done_text(worked.effects), f"{worked.taken.seconds:.1f} s"
@@ -297,7 +297,7 @@ def build_pattern(id: str, knobs: Mapping[str, Any]) -> Pattern[..., Any]:
 
     kind = pattern_class(id)
     needs = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]  # pyright: ignore[reportArgumentType]
-    takes = list(inspect.signature(kind.on).parameters.values())[2:]
+    takes = list(inspect.signature(kind.execute).parameters.values())[2:]
     if needs or sum(each.default is inspect.Parameter.empty for each in takes) != 1:
         raise CatalogError(
             "pattern.needs-more",
@@ -313,13 +313,13 @@ class PatternRunner:
     def __init__(self, out: Output) -> None:
         self._out = out
 
-    async def request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
+    async def run_request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
         """With the agent's own tools."""
         from bicameral.labels import user_input
 
-        return await self._played(agent, build_pattern(id, knobs), (user_input(request),))
+        return await self._run_and_show(agent, build_pattern(id, knobs), (user_input(request),))
 
-    async def example(self, agent: Agent, id: str, knobs: Mapping[str, Any]) -> int:
+    async def run_example(self, agent: Agent, id: str, knobs: Mapping[str, Any]) -> int:
         """The pattern's own example, with its own tools, in a folder that goes with it."""
         from bicameral.patterns import Answered, example_of
         from bicameral.policy import Policy
@@ -331,29 +331,29 @@ class PatternRunner:
             folder = Path(name)
             registry = Registry(example.tools(folder))
             pattern: Pattern[..., Any] = replace(cast("Any", example.make(folder)), **knobs)
-            outcome = await self._run(agent, pattern, example.give(folder), registry, Policy((), registry))
-            good = isinstance(outcome, Answered) and example.good(outcome)
-        self._show(outcome)
+            outcome = await self._run(agent, pattern, example.arguments(folder), registry, Policy((), registry))
+            good = isinstance(outcome, Answered) and example.is_correct(outcome)
+        self._show_outcome(outcome)
         if outcome.ok:
             self._out.say("as it should be" if good else "not what it should be", style="green" if good else "yellow")
-        self._out.object(pattern_outcome_json(outcome) | {"good": good})
+        self._out.write_json(pattern_outcome_json(outcome) | {"good": good})
         return pattern_exit_code(outcome) if not outcome.ok or good else FAILED
 
-    async def _played(self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...]) -> int:
+    async def _run_and_show(self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...]) -> int:
         outcome = await self._run(agent, pattern, given, agent.registry, agent.policy)
-        self._show(outcome)
-        self._out.object(pattern_outcome_json(outcome))
+        self._show_outcome(outcome)
+        self._out.write_json(pattern_outcome_json(outcome))
         return pattern_exit_code(outcome)
 
     async def _run(
         self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...], registry: Any, policy: Any
     ) -> Outcome[Any]:
         with open_display(self._out) as shown:
-            approver = TerminalApprover(self._out, registry, shown.quiet) if self._out.interactive else None
-            desk = agent.desk(approver=approver, observer=shown.step)
+            approver = TerminalApprover(self._out, registry, shown.quiet) if self._out.is_interactive else None
+            desk = agent.runtime(approver=approver, observer=shown.step)
             return await pattern.run(replace(desk, registry=registry, policy=policy), *given)
 
-    def _show(self, outcome: Outcome[Any]) -> None:
+    def _show_outcome(self, outcome: Outcome[Any]) -> None:
         from bicameral.patterns import Answered, GaveUp
 
         for moment in outcome.trace:

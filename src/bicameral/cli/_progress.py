@@ -54,7 +54,9 @@ class ProgressDisplay(Protocol):
 @contextmanager
 def open_display(out: Output) -> Generator[ProgressDisplay]:
     """The display that suits the output, closed at the end whatever happens."""
-    shown: ProgressDisplay = SilentDisplay() if out.as_json else LiveDisplay(out) if out.lively else LineDisplay(out)
+    shown: ProgressDisplay = (
+        SilentDisplay() if out.as_json else LiveDisplay(out) if out.is_live_terminal else LineDisplay(out)
+    )
     try:
         yield shown
     finally:

@@ -30,8 +30,8 @@ def say_budget(out: Output, agent: Agent, report: Report) -> None:
     """What a run of the plan may take at worst; nothing where it costs nothing and nothing is bounded."""
     if not report.ok or not report.cost.model_calls.most:
         return
-    worst, budgets = agent.worst(report), agent.budgets
-    if worst.money == 0 and not budgets.bounded:
+    worst, budgets = agent.worst_case(report), agent.budgets
+    if worst.money == 0 and not budgets.is_bounded:
         return
     calls = f"{worst.calls:,} model call{'' if worst.calls == 1 else 's'}"
     cost = _worst_cost_text(worst, agent.prices.currency)
@@ -194,7 +194,7 @@ def _say_conditional(out: Output, proof: Proof) -> None:
         if verdict_name(call.verdict) == "conditional"
     ]
     if lines:
-        who = "may ask you about" if out.interactive else "may stop, since nobody can be asked, at"
+        who = "may ask you about" if out.is_interactive else "may stop, since nobody can be asked, at"
         out.say("\n".join((f"  This run {who}:", *lines)), style=_VERDICT_STYLES["conditional"])
 
 
@@ -241,7 +241,7 @@ def show_plan(out: Output, source: str) -> None:
     """The plan as people read it, with colours where there are some."""
     out.heading("Plan")
     indented = "".join(f"  {line}\n" for line in make_visible(source).splitlines())
-    if not out.lively:
+    if not out.is_live_terminal:
         out.say(indented)
         return
     from rich.syntax import Syntax

@@ -227,7 +227,7 @@ class FoundRun:
     journal: Journal | None
     view: RunView | None
 
-    def recorded(self) -> Journal:
+    def recorded_journal(self) -> Journal:
         """The journal; a run that has not begun has none."""
         if self.journal is None:
             state = self.view.state if self.view else "unknown"
@@ -238,15 +238,15 @@ class FoundRun:
             )
         return self.journal
 
-    def ended(self) -> Journal:
+    def ended_journal(self) -> Journal:
         """The journal of a run that nobody works on any more."""
-        if self.view is not None and not self.view.ended:
+        if self.view is not None and not self.view.has_ended:
             raise DurableError(
                 "durable.not-ended",
                 f"the run {self.run} is {self.view.state}",
                 fix=f"Let it end, or stop it: `bicameral runs cancel {self.run}`.",
             )
-        return self.recorded()
+        return self.recorded_journal()
 
 
 class RunRecords:
@@ -259,7 +259,7 @@ class RunRecords:
     def journals(self) -> list[Journal]:
         if self.runs is None or self.runs.database.sqlite:
             return [self.journal]
-        return [self.journal, self.runs.record]
+        return [self.journal, self.runs.run_journal]
 
     async def views(self, limit: int) -> list[RunView]:
         """The newest submitted runs, page by page."""
@@ -279,24 +279,24 @@ class RunRecords:
     async def find(self, run: str) -> FoundRun:
         """A run by its id, the beginning of it, or `last`."""
         if run == "last":
-            run = await self._last()
+            run = await self._last_run()
         problem: BicameralError | None = None
         names: dict[str, Journal | None] = {}
         for journal in self.journals:
             try:
                 names[journal.find(run)] = journal
             except JournalError as error:
-                problem = self._unknown(problem, error)
+                problem = self._better_error(problem, error)
         view = None
         try:
             view = None if self.runs is None else await self.runs.get(next(iter(names), run))
         except DurableError as error:
-            problem = self._unknown(problem, error)
+            problem = self._better_error(problem, error)
         if view is not None:
             names.setdefault(view.run, None)
-        return self._only(run, names, view, problem)
+        return self._single_match(run, names, view, problem)
 
-    def _only(
+    def _single_match(
         self, run: str, names: dict[str, Journal | None], view: RunView | None, problem: BicameralError | None
     ) -> FoundRun:
         if len(names) > 1:
@@ -305,13 +305,13 @@ class RunRecords:
             return FoundRun(name, journal, view)
         raise self.trouble or problem or JournalError("journal.unknown-run", f"there is no run {run!r}")
 
-    def _unknown(self, before: BicameralError | None, error: BicameralError) -> BicameralError:
+    def _better_error(self, before: BicameralError | None, error: BicameralError) -> BicameralError:
         """Of several that do not know a run, the one that knows a name like it."""
         if error.code not in _UNKNOWN_RUN_CODES:
             raise error
         return error if before is None or (error.nearest and not before.nearest) else before
 
-    async def _last(self) -> str:
+    async def _last_run(self) -> str:
         found = [(each.started, each.run) for each in await self.summaries(1)]
         found += [(each.created.timestamp(), each.run) for each in await self.views(1)]
         if not found:
@@ -392,38 +392,38 @@ class RunWatcher:
         self._after = -1
         self._state = ""
 
-    async def submitted(self, runs: Runs, run: str, user: str | None, *, until_asked: bool = False) -> RunView:
+    async def watch_submitted(self, runs: Runs, run: str, user: str | None, *, until_asked: bool = False) -> RunView:
         """Until a submitted run has ended; or, with `until_asked`, waits for a person."""
         pause = SHORT_PAUSE
         while True:
             # First how it stands, then what happened: an end is never told before what led to it.
             view = await runs.get(run, user)
-            heard = self._told(await asyncio.to_thread(runs.record.after, view.run, self._after))
-            self._stands(view)
-            if view.ended or (until_asked and view.state == "waiting"):
+            heard = self._show_events(await asyncio.to_thread(runs.run_journal.events_after, view.run, self._after))
+            self._show_state(view)
+            if view.has_ended or (until_asked and view.state == "waiting"):
                 return view
             pause = SHORT_PAUSE if heard else min(LONG_PAUSE, pause * 1.3)
             await asyncio.sleep(pause)
 
-    async def recorded(self, journal: Journal, run: str) -> Event:
+    async def watch_recorded(self, journal: Journal, run: str) -> Event:
         """Until the record of a run that was not submitted has an end; the event that is it."""
         while True:
-            events = await asyncio.to_thread(journal.after, run, self._after)
-            self._told(events)
+            events = await asyncio.to_thread(journal.events_after, run, self._after)
+            self._show_events(events)
             if events and (last := events[-1]).kind in ("run-finished", "run-failed", "run-stopped", "run-erased"):
                 return last
             await asyncio.sleep(LONG_PAUSE)
 
-    def _told(self, events: list[Event]) -> bool:
+    def _show_events(self, events: list[Event]) -> bool:
         for event in events:
             self._after = event.number
             if self._out.as_json and not self._quiet:
-                self._out.object({"event": event_json(event)})
+                self._out.write_json({"event": event_json(event)})
             elif not self._out.as_json and not self._quiet:
                 self._out.say(event_line(event))
         return bool(events)
 
-    def _stands(self, view: RunView) -> None:
-        if not view.ended and not self._out.as_json and (text := run_state_text(view)) != self._state:
+    def _show_state(self, view: RunView) -> None:
+        if not view.has_ended and not self._out.as_json and (text := run_state_text(view)) != self._state:
             self._state = text
             self._out.say(text, style="yellow" if view.state == "waiting" else "dim")

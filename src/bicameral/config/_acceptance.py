@@ -233,7 +233,7 @@ class UnacceptedConfig:
     file: Path
     widening: Widening
     changes: Mapping[str, PartChange]
-    before: bool
+    was_accepted: bool
 
     @property
     def withheld(self) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ class UnacceptedConfig:
         lines: list[str] = []
         for name in sorted({*self.widening.settings, *self.widening.files, *self.changes}):
             mark = self.changes.get(name)
-            note = "" if mark is None or not self.before else f" ({mark})"
+            note = "" if mark is None or not self.was_accepted else f" ({mark})"
             if name in self.widening.settings:
                 lines.append(f"{name} = {_short_json(self.widening.settings[name])}{note}")
             elif name in self.widening.files:
@@ -255,7 +255,7 @@ class UnacceptedConfig:
         return lines
 
     def __str__(self) -> str:
-        changed = "has changed since you accepted it" if self.before else "was not accepted by you"
+        changed = "has changed since you accepted it" if self.was_accepted else "was not accepted by you"
         return f"{self.file} {changed}, so these settings are not used: {', '.join(self.withheld)}"
 
 

@@ -335,12 +335,12 @@ class Config(ConfigFile):
     @property
     def models_folder(self) -> Path:
         """Where weights are kept."""
-        return self._under(self.models.folder) or user_folder("cache") / "models"
+        return self._resolve_under_base(self.models.folder) or user_folder("cache") / "models"
 
     @property
     def journal_file(self) -> Path:
         """The SQLite file in which runs are recorded."""
-        return self._under(self.journal.file) or user_folder("state") / "journal.db"
+        return self._resolve_under_base(self.journal.file) or user_folder("state") / "journal.db"
 
     @property
     def durable_database(self) -> str:
@@ -350,12 +350,12 @@ class Config(ConfigFile):
     @property
     def token_file(self) -> Path:
         """The file with the hashes of the server's tokens."""
-        return self._under(self.server.tokens) or user_folder("config") / "tokens.json"
+        return self._resolve_under_base(self.server.tokens) or user_folder("config") / "tokens.json"
 
     @property
     def cache_folder(self) -> Path:
         """Where plans and intents are kept."""
-        return self._under(self.cache.folder) or user_folder("cache")
+        return self._resolve_under_base(self.cache.folder) or user_folder("cache")
 
     @property
     def project(self) -> str:
@@ -372,12 +372,12 @@ class Config(ConfigFile):
 
         They start at the folder of the file that names them: code must not come from wherever one happens to stand.
         """
-        return self._beside(self.toolboxes.files)
+        return self._resolve_beside_source(self.toolboxes.files)
 
     @property
     def policy_files(self) -> tuple[Path, ...]:
         """The user's own policies; they start where his toolbox files do."""
-        return self._beside(self.policy.files)
+        return self._resolve_beside_source(self.policy.files)
 
     @property
     def caps(self) -> Caps:
@@ -394,11 +394,11 @@ class Config(ConfigFile):
 
         return PlanLimits(self.limits.max_items, self.limits.max_tool_calls, self.limits.max_model_calls)
 
-    def _beside(self, names: tuple[str, ...]) -> tuple[Path, ...]:
+    def _resolve_beside_source(self, names: tuple[str, ...]) -> tuple[Path, ...]:
         start = self.source.parent if self.source else self.base
         return tuple(start / os.path.expanduser(name) for name in names)
 
-    def _under(self, path: str | None) -> Path | None:
+    def _resolve_under_base(self, path: str | None) -> Path | None:
         return self.base / os.path.expanduser(path) if path else None
 
 

@@ -59,8 +59,8 @@ class SettingsOrigin:
         for length in range(len(path), 0, -1):
             if variable := self.variables.get(tuple(str(key) for key in path[:length])):
                 return Place(file=f"the environment variable {variable}")
-        deepest = max(self.documents, key=lambda document: document.depth(path), default=None)
-        if deepest is not None and deepest.depth(path) > 1:
+        deepest = max(self.documents, key=lambda document: document.known_depth(path), default=None)
+        if deepest is not None and deepest.known_depth(path) > 1:
             return deepest.locate(path)
         if self.file is None:
             return None

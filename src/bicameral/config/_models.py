@@ -129,7 +129,7 @@ def open_aliases(config: Config, chamber: Chamber, embedded: MakeEmbedded) -> Al
     specs = {name: _restrict_spec(alias_spec(config.llm.models[name]), kept) for name in here}
     assembly = ProviderAssembly(specs, lambda name: DeferredProvider(bare[name], chamber), cache=_reply_cache(config))
     found = [
-        bare[name] if name == EMBEDDED_ALIAS or specs[name].plain else Alias.of(name, assembly.provider(name))
+        bare[name] if name == EMBEDDED_ALIAS or specs[name].is_plain else Alias.of(name, assembly.provider(name))
         for name in (EMBEDDED_ALIAS, *here)
     ]
     return Aliases(chamber, found, elsewhere=config.llm.models)
@@ -312,23 +312,23 @@ class EmbeddedProvider:
         return {job: pin.sha256 for job, pin in self.weights.adapters.items()}
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        return await (await self._ready()).generate(request)
+        return await (await self._load()).generate(request)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         """The reply's text as it is written."""
-        async for text in (await self._ready()).stream(request):
+        async for text in (await self._load()).stream(request):
             yield text
 
     async def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """The same with the calls, what it cost, and the end."""
-        async for chunk in (await self._ready()).chunks(request):
+        async for chunk in (await self._load()).chunks(request):
             yield chunk
 
     async def aclose(self) -> None:
         if self._local is not None:
             await self._local.aclose()
 
-    async def _ready(self) -> LocalProvider:
+    async def _load(self) -> LocalProvider:
         from bicameral.models import LocalProvider, adapters_of, terminal_progress
 
         async with self._fetching:

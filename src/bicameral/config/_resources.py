@@ -159,7 +159,7 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
     origin = settings_origin(config)
     _check_toolbox_names(config, origin)
     around = surroundings or surroundings_of(config)
-    around = replace(around, folders=around.folders.protecting(_toolbox_paths(config)))
+    around = replace(around, folders=around.folders.with_protected(_toolbox_paths(config)))
     tools = [tool for name in config.toolboxes.use for tool in _open_toolbox(config, name, around, origin)]
     tools += [tool for path in config.toolbox_files for tool in _open_toolbox_file(config, path, around, origin)]
     return Registry(tools)
@@ -170,7 +170,7 @@ def surroundings_of(config: Config) -> Surroundings:
     said = config.folders
     read, write, trusted = (tuple(map(_expand_path, names)) for names in (said.read, said.write, said.trusted))
     folders = Folders.of(config.base, read=read, write=write, trusted=trusted)
-    return Surroundings(folders.protecting(protected_paths(config)))
+    return Surroundings(folders.with_protected(protected_paths(config)))
 
 
 def _toolbox_paths(config: Config) -> Iterator[ProtectedPath]:

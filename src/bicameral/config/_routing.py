@@ -132,7 +132,7 @@ def check_routing(config: Config, locate: Locate) -> list[ConfigError]:
     selection, notes = model_selection(config), list[ConfigError]()
     for mistake in find_mistakes(selection, [*config.llm.models, EMBEDDED_ALIAS]):
         error = _with_place(mistake.error, _config_path(mistake.path), locate)
-        if mistake.severe:
+        if mistake.is_severe:
             raise error
         notes.append(error)
     for path, error in (*_unservable_models(config, selection), *_unknown_role_budgets(config)):
@@ -201,7 +201,7 @@ def reachable_aliases(config: Config, chamber: Chamber) -> list[str]:
         if name not in found and can_serve(config, name, chamber):
             found[name] = None
             if name != EMBEDDED_ALIAS:
-                waiting += [other for _, other in alias_spec(config.llm.models[name]).names]
+                waiting += [other for _, other in alias_spec(config.llm.models[name]).named_aliases]
     return list(found)
 
 
@@ -228,7 +228,7 @@ def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralErro
             message = f"{settings.base_url[:60]!r} is no address of a server"
             expected = "an address such as http://localhost:8000/v1, without a password or a query in it"
             yield (*path, "base_url"), ConfigError("routing.bad-model", message, expected=expected)
-        for key, other in alias_spec(settings).names:
+        for key, other in alias_spec(settings).named_aliases:
             if other not in aliases and other != EMBEDDED_ALIAS:
                 yield (*path, key), _unknown_alias_error(other, [*aliases, EMBEDDED_ALIAS])
     yield from _alias_cycles(aliases)
@@ -280,7 +280,7 @@ def _alias_cycles(aliases: Mapping[str, AliasSettings]) -> Iterator[tuple[Settin
     specs = {name: alias_spec(settings) for name, settings in aliases.items()}
     if (found := find_alias_cycle(specs)) is not None:
         way = (*found, found[0])
-        key = next(key for key, name in specs[way[0]].names if name == way[1])
+        key = next(key for key, name in specs[way[0]].named_aliases if name == way[1])
         message = f"the aliases lead to each other in a circle: {' → '.join(way)}"
         yield ("llm", "models", way[0], key), ConfigError("routing.cycle", message, fix="Take one of them out.")
 

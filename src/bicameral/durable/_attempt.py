@@ -66,11 +66,11 @@ class StoredAnswers:
     )
     """What went along with a tool's call at a step when it was last asked about."""
     replies: dict[str, Any] = field(default_factory=dict[str, Any])
-    silent: set[str] = field(default_factory=set[str])
+    unanswered: set[str] = field(default_factory=set[str])
     """What nobody replied to in time."""
 
     @classmethod
-    def of(cls, rows: Sequence[sa.RowMapping], events: Sequence[Event]) -> Self:
+    def from_rows(cls, rows: Sequence[sa.RowMapping], events: Sequence[Event]) -> Self:
         """From the questions of a run and its record: a yes that is recorded was acted on, and does not count twice."""
         found = cls()
         for row in rows:
@@ -79,7 +79,7 @@ class StoredAnswers:
                 if row["state"] == "replied":
                     found.replies[question["key"]] = answer
                 else:
-                    found.silent.add(question["key"])
+                    found.unanswered.add(question["key"])
                 continue
             later = [event for event in events if event.kind == "approval" and event.number >= row["number"]]
             acted = {
@@ -119,7 +119,7 @@ class DeferredApprover:
         if not steps:
             return None
         before = self._answered.files.get((steps[0], call.tool), call.files)
-        return replace(call.at(steps), changed=call.changed or describe_changes(before, call.files))
+        return replace(call.at_steps(steps), changed=call.changed or describe_changes(before, call.files))
 
 
 class RequestSuspended(Suspend):
@@ -141,7 +141,7 @@ class DeferredAsker:
         key = call_key() or question
         if key in self._answered.replies:
             return value_from_json(self._answered.replies[key])
-        if key in self._answered.silent:
+        if key in self._answered.unanswered:
             raise RunError("run.needs-answer", f"nobody replied in time to: {question}")
         raise RequestSuspended(question, type)
 
@@ -218,38 +218,40 @@ class Attempt:
         self._submission = cast("dict[str, Any]", json.loads(row["submission"]))
 
     @property
-    def within(self) -> float:
+    def answer_seconds(self) -> float:
         """Seconds for which a question of this run waits."""
         return float(self._submission.get("answer_within") or self._runs.config.durable.answer_within)
 
-    async def came_to(self) -> AttemptResult:
+    async def run(self) -> AttemptResult:
         """How this attempt ended."""
-        run, journal = self._lease.run, self._runs.record
-        events = await asyncio.to_thread(journal.after, run, -1)
+        run, journal = self._lease.run, self._runs.run_journal
+        events = await asyncio.to_thread(journal.events_after, run, -1)
         if (found := recorded_end(events)) is not None:
             return found
         if self._row["cancel"]:
-            return await asyncio.to_thread(self._never_again, events)
-        if not await self._came_further(events) and self._row["deaths"] >= self._runs.config.durable.deaths:
-            return await asyncio.to_thread(self._given_up, events)
-        rows = await self._runs.database.do(lambda db: answered_questions(self._runs.database, db, run))
-        answered = StoredAnswers.of(rows, events)
+            return await asyncio.to_thread(self._stop_cancelled, events)
+        if not await self._made_progress(events) and self._row["deaths"] >= self._runs.config.durable.deaths:
+            return await asyncio.to_thread(self._give_up, events)
+        rows = await self._runs.database.run_transaction(lambda db: answered_questions(self._runs.database, db, run))
+        answered = StoredAnswers.from_rows(rows, events)
         try:
-            outcome = await (self._resumed(answered) if events else self._begun(answered))
+            outcome = await (self._resume_run(answered) if events else self._start_run(answered))
         except RequestSuspended as waits:
             return AttemptWaits("ask", waits.asked, 0)
         except BicameralError as error:
             return AttemptBroken(error) if error.code.startswith(_RETRYABLE_CODES) else failed_end(error)
-        return await asyncio.to_thread(self._told, outcome, len(events))
+        return await asyncio.to_thread(self._result_of, outcome, len(events))
 
-    async def _came_further(self, events: Sequence[Event]) -> bool:
+    async def _made_progress(self, events: Sequence[Event]) -> bool:
         """Whether the run has come further than when it was last looked at; then it is not stuck."""
         reached = sum(1 for event in events if event.kind == "step-finished")
         if reached > self._row["reached"]:
-            await self._runs.database.do(lambda db: record_progress(self._runs.database, db, self._lease, reached))
+            await self._runs.database.run_transaction(
+                lambda db: record_progress(self._runs.database, db, self._lease, reached)
+            )
         return reached > self._row["reached"]
 
-    def _given_up(self, events: Sequence[Event]) -> RunEnd:
+    def _give_up(self, events: Sequence[Event]) -> RunEnd:
         """A run with which one worker after the other was lost, or could not go on."""
         last = f"; the last time: {self._row['why']}" if self._row["why"] else ""
         error = DurableError(
@@ -258,20 +260,20 @@ class Attempt:
             fix="Look at its last step: `bicameral runs show`. Submit it again when that is mended.",
         )
         if events:
-            self._runs.record.append(
+            self._runs.run_journal.append(
                 self._lease.run, "run-failed", "", {"error": error.to_json(), "effects": _recorded_effects(events)}
             )
         return failed_end(error, {"effects": _recorded_effects(events)})
 
-    def _never_again(self, events: Sequence[Event]) -> RunEnd:
+    def _stop_cancelled(self, events: Sequence[Event]) -> RunEnd:
         """A run that was cancelled while its worker died."""
         effects = _recorded_effects(events)
         if events:
             facts: dict[str, Any] = {"in_flight": [], "why": "it was cancelled", "effects": effects}
-            self._runs.record.append(self._lease.run, "run-stopped", "", facts)
+            self._runs.run_journal.append(self._lease.run, "run-stopped", "", facts)
         return RunEnd("stopped", "it was cancelled", {"effects": effects})
 
-    async def _begun(self, answered: StoredAnswers) -> RunOutcome:
+    async def _start_run(self, answered: StoredAnswers) -> RunOutcome:
         plan, intent, spent, calls = await self._plan(answered)
         checked = self._agent.check(plan, intent=intent)
         if not checked.ok:
@@ -280,7 +282,7 @@ class Attempt:
         return await run_plan(
             plan,
             self._agent.registry,
-            journal=self._runs.record,
+            journal=self._runs.run_journal,
             extractor=self._agent.executor,
             asker=DeferredAsker(answered),
             approver=DeferredApprover(answered),
@@ -293,9 +295,9 @@ class Attempt:
             leaving=self._leaving,
         )
 
-    async def _resumed(self, answered: StoredAnswers) -> RunOutcome:
+    async def _resume_run(self, answered: StoredAnswers) -> RunOutcome:
         return await resume_plan(
-            self._runs.record,
+            self._runs.run_journal,
             self._lease.run,
             self._agent.registry,
             policy=self._agent.policy,
@@ -328,15 +330,15 @@ class Attempt:
             planned = await self._agent.plan(request, deterministic=deterministic, asker=asker)
             kept = _planned_json(planned)
             text = kept
-            await self._runs.database.do(lambda db: keep_plan(self._runs.database, db, self._lease, text))
+            await self._runs.database.run_transaction(lambda db: keep_plan(self._runs.database, db, self._lease, text))
         found = json.loads(kept)
         plan, intent = Plan.model_validate_json(found["plan"]), Intent.model_validate_json(found["intent"])
         return plan, intent, ChamberUsage(**found["spent"]), found["calls"]
 
-    def _told(self, outcome: RunOutcome, before: int) -> AttemptResult:
+    def _result_of(self, outcome: RunOutcome, before: int) -> AttemptResult:
         match outcome:
             case Waiting(question=question, ask=ask):
-                number = before + len(self._runs.record.after(self._lease.run, before - 1))
+                number = before + len(self._runs.run_journal.events_after(self._lease.run, before - 1))
                 if question is not None:
                     return AttemptWaits("calls", {"calls": question.to_json(), "before": question.before}, number)
                 return AttemptWaits("ask", {} if ask is None else ask.to_json(), number)

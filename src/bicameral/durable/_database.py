@@ -191,7 +191,7 @@ class Database:
         if password := sa.make_url(self.url).password:
             register_secret("durable database", password)
         self.engine = self._engine(pool)
-        self.t: Tables = define_tables(None if self.sqlite else SCHEMA, None if self.sqlite else DBOS_SCHEMA)
+        self.tables: Tables = define_tables(None if self.sqlite else SCHEMA, None if self.sqlite else DBOS_SCHEMA)
         self._threads = ThreadPoolExecutor(max_workers=pool, thread_name_prefix="bicameral-durable")
         self._making = threading.Lock()
 
@@ -209,19 +209,19 @@ class Database:
             return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
         return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
 
-    def beside(self) -> Database:
+    def with_own_pool(self) -> Database:
         """The same database with connections of its own, so that nobody else can keep one waiting."""
         return Database(self.address, pool=1, clock=self._clock)
 
-    def make(self) -> None:
+    def create_tables(self) -> None:
         """Make the tables that are not there yet."""
-        self.patiently(self._made)
+        self.retry(self._create_locked)
 
-    def _made(self) -> None:
-        with self._making, self.alone():
-            self.transact(self._make)
+    def _create_locked(self) -> None:
+        with self._making, self.migration_lock():
+            self.transact(self._create)
 
-    def patiently(self, act: Callable[[], T], patience: float = RETRY_SECONDS) -> T:
+    def retry(self, act: Callable[[], T], patience: float = RETRY_SECONDS) -> T:
         """Do this, and again if the connection was lost meanwhile; whatever it leaves behind must be no hindrance."""
         end, pause = time.monotonic() + patience, 0.05
         while True:
@@ -235,11 +235,11 @@ class Database:
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(2.0, pause * 2)
 
-    def _make(self, db: sa.Connection) -> None:
+    def _create(self, db: sa.Connection) -> None:
         if not self.sqlite:
             db.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-        self.t.meta.create_all(db, checkfirst=True)
-        facts = self.t.facts
+        self.tables.meta.create_all(db, checkfirst=True)
+        facts = self.tables.facts
         found = db.execute(sa.select(facts.c.value).where(facts.c.name == "version")).scalar()
         if found is None:
             db.execute(facts.insert().values(name="version", value=str(TABLES_VERSION)))
@@ -251,7 +251,7 @@ class Database:
             )
 
     @contextmanager
-    def alone(self) -> Generator[None]:
+    def migration_lock(self) -> Generator[None]:
         """Only one process at a time may make tables."""
         if self.file is not None:
             import fcntl
@@ -286,11 +286,11 @@ class Database:
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(2.0, pause * 2 or 0.02)
 
-    async def do(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
+    async def run_transaction(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
         """The same, while others go on."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work, patience)
 
-    async def run(self, act: Callable[[], T]) -> T:
+    async def run_in_thread(self, act: Callable[[], T]) -> T:
         """Let one of the database's threads do this."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, act)
 

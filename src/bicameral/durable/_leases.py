@@ -39,19 +39,19 @@ class Lease:
     worker: str
 
     @property
-    def question(self) -> str:
+    def question_id(self) -> str:
         """The id of the question that this attempt may end with."""
         return f"{self.run}.{self.attempt}"
 
-    def held(self, database: Database) -> sa.ColumnElement[bool]:
-        runs = database.t.runs
+    def held_condition(self, database: Database) -> sa.ColumnElement[bool]:
+        runs = database.tables.runs
         own = sa.and_(runs.c.run == self.run, runs.c.attempt == self.attempt, runs.c.worker == self.worker)
         return sa.and_(own, runs.c.state == "running")
 
 
 def claim_run(database: Database, db: sa.Connection, lease: Lease, seconds: float) -> sa.RowMapping | None:
     """Take a run that is queued; None if it is not, or not in this attempt."""
-    runs, now = database.t.runs, database.now
+    runs, now = database.tables.runs, database.now
     here = sa.and_(runs.c.run == lease.run, runs.c.attempt == lease.attempt)
     # Taken already by this very attempt, if the first commit was in doubt.
     free = sa.or_(runs.c.state == "queued", sa.and_(runs.c.state == "running", runs.c.worker == lease.worker))
@@ -62,23 +62,25 @@ def claim_run(database: Database, db: sa.Connection, lease: Lease, seconds: floa
 
 def keep_plan(database: Database, db: sa.Connection, lease: Lease, planned: str) -> bool:
     """Write the plan of a run down, so that no later attempt plans again."""
-    runs = database.t.runs
-    kept = runs.update().where(lease.held(database)).values(planned=planned, updated=database.now)
+    runs = database.tables.runs
+    kept = runs.update().where(lease.held_condition(database)).values(planned=planned, updated=database.now)
     return db.execute(kept).rowcount == 1
 
 
 def record_progress(database: Database, db: sa.Connection, lease: Lease, reached: int) -> None:
     """A run that has come further than the last time is not stuck."""
-    runs = database.t.runs
-    db.execute(runs.update().where(lease.held(database), runs.c.reached < reached).values(reached=reached, deaths=0))
+    runs = database.tables.runs
+    db.execute(
+        runs.update().where(lease.held_condition(database), runs.c.reached < reached).values(reached=reached, deaths=0)
+    )
 
 
 def finish_run(
     database: Database, db: sa.Connection, lease: Lease, state: str, outcome: str | None, why: str | None
 ) -> bool:
     """Write down how a run ended. False if it is not this worker's any more, or was written down already."""
-    runs = database.t.runs
-    ended = runs.update().where(lease.held(database))
+    runs = database.tables.runs
+    ended = runs.update().where(lease.held_condition(database))
     ended = ended.values(state=state, outcome=outcome, why=why, worker=None, lease_until=None, updated=database.now)
     return db.execute(ended).rowcount == 1
 
@@ -96,8 +98,8 @@ def release_run(
     """Let somebody else go on with a run, now or after a while."""
     values: dict[str, Any] = {"why": why}
     if died:
-        values["deaths"] = database.t.runs.c.deaths + 1
-    return bool(requeue_runs(database, dispatch, db, lease.held(database), "running", delay, **values))
+        values["deaths"] = database.tables.runs.c.deaths + 1
+    return bool(requeue_runs(database, dispatch, db, lease.held_condition(database), "running", delay, **values))
 
 
 def requeue_runs(
@@ -110,7 +112,7 @@ def requeue_runs(
     **values: Any,
 ) -> list[str]:
     """The next attempt of runs that are in a state: due at once, or after a while."""
-    runs, now = database.t.runs, database.now
+    runs, now = database.tables.runs, database.now
     again = runs.update().where(which, runs.c.state == state)
     again = again.values(
         state="queued",
@@ -130,7 +132,7 @@ def requeue_runs(
 
 def enqueue_due_runs(database: Database, dispatch: Dispatcher, db: sa.Connection) -> int:
     """Queue the attempts whose time has come."""
-    runs = database.t.runs
+    runs = database.tables.runs
     ready = sa.and_(runs.c.state == "queued", runs.c.dispatch.is_(None))
     ready = sa.and_(ready, sa.or_(runs.c.not_before.is_(None), runs.c.not_before <= database.now))
     some = sa.select(runs.c.run).where(ready).order_by(runs.c.priority).limit(MAX_BATCH)
@@ -145,7 +147,7 @@ def enqueue_due_runs(database: Database, dispatch: Dispatcher, db: sa.Connection
 
 
 def _enqueue_attempts(database: Database, dispatch: Dispatcher, db: sa.Connection, rows: Sequence[Any]) -> None:
-    runs = database.t.runs
+    runs = database.tables.runs
     for row in rows:
         id = workflow_id(row.run, row.attempt)
         db.execute(runs.update().where(runs.c.run == row.run, runs.c.attempt == row.attempt).values(dispatch=id))
@@ -157,7 +159,7 @@ def reap_expired_leases(database: Database, dispatch: Dispatcher, db: sa.Connect
 
     One that has killed too many is queued too: its next attempt finds that, does nothing of it, and gives it up.
     """
-    runs = database.t.runs
+    runs = database.tables.runs
     over = sa.and_(runs.c.state == "running", runs.c.lease_until < database.now)
     query = sa.select(runs.c.run, runs.c.dispatch, runs.c.deaths).where(over).limit(MAX_BATCH)
     rows = db.execute(query.with_for_update(skip_locked=True)).all()
@@ -183,7 +185,7 @@ def requeue_undelivered(
     Of others this is so when a lease is over; a worker itself knows sooner what it was given and never got. One that
     comes later after all finds that it is not its turn any more.
     """
-    runs, flows, now = database.t.runs, database.t.workflows, database.now
+    runs, flows, now = database.tables.runs, database.tables.workflows, database.now
     since = flows.c.started_at_epoch_ms
     astray = sa.and_(
         flows.c.executor_id == worker, since < (now - UNDELIVERED_SECONDS) * 1000, flows.c.workflow_uuid.not_in(known)
@@ -201,7 +203,7 @@ def requeue_undelivered(
 class HeartbeatReply:
     """What the database says back: the runs that are still this worker's, with their attempts, and those to stop."""
 
-    held: Mapping[str, int]
+    leases: Mapping[str, int]
     cancelled: frozenset[str]
 
 
@@ -214,7 +216,7 @@ def send_heartbeat(
     seconds: float,
 ) -> HeartbeatReply:
     """Renew the leases of these runs and turns, as far as they are still this worker's."""
-    runs, workers, holders, now = database.t.runs, database.t.workers, database.t.holders, database.now
+    runs, workers, holders, now = database.tables.runs, database.tables.workers, database.tables.holders, database.now
     insert = sqlite.insert if database.sqlite else postgresql.insert
     row = {**me, "started": now, "seen": now}
     new = insert(workers).values(**row)
@@ -233,14 +235,14 @@ def send_heartbeat(
 
 def remove_worker(database: Database, db: sa.Connection, worker: str) -> None:
     """A worker that ends by itself is gone at once, with all that it held."""
-    workers, holders = database.t.workers, database.t.holders
+    workers, holders = database.tables.workers, database.tables.holders
     db.execute(holders.delete().where(holders.c.worker == worker))
     db.execute(workers.delete().where(workers.c.worker == worker))
 
 
 def forget_dead_workers(database: Database, db: sa.Connection, seconds: float) -> list[str]:
     """Workers that are long gone are forgotten; gives the attempts that DBOS still takes for theirs."""
-    workers, flows = database.t.workers, database.t.workflows
+    workers, flows = database.tables.workers, database.tables.workflows
     gone = sa.select(workers.c.worker).where(workers.c.seen < database.now - seconds)
     names = list(db.execute(gone).scalars())
     # Also what a worker left that has no row any more.
@@ -256,13 +258,13 @@ def forget_dead_workers(database: Database, db: sa.Connection, seconds: float) -
 
 
 def list_workers(database: Database, db: sa.Connection) -> tuple[Sequence[sa.RowMapping], float]:
-    workers = database.t.workers
+    workers = database.tables.workers
     rows = db.execute(sa.select(workers).order_by(workers.c.started)).mappings().all()
     return rows, db.execute(sa.select(database.now)).scalar_one()
 
 
 def count_runs_by_state(database: Database, db: sa.Connection, user: str | None) -> dict[Any, int]:
-    runs = database.t.runs
+    runs = database.tables.runs
     query = sa.select(runs.c.state, sa.func.count()).group_by(runs.c.state)
     if user is not None:
         query = query.where(runs.c.user == user)
@@ -272,15 +274,15 @@ def count_runs_by_state(database: Database, db: sa.Connection, user: str | None)
 class HeartbeatSource(Protocol):
     """Whose heart it is."""
 
-    def about(self) -> tuple[Mapping[str, Any], list[str], list[str]]:
+    def heartbeat_facts(self) -> tuple[Mapping[str, Any], list[str], list[str]]:
         """Its row, the runs that it has, and the turns that it holds. Called from the heart's thread."""
         ...
 
-    def heard(self, said: HeartbeatReply, asked: list[str]) -> None:
+    def on_heartbeat(self, said: HeartbeatReply, asked: list[str]) -> None:
         """What the database says of these runs."""
         ...
 
-    def lost(self) -> None:
+    def on_lease_lost(self) -> None:
         """Nobody has heard of the worker for so long that its runs are no longer its own."""
         ...
 
@@ -294,7 +296,7 @@ class Heartbeat:
         self._lease = lease
         self._post = post
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="bicameral-heart", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="bicameral-heart", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -304,26 +306,26 @@ class Heartbeat:
         self._thread.join(timeout=self._lease + 5)
         self._database.close()
 
-    def _beat(self) -> None:
+    def _run(self) -> None:
         heard = time.monotonic()
         while not self._stop.wait(self._lease / 4):
             begun = time.monotonic()
-            me, runs, turns = self._body.about()
+            me, runs, turns = self._body.heartbeat_facts()
             try:
-                said = self._said(me, runs, turns)
+                said = self._send(me, runs, turns)
             except Exception:
                 # Whatever it is, nobody heard this beat.
                 if time.monotonic() - heard > self._lease:
-                    self._tell(self._body.lost)
+                    self._notify(self._body.on_lease_lost)
             else:
                 heard = begun
-                self._tell(self._body.heard, said, runs)
+                self._notify(self._body.on_heartbeat, said, runs)
 
-    def _said(self, me: Mapping[str, Any], runs: list[str], turns: list[str]) -> HeartbeatReply:
+    def _send(self, me: Mapping[str, Any], runs: list[str], turns: list[str]) -> HeartbeatReply:
         database, lease = self._database, self._lease
         return database.transact(lambda db: send_heartbeat(database, db, me, runs, turns, lease), patience=lease / 4)
 
-    def _tell(self, what: Callable[..., None], *facts: object) -> None:
+    def _notify(self, what: Callable[..., None], *facts: object) -> None:
         try:
             self._post(what, *facts)
         except RuntimeError:

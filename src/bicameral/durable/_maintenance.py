@@ -40,65 +40,71 @@ class Maintenance:
         self._worker = worker
         self._known = known
 
-    async def forever(self) -> None:
+    async def run_forever(self) -> None:
         tidied = time.monotonic()
         while True:
             # Not all workers at the same moment.
             await asyncio.sleep(min(SWEEP_SECONDS, self._lease / 4) * random.uniform(0.7, 1.3))  # noqa: S311
             try:
-                await self.often()
+                await self.run_sweep()
                 if time.monotonic() - tidied > CLEANUP_SECONDS:
                     tidied = time.monotonic()
-                    await self.seldom()
+                    await self.run_cleanup()
             except BicameralError:
                 # The database is away; it is looked for again in a moment.
                 continue
 
-    async def often(self) -> None:
+    async def run_sweep(self) -> None:
         database, dispatch = self._runs.database, self._runs.dispatch
-        await self._forget(await database.do(lambda db: reap_expired_leases(database, dispatch, db)))
-        await database.do(lambda db: enqueue_due_runs(database, dispatch, db))
-        await database.do(lambda db: expire_questions(database, dispatch, db))
+        await self._cancel_attempts(
+            await database.run_transaction(lambda db: reap_expired_leases(database, dispatch, db))
+        )
+        await database.run_transaction(lambda db: enqueue_due_runs(database, dispatch, db))
+        await database.run_transaction(lambda db: expire_questions(database, dispatch, db))
         lease, worker, known = self._lease, self._worker, self._known()
-        late = await database.do(lambda db: requeue_undelivered(database, dispatch, db, lease, worker, known))
-        await self._forget(late)
+        late = await database.run_transaction(
+            lambda db: requeue_undelivered(database, dispatch, db, lease, worker, known)
+        )
+        await self._cancel_attempts(late)
 
-    async def seldom(self) -> None:
+    async def run_cleanup(self) -> None:
         database = self._runs.database
-        await self._forget(await database.do(lambda db: forget_dead_workers(database, db, 3 * self._lease)))
-        await self._swept()
-        await self._astray()
-        await self._aged()
+        await self._cancel_attempts(
+            await database.run_transaction(lambda db: forget_dead_workers(database, db, 3 * self._lease))
+        )
+        await self._delete_old_workflows()
+        await self._requeue_lost_attempts()
+        await self._delete_old_runs()
 
-    async def _forget(self, workflows: list[str]) -> None:
+    async def _cancel_attempts(self, workflows: list[str]) -> None:
         if workflows:
-            await self._runs.database.run(lambda: self._runs.dispatch.forget(workflows))
+            await self._runs.database.run_in_thread(lambda: self._runs.dispatch.cancel_attempts(workflows))
 
-    async def _swept(self) -> None:
+    async def _delete_old_workflows(self) -> None:
         """DBOS keeps every attempt for good; what is over is of no more use."""
         database = self._runs.database
-        flows = database.t.workflows
+        flows = database.tables.workflows
         old = sa.select(flows.c.workflow_uuid).where(flows.c.queue_name == QUEUE, flows.c.status.in_(FINISHED_STATUSES))
         old = old.where(flows.c.started_at_epoch_ms < (database.now - WORKFLOW_RETENTION_SECONDS) * 1000).limit(500)
-        found = await database.do(lambda db: list(db.execute(old).scalars()))
+        found = await database.run_transaction(lambda db: list(db.execute(old).scalars()))
         if found:
-            await database.run(lambda: self._runs.dispatch.ready().delete_workflows(found))
+            await database.run_in_thread(lambda: self._runs.dispatch.client().delete_workflows(found))
 
-    async def _astray(self) -> None:
+    async def _requeue_lost_attempts(self) -> None:
         """A queued run whose attempt is over, though it never began, is queued once more."""
         database, dispatch = self._runs.database, self._runs.dispatch
-        runs, flows = database.t.runs, database.t.workflows
+        runs, flows = database.tables.runs, database.tables.workflows
         over = sa.select(flows.c.workflow_uuid)
         over = over.where(flows.c.workflow_uuid == runs.c.dispatch, flows.c.status.in_(FINISHED_STATUSES))
         which = sa.and_(runs.c.state == "queued", runs.c.updated < database.now - CLEANUP_SECONDS, over.exists())
-        await database.do(lambda db: requeue_runs(database, dispatch, db, which, "queued"))
+        await database.run_transaction(lambda db: requeue_runs(database, dispatch, db, which, "queued"))
 
-    async def _aged(self) -> None:
+    async def _delete_old_runs(self) -> None:
         """Runs that ended long ago are forgotten, if the configuration says so."""
         keep, database = self._runs.config.durable.keep, self._runs.database
         if keep is None:
             return
-        runs, approvals = database.t.runs, database.t.approvals
+        runs, approvals = database.tables.runs, database.tables.approvals
         old = sa.and_(runs.c.state.in_(("finished", "failed", "stopped")), runs.c.updated < database.now - keep)
         some = sa.select(runs.c.run).where(old).limit(500)
 
@@ -106,5 +112,5 @@ class Maintenance:
             db.execute(approvals.delete().where(approvals.c.run.in_(some)))
             return db.execute(runs.delete().where(runs.c.run.in_(some))).rowcount
 
-        await database.do(age)
-        await asyncio.to_thread(self._runs.record.prune, keep)
+        await database.run_transaction(age)
+        await asyncio.to_thread(self._runs.run_journal.prune, keep)

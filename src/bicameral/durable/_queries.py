@@ -182,7 +182,7 @@ def insert_run(database: Database, dispatch: Dispatcher, db: sa.Connection, run:
 
     A run that is not due yet is queued by whichever worker first sees that it is.
     """
-    runs, now = database.t.runs, database.now
+    runs, now = database.tables.runs, database.now
     due = None if what.not_before is None else what.not_before.timestamp()
     later = due is not None and due > db.execute(sa.select(now)).scalar_one()
     insert = sqlite.insert if database.sqlite else postgresql.insert
@@ -216,7 +216,7 @@ def insert_run(database: Database, dispatch: Dispatcher, db: sa.Connection, run:
 
 def find_run(database: Database, db: sa.Connection, run: str, user: str | None) -> sa.RowMapping:
     """A run by its id, by a beginning that only one has, or `last`; what others have is not there."""
-    runs = database.t.runs
+    runs = database.tables.runs
     mine = sa.true() if user is None else runs.c.user == user
     query = sa.select(runs).where(mine)
     row = db.execute(query.where(runs.c.run == run)).mappings().first()
@@ -244,7 +244,7 @@ def find_run(database: Database, db: sa.Connection, run: str, user: str | None) 
 def load_run_view(database: Database, db: sa.Connection, row: sa.RowMapping) -> RunView:
     if row["state"] != "waiting":
         return run_view(row)
-    approvals = database.t.approvals
+    approvals = database.tables.approvals
     waits = sa.select(approvals.c.id).where(approvals.c.run == row["run"], approvals.c.state == "open")
     return run_view(row, tuple(db.execute(waits.order_by(approvals.c.asked)).scalars()))
 
@@ -258,7 +258,7 @@ def list_runs(
     before: str | datetime | None,
 ) -> list[RunView]:
     """The newest first; `before` is a run, or a time, before which to go on."""
-    runs = database.t.runs
+    runs = database.tables.runs
     query = sa.select(runs).order_by(runs.c.created.desc(), runs.c.run.desc())
     query = query.limit(max(1, min(limit, MAX_LISTED)))
     if user is not None:
@@ -284,17 +284,17 @@ def put_question(
 
     A run that was cancelled meanwhile does not begin to wait; it is stopped.
     """
-    runs, approvals, now = database.t.runs, database.t.approvals, database.now
+    runs, approvals, now = database.tables.runs, database.tables.approvals, database.now
     state = sa.case((runs.c.cancel == 1, "stopped"), else_="waiting")
     why = sa.case((runs.c.cancel == 1, "it was cancelled"), else_=None)
-    waits = runs.update().where(lease.held(database))
+    waits = runs.update().where(lease.held_condition(database))
     waits = waits.values(state=state, worker=None, lease_until=None, updated=now, deaths=0, why=why)
     kept = db.execute(waits.returning(runs.c.user, runs.c.state)).first()
     if kept is None or kept.state != "waiting":
         return None if kept is None else kept.state
     insert = sqlite.insert if database.sqlite else postgresql.insert
     row = {
-        "id": lease.question,
+        "id": lease.question_id,
         "run": lease.run,
         "user": kept.user,
         "kind": kind,
@@ -324,12 +324,12 @@ def answer_question(
     Whether its time is over is decided here, by the same clock and in the same transaction: it does not matter whether
     anybody has swept it away meanwhile, and of two who answer or sweep at once only one finds it open.
     """
-    approvals, now = database.t.approvals, database.now
+    approvals, now = database.tables.approvals, database.now
     still = sa.and_(approvals.c.id == id, approvals.c.state == "open", approvals.c.expires > now)
     told = approvals.update().where(still).values(state=state, answer=json.dumps(answer), by=by, answered=now)
     run = db.execute(told.returning(approvals.c.run)).scalar()
     if run is not None:
-        requeue_runs(database, dispatch, db, database.t.runs.c.run == run, "waiting")
+        requeue_runs(database, dispatch, db, database.tables.runs.c.run == run, "waiting")
         return None
     _expire_matching(database, dispatch, db, approvals.c.id == id)
     return cast("ApprovalState", db.execute(sa.select(approvals.c.state).where(approvals.c.id == id)).scalar())
@@ -337,32 +337,32 @@ def answer_question(
 
 def expire_questions(database: Database, dispatch: Dispatcher, db: sa.Connection) -> int:
     """Questions whose time is over are answered with no, and their runs go on to say so."""
-    approvals = database.t.approvals
+    approvals = database.tables.approvals
     over = sa.and_(approvals.c.state == "open", approvals.c.expires <= database.now)
     some = sa.select(approvals.c.id).where(over).limit(MAX_EXPIRED).with_for_update(skip_locked=True)
     return _expire_matching(database, dispatch, db, approvals.c.id.in_(some))
 
 
 def _expire_matching(database: Database, dispatch: Dispatcher, db: sa.Connection, which: sa.ColumnElement[bool]) -> int:
-    approvals, now = database.t.approvals, database.now
+    approvals, now = database.tables.approvals, database.now
     over = sa.and_(which, approvals.c.state == "open", approvals.c.expires <= now)
     told = approvals.update().where(over).values(state="expired", answer="null", answered=now, by="nobody")
     runs = list(db.execute(told.returning(approvals.c.run)).scalars())
     if runs:
-        requeue_runs(database, dispatch, db, database.t.runs.c.run.in_(runs), "waiting")
+        requeue_runs(database, dispatch, db, database.tables.runs.c.run.in_(runs), "waiting")
     return len(runs)
 
 
 def withdraw_questions(database: Database, db: sa.Connection, run: str) -> None:
     """A run that is over asks nothing any more."""
-    approvals = database.t.approvals
+    approvals = database.tables.approvals
     open_ = sa.and_(approvals.c.run == run, approvals.c.state == "open")
     db.execute(approvals.update().where(open_).values(state="withdrawn", answered=database.now))
 
 
 def find_question(database: Database, db: sa.Connection, id: str, user: str | None) -> Approval:
     """A question by its id; what others are asked is not there."""
-    approvals = database.t.approvals
+    approvals = database.tables.approvals
     mine = sa.true() if user is None else approvals.c.user == user
     query = _question_query(database).where(mine)
     rows = db.execute(query.where(approvals.c.id == id)).mappings().all()
@@ -386,7 +386,7 @@ def list_questions(
     database: Database, db: sa.Connection, user: str | None, open_only: bool, limit: int
 ) -> list[Approval]:
     """Open questions, the oldest first; or all of them, the newest first."""
-    approvals = database.t.approvals
+    approvals = database.tables.approvals
     query = _question_query(database).limit(limit)
     if user is not None:
         query = query.where(approvals.c.user == user)
@@ -400,21 +400,21 @@ def list_questions(
 
 def _question_query(database: Database) -> sa.Select[Any]:
     """Questions, with the requests of their runs and whether their time is over, swept or not."""
-    runs, approvals = database.t.runs, database.t.approvals
+    runs, approvals = database.tables.runs, database.tables.approvals
     over = (approvals.c.expires <= database.now).label("over")
     return sa.select(approvals, runs.c.request, over).join(runs, runs.c.run == approvals.c.run)
 
 
 def answered_questions(database: Database, db: sa.Connection, run: str) -> Sequence[sa.RowMapping]:
     """Everything that a run has asked and that was answered, in the order in which it asked."""
-    approvals = database.t.approvals
+    approvals = database.tables.approvals
     query = sa.select(approvals).where(approvals.c.run == run, approvals.c.state != "open")
     return db.execute(query.order_by(approvals.c.asked, approvals.c.id)).mappings().all()
 
 
 def cancel_run(database: Database, db: sa.Connection, run: str, user: str | None) -> tuple[str, bool]:
     """Stop a run that nobody works on, and ask the worker of any other to; True if it was stopped here."""
-    runs, now = database.t.runs, database.now
+    runs, now = database.tables.runs, database.now
     id = str(find_run(database, db, run, user)["run"])
     idle = sa.and_(runs.c.run == id, runs.c.state.in_(("queued", "waiting")))
     stop = runs.update().where(idle).values(state="stopped", cancel=1, updated=now, why="it was cancelled")
@@ -428,7 +428,7 @@ def cancel_run(database: Database, db: sa.Connection, run: str, user: str | None
 
 def make_due_now(database: Database, db: sa.Connection, run: str, user: str | None) -> str:
     """A run that waits for its time, or to be tried again, is due now."""
-    runs = database.t.runs
+    runs = database.tables.runs
     id = str(find_run(database, db, run, user)["run"])
     waits = sa.and_(runs.c.run == id, runs.c.state == "queued", runs.c.dispatch.is_(None))
     db.execute(runs.update().where(waits).values(not_before=None, updated=database.now))
@@ -438,14 +438,14 @@ def make_due_now(database: Database, db: sa.Connection, run: str, user: str | No
 def record_cancellation(journal: Journal, run: str) -> None:
     """The record of a run that had begun gets its end. One that had not has no record."""
     with suppress(JournalError):
-        events = journal.after(run, -1)
+        events = journal.events_after(run, -1)
         if events and not is_ended(events):
             journal.append(run, "run-stopped", "", {"in_flight": [], "why": "it was cancelled"})
 
 
 def delete_run(database: Database, db: sa.Connection, run: str, user: str | None) -> None:
     """Delete the row of a run that has ended, with its questions."""
-    runs, approvals = database.t.runs, database.t.approvals
+    runs, approvals = database.tables.runs, database.tables.approvals
     row = find_run(database, db, run, user)
     if row["state"] not in ENDED_STATES:
         raise DurableError("durable.not-ended", f"the run {row['run']} is {row['state']}", fix="Cancel it first.")

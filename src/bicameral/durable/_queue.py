@@ -43,11 +43,11 @@ class Dispatcher:
         self._client: DBOSClient | None = None
         self._lock = threading.Lock()
 
-    def ready(self) -> DBOSClient:
+    def client(self) -> DBOSClient:
         """The client, with DBOS's own tables made; called outside of transactions, since that may take a while."""
         with self._lock:
             if self._client is None:
-                self._client = self._connected()
+                self._client = self._connect()
             return self._client
 
     def enqueue(self, db: sa.Connection, run: str, attempt: int, user: str, priority: int) -> None:
@@ -64,12 +64,12 @@ class Dispatcher:
             "application_name": APPLICATION,
             "serialization_type": WorkflowSerializationFormat.PORTABLE,
         }
-        self.ready().enqueue_in_transaction(db, options, run, attempt)
+        self.client().enqueue_in_transaction(db, options, run, attempt)
 
-    def forget(self, workflows: list[str]) -> None:
+    def cancel_attempts(self, workflows: list[str]) -> None:
         """Take attempts that nobody makes any more out of DBOS's account of what is under way."""
         if workflows:
-            self.ready().cancel_workflows(workflows)
+            self.client().cancel_workflows(workflows)
 
     def close(self) -> None:
         with self._lock:
@@ -77,12 +77,12 @@ class Dispatcher:
                 self._client.destroy()
                 self._client = None
 
-    def _connected(self) -> DBOSClient:
+    def _connect(self) -> DBOSClient:
         silence_dbos_log()
         from dbos import DBOSClient
 
-        self._database.make()
-        self._database.patiently(self._migrate)
+        self._database.create_tables()
+        self._database.retry(self._migrate)
         return DBOSClient(
             system_database_engine=self._database.engine,
             dbos_system_schema=DBOS_SCHEMA,
@@ -94,11 +94,11 @@ class Dispatcher:
     def _migrate(self) -> None:
         from dbos import DBOS
 
-        with self._database.alone():
-            if not self._migrated():
+        with self._database.migration_lock():
+            if not self._is_migrated():
                 DBOS.migrate(self._database.url, schema=DBOS_SCHEMA)
 
-    def _migrated(self) -> bool:
+    def _is_migrated(self) -> bool:
         return sa.inspect(self._database.engine).has_table(
             "workflow_input", schema=None if self._database.sqlite else DBOS_SCHEMA
         )
@@ -159,22 +159,24 @@ class QueueConsumer:
             )
         _handler = taken
         try:
-            await self._database.run(lambda: self._database.patiently(lambda: self._registered(concurrency, user)))
+            await self._database.run_in_thread(
+                lambda: self._database.retry(lambda: self._register_queue(concurrency, user))
+            )
             # On the loop's own thread: DBOS then runs attempts on this loop.
-            self._database.patiently(self._launched)
+            self._database.retry(self._launch_or_destroy)
         except BaseException:
             _handler = None
             _single_worker.release()
             raise
 
-    def _registered(self, concurrency: int, user: QuotaSettings) -> None:
+    def _register_queue(self, concurrency: int, user: QuotaSettings) -> None:
         limits: dict[str, Any] = {}
         if user.concurrency is not None:
             limits["partition_concurrency"] = user.concurrency
         if user.rate is not None:
             number, period = parse_rate(user.rate)
             limits["partition_limiter"] = {"limit": number, "period": period}
-        self._dispatch.ready().register_queue(
+        self._dispatch.client().register_queue(
             QUEUE,
             worker_concurrency=concurrency,
             polling_interval_sec=POLL_SECONDS,
@@ -183,7 +185,7 @@ class QueueConsumer:
             **limits,
         )
 
-    def _launched(self) -> None:
+    def _launch_or_destroy(self) -> None:
         try:
             self._launch()
         except BaseException:
@@ -210,7 +212,7 @@ class QueueConsumer:
         silence_dbos_log()
         DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, serialization_type=WorkflowSerializationFormat.PORTABLE)(_attempt_workflow)
-        with self._database.alone():
+        with self._database.migration_lock():
             DBOS.launch()
 
     async def stop(self) -> None:
@@ -272,35 +274,37 @@ class SharedQuotas:
         if quota is None:
             yield
             return
-        id = await self._taken(f"{what}:{name}", quota)
+        id = await self._acquire(f"{what}:{name}", quota)
         try:
             yield
         finally:
             self.held.discard(id)
             if quota.concurrency is not None:
-                await asyncio.shield(self._freed(id))
+                await asyncio.shield(self._release(id))
 
-    async def _taken(self, what: str, quota: Quota) -> str:
+    async def _acquire(self, what: str, quota: Quota) -> str:
         id, pause = uuid.uuid4().hex, FIRST_PAUSE
         self.held.add(id)
         try:
-            while not await self._database.do(lambda db: self._take(db, id, what, quota)):
+            while not await self._database.run_transaction(lambda db: self._try_acquire(db, id, what, quota)):
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
                 pause = min(LONGEST_PAUSE, pause * 1.5)
         except BaseException:
             self.held.discard(id)
-            await asyncio.shield(self._freed(id))
+            await asyncio.shield(self._release(id))
             raise
         return id
 
-    async def _freed(self, id: str) -> None:
-        holders = self._database.t.holders
+    async def _release(self, id: str) -> None:
+        holders = self._database.tables.holders
         # What cannot be freed now comes free when it is not renewed.
         with suppress(DurableError):
-            await self._database.do(lambda db: db.execute(holders.delete().where(holders.c.id == id)).rowcount)
+            await self._database.run_transaction(
+                lambda db: db.execute(holders.delete().where(holders.c.id == id)).rowcount
+            )
 
-    def _take(self, db: sa.Connection, id: str, what: str, quota: Quota) -> bool:
-        holders, starts, now = self._database.t.holders, self._database.t.starts, self._database.now
+    def _try_acquire(self, db: sa.Connection, id: str, what: str, quota: Quota) -> bool:
+        holders, starts, now = self._database.tables.holders, self._database.tables.starts, self._database.now
         if not self._database.sqlite:
             db.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(what, 0))))
         # In SQLite the first change takes the lock, so what is counted after it stays true.

@@ -80,7 +80,7 @@ class Runs:
     def __init__(self, database: Database, dispatch: Dispatcher, journal: Journal, config: Config) -> None:
         self.database = database
         self.dispatch = dispatch
-        self.record = journal
+        self.run_journal = journal
         self.config = config
 
     @classmethod
@@ -100,16 +100,16 @@ class Runs:
         given = where if isinstance(where, Config) else config
         settings = given or (await asyncio.to_thread(Config.load) if where is None else Config.defaults())
         address = where if isinstance(where, str) else settings.durable_database
-        return await asyncio.to_thread(cls._opened, address, settings, not isinstance(where, str), clock)
+        return await asyncio.to_thread(cls._open_at, address, settings, not isinstance(where, str), clock)
 
     @classmethod
-    def _opened(cls, address: str, config: Config, configured: bool, clock: Callable[[], float] | None = None) -> Self:
+    def _open_at(cls, address: str, config: Config, configured: bool, clock: Callable[[], float] | None = None) -> Self:
         from bicameral.durable._database import Database
         from bicameral.durable._queue import Dispatcher
 
         database = Database(address, clock=clock)
         try:
-            database.make()
+            database.create_tables()
             journal = open_run_journal(database, config if configured else None)
         except BaseException:
             database.close()
@@ -128,7 +128,7 @@ class Runs:
 
     def _close(self) -> None:
         with suppress(JournalError):
-            self.record.close()
+            self.run_journal.close()
         self.dispatch.close()
         self.database.close()
 
@@ -144,8 +144,8 @@ class Runs:
             kept = insert_run(self.database, self.dispatch, db, run, submission)
             return load_run_view(self.database, db, find_run(self.database, db, kept, submission.user))
 
-        await self.database.run(self.dispatch.ready)
-        return await self.database.do(submit)
+        await self.database.run_in_thread(self.dispatch.client)
+        return await self.database.run_transaction(submit)
 
     async def get(self, run: str, user: str | None = None) -> RunView:
         """How a run stands; by its id, a beginning of it, or `last`."""
@@ -155,14 +155,14 @@ class Runs:
             row = find_run(self.database, db, run, user)
             return load_run_view(self.database, db, row), has_long_answer(row)
 
-        view, elsewhere = await self.database.do(get)
+        view, elsewhere = await self.database.run_transaction(get)
         return await self._with_answer(view) if elsewhere else view
 
     async def _with_answer(self, view: RunView) -> RunView:
         """The same with an answer that was too long to be kept beside the run."""
         from bicameral.durable._views import recorded_end
 
-        ended = recorded_end(await asyncio.to_thread(self.record.events, view.run))
+        ended = recorded_end(await asyncio.to_thread(self.run_journal.events, view.run))
         if ended is None:
             return view
         found = ended.outcome
@@ -180,7 +180,7 @@ class Runs:
 
         if state is not None and state not in RUN_STATES:
             raise DurableError("durable.bad-state", f"{state!r} is no state of a run", expected=", ".join(RUN_STATES))
-        return await self.database.do(lambda db: list_runs(self.database, db, user, state, limit, before))
+        return await self.database.run_transaction(lambda db: list_runs(self.database, db, user, state, limit, before))
 
     async def cancel(self, run: str, user: str | None = None) -> RunView:
         """Stop a run. An effect that has begun comes to its end; one that waits or is queued does not begin."""
@@ -189,16 +189,18 @@ class Runs:
         def cancel(db: sa.Connection) -> tuple[str, bool]:
             return cancel_run(self.database, db, run, user)
 
-        stopped, here = await self.database.do(cancel)
+        stopped, here = await self.database.run_transaction(cancel)
         if here:
-            await asyncio.to_thread(record_cancellation, self.record, stopped)
+            await asyncio.to_thread(record_cancellation, self.run_journal, stopped)
         return await self.get(stopped, user)
 
     async def resume(self, run: str, user: str | None = None) -> RunView:
         """Let a run be tried now that was to be tried later: at its time, or when a worker has the right code."""
         from bicameral.durable._queries import make_due_now
 
-        return await self.get(await self.database.do(lambda db: make_due_now(self.database, db, run, user)), user)
+        return await self.get(
+            await self.database.run_transaction(lambda db: make_due_now(self.database, db, run, user)), user
+        )
 
     async def wait(
         self,
@@ -211,7 +213,7 @@ class Runs:
         pause = FIRST_POLL_SECONDS
         while True:
             view = await self.get(run, user)
-            if view.ended or (end is not None and time.monotonic() >= end):
+            if view.has_ended or (end is not None and time.monotonic() >= end):
                 return view
             await asyncio.sleep(pause if end is None else max(0.0, min(pause, end - time.monotonic())))
             pause = min(MAX_POLL_SECONDS, pause * 1.5)
@@ -222,33 +224,35 @@ class Runs:
         pause = FIRST_POLL_SECONDS
         while True:
             # First how it stands, then what happened: an end is never told before what led to it.
-            events = await asyncio.to_thread(self.record.after, view.run, after)
+            events = await asyncio.to_thread(self.run_journal.events_after, view.run, after)
             for event in events:
                 after = event.number
                 yield event
-            if view.ended and not events:
+            if view.has_ended and not events:
                 return
             pause = FIRST_POLL_SECONDS if events else min(MAX_POLL_SECONDS, pause * 1.5)
-            if not view.ended:
+            if not view.has_ended:
                 await asyncio.sleep(pause)
                 view = await self.get(view.run, user)
 
     async def journal(self, run: str, user: str | None = None) -> list[Event]:
         """Everything that was recorded of a run; nothing yet, if no worker has begun it."""
         view = await self.get(run, user)
-        return await asyncio.to_thread(self.record.after, view.run, -1)
+        return await asyncio.to_thread(self.run_journal.events_after, view.run, -1)
 
     async def approvals(self, user: str | None = None, open_only: bool = True, limit: int = 100) -> list[Approval]:
         """What waits for an answer, the oldest first."""
         from bicameral.durable._queries import list_questions
 
-        return await self.database.do(lambda db: list_questions(self.database, db, user, open_only, max(1, limit)))
+        return await self.database.run_transaction(
+            lambda db: list_questions(self.database, db, user, open_only, max(1, limit))
+        )
 
     async def approval(self, id: str, user: str | None = None) -> Approval:
         """One question, whole: the exact calls, with everything that strangers had a hand in."""
         from bicameral.durable._queries import find_question
 
-        return await self.database.do(lambda db: find_question(self.database, db, id, user))
+        return await self.database.run_transaction(lambda db: find_question(self.database, db, id, user))
 
     async def answer(
         self,
@@ -290,8 +294,8 @@ class Runs:
         def answer_it(db: sa.Connection) -> ApprovalState | None:
             return answer_question(self.database, self.dispatch, db, asked.id, state, answer, by[:200])
 
-        await self.database.run(self.dispatch.ready)
-        standing = await self.database.do(answer_it)
+        await self.database.run_in_thread(self.dispatch.client)
+        standing = await self.database.run_transaction(answer_it)
         found = await self.approval(asked.id, asked.user)
         if standing is None:
             return found
@@ -307,7 +311,7 @@ class Runs:
         """Every worker that was heard of lately."""
         from bicameral.durable._leases import list_workers
 
-        rows, now = await self.database.do(lambda db: list_workers(self.database, db))
+        rows, now = await self.database.run_transaction(lambda db: list_workers(self.database, db))
         lease = self.config.durable.lease
         return [
             WorkerView(
@@ -327,14 +331,14 @@ class Runs:
         """How many runs are in each state."""
         from bicameral.durable._leases import count_runs_by_state
 
-        found = await self.database.do(lambda db: count_runs_by_state(self.database, db, user))
+        found = await self.database.run_transaction(lambda db: count_runs_by_state(self.database, db, user))
         return {state: found.get(state, 0) for state in RUN_STATES}
 
     async def forget(self, run: str, user: str | None = None) -> None:
         """Take a run that has ended, and what it asked, out of the tables; its journal is not touched."""
         from bicameral.durable._queries import delete_run
 
-        await self.database.do(lambda db: delete_run(self.database, db, run, user))
+        await self.database.run_transaction(lambda db: delete_run(self.database, db, run, user))
 
 
 def _accepted_offers(asked: Approval, yes: list[str], for_run: Iterable[str]) -> list[str]:

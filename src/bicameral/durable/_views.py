@@ -82,7 +82,7 @@ class RunView:
     key: str | None = None
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.state in ENDED_STATES
 
     def to_json(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Approval:
     """Nothing of the run has been done yet: a no to any of the calls means that nothing will be."""
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         return self.state == "open"
 
     def to_json(self) -> dict[str, Any]:

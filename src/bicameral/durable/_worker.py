@@ -45,11 +45,11 @@ class AgentPool:
         self._making = asyncio.Lock()
 
     @asynccontextmanager
-    async def lent(self, user: str) -> AsyncGenerator[Agent]:
+    async def lend(self, user: str) -> AsyncGenerator[Agent]:
         if self._one is not None:
             yield self._one
             return
-        agent = await self._of(user)
+        agent = await self._agent_for(user)
         self._lent[user] = self._lent.get(user, 0) + 1
         try:
             yield agent
@@ -57,16 +57,16 @@ class AgentPool:
             self._lent[user] -= 1
             if not self._lent[user]:
                 del self._lent[user]
-            await self._closed(MAX_IDLE_AGENTS)
+            await self._close_idle(MAX_IDLE_AGENTS)
 
-    async def _of(self, user: str) -> Agent:
+    async def _agent_for(self, user: str) -> Agent:
         async with self._making:
             if user not in self._made and self._make is not None:
                 self._made[user] = await asyncio.to_thread(self._make, user)
             self._made.move_to_end(user)
             return self._made[user]
 
-    async def _closed(self, kept: int) -> None:
+    async def _close_idle(self, kept: int) -> None:
         """Close the agents that were not used for the longest time."""
         for user in [user for user in self._made if user not in self._lent]:
             if len(self._made) <= kept:
@@ -74,7 +74,7 @@ class AgentPool:
             await self._made.pop(user).aclose()
 
     async def aclose(self) -> None:
-        await self._closed(0)
+        await self._close_idle(0)
 
 
 StopReason = Literal["", "cancelled", "lost", "leaving", "over"]
@@ -93,7 +93,7 @@ class HeldRun:
     task: asyncio.Task[None] | None = None
 
     @property
-    def leaving(self) -> bool:
+    def is_leaving(self) -> bool:
         return self.ending in ("lost", "leaving")
 
     def end(self, why: StopReason) -> None:
@@ -130,10 +130,10 @@ class Worker:
         self._observer = observer
         self._lease = runs.config.durable.lease
         self._held: dict[str, HeldRun] = {}
-        self._given: set[str] = set()
+        self._received: set[str] = set()
         """The attempts that DBOS has handed over and that are not over yet."""
         self._draining = False
-        self._room = asyncio.Semaphore(self.concurrency)
+        self._slots = asyncio.Semaphore(self.concurrency)
         self._turns: Any = None
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
@@ -146,11 +146,11 @@ class Worker:
         self._turns = SharedQuotas(database, settings.limits, self.name, self._lease)
         loop = asyncio.get_running_loop()
         conveyor = QueueConsumer(database, self.runs.dispatch, self.name)
-        chores = Maintenance(self.runs, self._lease, self.name, lambda: list(self._given))
-        await conveyor.start(self._handed, self.concurrency, settings.limits.user)
-        heart = Heartbeat(database.beside(), self, self._lease, loop.call_soon_threadsafe)
+        chores = Maintenance(self.runs, self._lease, self.name, lambda: list(self._received))
+        await conveyor.start(self._receive_attempt, self.concurrency, settings.limits.user)
+        heart = Heartbeat(database.with_own_pool(), self, self._lease, loop.call_soon_threadsafe)
         heart.start()
-        looking = asyncio.create_task(chores.forever())
+        looking = asyncio.create_task(chores.run_forever())
         try:
             await (stop or asyncio.Event()).wait()
         finally:
@@ -158,13 +158,13 @@ class Worker:
             # First nothing more comes in, then what is here goes.
             self._draining = True
             stopping = asyncio.create_task(conveyor.stop())
-            await self._drained()
+            await self._drain()
             await stopping
             await asyncio.to_thread(heart.stop)
-            await self._left()
+            await self._sign_off()
             await self._agents.aclose()
 
-    async def _drained(self) -> None:
+    async def _drain(self) -> None:
         """Give every run back that is under way; those that are handed over meanwhile give themselves back."""
         under_way = list(self._held.values())
         for held in under_way:
@@ -172,39 +172,41 @@ class Worker:
         if tasks := [held.task for held in under_way if held.task is not None]:
             await asyncio.wait(tasks)
 
-    async def _left(self) -> None:
+    async def _sign_off(self) -> None:
         from bicameral.durable._leases import remove_worker
 
         with suppress(DurableError):
-            await self.runs.database.do(lambda db: remove_worker(self.runs.database, db, self.name), 5.0)
+            await self.runs.database.run_transaction(lambda db: remove_worker(self.runs.database, db, self.name), 5.0)
 
-    async def _handed(self, run: str, attempt: int) -> None:
+    async def _receive_attempt(self, run: str, attempt: int) -> None:
         """DBOS hands over an attempt."""
         from bicameral.durable._queue import workflow_id
 
-        self._given.add(workflow_id(run, attempt))
+        self._received.add(workflow_id(run, attempt))
         try:
-            await self._taken(run, attempt)
+            await self._claim_and_run(run, attempt)
         finally:
-            self._given.discard(workflow_id(run, attempt))
+            self._received.discard(workflow_id(run, attempt))
 
-    async def _taken(self, run: str, attempt: int) -> None:
+    async def _claim_and_run(self, run: str, attempt: int) -> None:
         """Take the run, if it is to be had, and see it through."""
         from bicameral.durable._leases import Lease, claim_run, requeue_runs
 
         lease, database = Lease(run, attempt, self.name), self.runs.database
-        async with self._room:
+        async with self._slots:
             if self._draining:
-                here = (database.t.runs.c.run == run) & (database.t.runs.c.attempt == attempt)
-                await database.do(lambda db: requeue_runs(database, self.runs.dispatch, db, here, "queued"))
+                here = (database.tables.runs.c.run == run) & (database.tables.runs.c.attempt == attempt)
+                await database.run_transaction(
+                    lambda db: requeue_runs(database, self.runs.dispatch, db, here, "queued")
+                )
                 return
-            row = await database.do(lambda db: claim_run(database, db, lease, self._lease), float("inf"))
+            row = await database.run_transaction(lambda db: claim_run(database, db, lease, self._lease), float("inf"))
             if row is None:
                 return
             held = self._held[run] = HeldRun(lease)
-            self._tell(run, "running")
+            self._notify(run, "running")
             # A context of its own: what DBOS keeps for its workflows is no business of tools.
-            task = held.task = asyncio.create_task(self._seen_through(held, row), context=Context())
+            task = held.task = asyncio.create_task(self._run_held(held, row), context=Context())
             if self._draining:
                 held.end("leaving")
             try:
@@ -216,44 +218,44 @@ class Worker:
                 # What could not be written down is taken up by whoever finds that its lease is over.
                 task.exception()
 
-    async def _seen_through(self, held: HeldRun, row: sa.RowMapping) -> None:
+    async def _run_held(self, held: HeldRun, row: sa.RowMapping) -> None:
         from bicameral.durable._attempt import AttemptBroken
 
         try:
-            came, within = await self._came_to(held, row)
+            came, within = await self._make_attempt(held, row)
         except asyncio.CancelledError:
             # Before there was a run to stop: while it was planned, or looked up.
-            came, within = await self._broken_off(held), 0.0
+            came, within = await self._cancelled_result(held), 0.0
         except BicameralError as error:
             came, within = AttemptBroken(error), 0.0
         except Exception as error:
             came, within = AttemptBroken(DurableError("durable.attempt-failed", describe_error(error))), 0.0
         if held.ending != "lost":
             held.ending = "over"
-            await self._written(held.lease, row, came, within)
-            self._tell(held.lease.run, *_observed_state(held.lease, came))
+            await self._write_result(held.lease, row, came, within)
+            self._notify(held.lease.run, *_observed_state(held.lease, came))
         else:
-            self._tell(held.lease.run, "lost")
+            self._notify(held.lease.run, "lost")
 
-    async def _came_to(self, held: HeldRun, row: sa.RowMapping) -> tuple[AttemptResult, float]:
+    async def _make_attempt(self, held: HeldRun, row: sa.RowMapping) -> tuple[AttemptResult, float]:
         from bicameral.durable._attempt import Attempt
 
         with use_quotas(self._turns.turn):
-            async with self._agents.lent(row["user"]) as agent:
-                attempt = Attempt(self.runs, held.lease, row, agent, lambda: held.leaving)
-                return await attempt.came_to(), attempt.within
+            async with self._agents.lend(row["user"]) as agent:
+                attempt = Attempt(self.runs, held.lease, row, agent, lambda: held.is_leaving)
+                return await attempt.run(), attempt.answer_seconds
 
-    async def _broken_off(self, held: HeldRun) -> AttemptResult:
+    async def _cancelled_result(self, held: HeldRun) -> AttemptResult:
         from bicameral.durable._attempt import AttemptBroken
         from bicameral.durable._queries import record_cancellation
         from bicameral.durable._views import RunEnd
 
         if held.ending != "cancelled":
             return AttemptBroken(DurableError("durable.left", "the worker was stopped"))
-        await asyncio.to_thread(record_cancellation, self.runs.record, held.lease.run)
+        await asyncio.to_thread(record_cancellation, self.runs.run_journal, held.lease.run)
         return RunEnd("stopped", "it was cancelled", {"effects": []})
 
-    async def _written(self, lease: Lease, row: sa.RowMapping, came: AttemptResult, within: float) -> None:
+    async def _write_result(self, lease: Lease, row: sa.RowMapping, came: AttemptResult, within: float) -> None:
         """How it ended is written down only if the run is still this worker's."""
         from bicameral.durable._attempt import AttemptWaits
         from bicameral.durable._leases import finish_run, release_run, retry_delay
@@ -265,13 +267,15 @@ class Worker:
             case RunEnd(state=state, why=why, outcome=outcome):
                 text = outcome_json_text(outcome)
                 why = "it was cancelled" if state == "stopped" else why
-                await database.do(lambda db: finish_run(database, db, lease, state, text, why), float("inf"))
+                await database.run_transaction(
+                    lambda db: finish_run(database, db, lease, state, text, why), float("inf")
+                )
             case AttemptWaits(kind=kind, question=question, number=number):
                 waits = partial(
                     put_question, database, lease=lease, kind=kind, question=question, number=number, within=within
                 )
-                if await database.do(waits, float("inf")) == "stopped":
-                    await asyncio.to_thread(record_cancellation, self.runs.record, lease.run)
+                if await database.run_transaction(waits, float("inf")) == "stopped":
+                    await asyncio.to_thread(record_cancellation, self.runs.run_journal, lease.run)
             case _:
                 error = came.error
                 if error.code in ("run.left", "durable.left"):
@@ -280,15 +284,15 @@ class Worker:
                     why, delay, died = str(error), OTHER_CODE_DELAY, False
                 else:
                     why, delay, died = str(error), retry_delay(row["deaths"] + 1), True
-                await database.do(
+                await database.run_transaction(
                     lambda db: release_run(database, dispatch, db, lease, why, delay, died=died), float("inf")
                 )
 
-    def _tell(self, run: str, state: str, why: str | None = None) -> None:
+    def _notify(self, run: str, state: str, why: str | None = None) -> None:
         if self._observer is not None:
             self._observer(run, state, why)
 
-    def about(self) -> tuple[Mapping[str, Any], list[str], list[str]]:
+    def heartbeat_facts(self) -> tuple[Mapping[str, Any], list[str], list[str]]:
         """What the heart says of this worker."""
         held = [run for run, each in list(self._held.items()) if each.ending != "lost"]
         me = {
@@ -300,18 +304,18 @@ class Worker:
         }
         return me, held, list(self._turns.held)
 
-    def heard(self, said: HeartbeatReply, asked: list[str]) -> None:
+    def on_heartbeat(self, said: HeartbeatReply, asked: list[str]) -> None:
         """Stop what is to be stopped, and what is somebody else's by now."""
         for run in asked:
             held = self._held.get(run)
             if held is None:
                 continue
-            if said.held.get(run) != held.lease.attempt:
+            if said.leases.get(run) != held.lease.attempt:
                 held.end("lost")
             elif run in said.cancelled:
                 held.end("cancelled")
 
-    def lost(self) -> None:
+    def on_lease_lost(self) -> None:
         """All runs are others' now."""
         for held in list(self._held.values()):
             held.end("lost")
@@ -326,6 +330,6 @@ def _observed_state(lease: Lease, came: AttemptResult) -> tuple[str, str | None]
         case RunEnd(state=state, why=why):
             return state, why
         case AttemptWaits():
-            return "waiting", lease.question
+            return "waiting", lease.question_id
         case _:
             return "queued", None if came.error.code in ("run.left", "durable.left") else str(came.error)

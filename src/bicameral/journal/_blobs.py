@@ -46,7 +46,7 @@ class BlobPacker:
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
 
-    def written(self, body: dict[str, Any]) -> str:
+    def pack_body(self, body: dict[str, Any]) -> str:
         """The body of an event as JSON, without its large parts and without secrets."""
         # Most bodies are small: those need no packing, and are quicker written whole than looked into.
         if not _is_likely_large(body) and len(text := dumps(body)) < BLOB_FROM and _MARK_PREFIX not in text:

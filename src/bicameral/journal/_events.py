@@ -117,7 +117,7 @@ class EventRow(NamedTuple):
     seal: str
 
     @property
-    def erased(self) -> bool:
+    def is_erased(self) -> bool:
         return not self.body
 
 
@@ -174,21 +174,21 @@ def _chain_fault(row: EventRow, before: str, number: int) -> str | None:
     if row.number != number:
         return f"event {number} of run {row.run} is missing"
     if not row.digest:
-        fits = row.erased or _seal_v1(before, row) == row.seal
+        fits = row.is_erased or _seal_v1(before, row) == row.seal
     else:
-        fits = row.erased or _digest(row.salt, row.body) == row.digest
+        fits = row.is_erased or _digest(row.salt, row.body) == row.digest
         fits = fits and _seal(before, row.run, row.number, row.at, row.kind, row.step, row.digest) == row.seal
     return None if fits else f"event {number} of run {row.run} is not what was written"
 
 
 def erasure_fault(rows: list[EventRow]) -> str | None:
     """What is wrong with the erasures of a run, whose rows these are: each needs a mark after it."""
-    marks = [row.number for row in rows if row.kind == ERASED_KIND and not row.erased]
+    marks = [row.number for row in rows if row.kind == ERASED_KIND and not row.is_erased]
     last = marks[-1] if marks else -1
     for row in rows:
-        if row.erased and row.number > last:
+        if row.is_erased and row.number > last:
             return f"event {row.number} of run {row.run} was emptied, and nothing says that it was erased"
-        if not row.erased and row.number < last and row.kind != ERASED_KIND:
+        if not row.is_erased and row.number < last and row.kind != ERASED_KIND:
             return f"event {row.number} of run {row.run} is said to be erased and is not"
     return None
 

@@ -73,7 +73,7 @@ def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
         body = {"why": why}
         if any(not row.digest for row in rows):
             body["facts"] = erased_facts_hash(rows)
-        mark = seal_event(last.seal, run, last.number + 1, time.time(), ERASED_KIND, "", BlobPacker().written(body))
+        mark = seal_event(last.seal, run, last.number + 1, time.time(), ERASED_KIND, "", BlobPacker().pack_body(body))
         try:
             return store.erase(mark)
         except NumberTaken:
@@ -109,11 +109,11 @@ def _run_breaks(store: JournalStore, rows: list[EventRow]) -> Iterator[str]:
     for row, wrong in check_chain(rows):
         if wrong:
             yield wrong
-        elif not row.erased:
+        elif not row.is_erased:
             yield from _body_breaks(store, row)
     if wrong := erasure_fault(rows):
         yield wrong
-    marks = [row for row in rows if row.kind == ERASED_KIND and not row.erased]
+    marks = [row for row in rows if row.kind == ERASED_KIND and not row.is_erased]
     if marks and any(not row.digest for row in rows):
         body = _parse_body(marks[-1])
         if body is None or body.get("facts") != erased_facts_hash(row for row in rows if row.number < marks[-1].number):
@@ -212,7 +212,7 @@ class Journal:
         self._background.shutdown(wait=True)
         self._store.close()
 
-    def in_background(self, write: Callable[[Journal], None]) -> None:
+    def run_in_background(self, write: Callable[[Journal], None]) -> None:
         """Let the journal's own thread do this soon."""
         try:
             self._background.submit(write, self)
@@ -245,14 +245,14 @@ class Journal:
             return []
         packing = BlobPacker()
         try:
-            texts = [packing.written(entry.body) for entry in entries]
+            texts = [packing.pack_body(entry.body) for entry in entries]
         except ValueError as error:
             raise JournalError("journal.unrecordable", f"a value cannot be written as JSON: {error}") from None
         with self._lock:
             known = self._tails.pop(run, None)
-            number, seal = known or self._last(run)
+            number, seal = known or self._tail(run)
             if first is not None and number != first - 1:
-                raise self._taken(run, entries)
+                raise self._conflict_error(run, entries)
             rows: list[EventRow] = []
             events: list[Event] = []
             for (at, kind, step, body), text in zip(entries, texts, strict=True):
@@ -264,12 +264,12 @@ class Journal:
             try:
                 self._store.append(rows, packing.blobs, sync=sync)
             except NumberTaken:
-                raise self._taken(run, entries) from None
+                raise self._conflict_error(run, entries) from None
             if entries[-1].kind not in END_KINDS:
                 self._tails[run] = number, seal
         return events
 
-    def _taken(self, run: str, entries: Sequence[NewEvent]) -> JournalError:
+    def _conflict_error(self, run: str, entries: Sequence[NewEvent]) -> JournalError:
         if any(entry.kind in ("run-started", "reason-started") for entry in entries):
             return JournalError(
                 "journal.run-exists", f"{self.path}: run {run!r} is already being recorded", fix="Give it another id."
@@ -288,13 +288,13 @@ class Journal:
         run = self.find(run)
         rows = self._rows(run)
         if wrong := erasure_fault(rows):
-            raise self._damaged(wrong)
+            raise self._damage_error(wrong)
         events = [self._event(row, wrong) for row, wrong in check_chain(rows)]
         if not erased and any(event.kind == ERASED_KIND for event in events):
             raise JournalError("journal.erased", f"{self.path}: what run {run} held was erased")
         return events
 
-    def after(self, run: str, number: int) -> list[Event]:
+    def events_after(self, run: str, number: int) -> list[Event]:
         """What happened in a run after the event with this number; -1 is before the first. Nothing, if there is none.
 
         For watching: the run is named in full, and need not have begun.
@@ -310,7 +310,7 @@ class Journal:
 
     def _event(self, row: EventRow, wrong: str | None) -> Event:
         if wrong:
-            raise self._damaged(wrong)
+            raise self._damage_error(wrong)
         kind = cast("EventKind", row.kind)
         return Event(row.run, row.number, row.at, kind, row.step, self._read(row.body))
 
@@ -326,7 +326,7 @@ class Journal:
     def anchor(self, run: str) -> Anchor:
         """The last event of a run with its seal, to hold the record against later (`verify`)."""
         run = self.find(run)
-        number, seal = self._last(run)
+        number, seal = self._tail(run)
         return Anchor(run, number, seal)
 
     def erase(self, run: str, why: str = "asked for") -> Erasure:
@@ -384,7 +384,7 @@ class Journal:
             else:
                 yield RunSummary(run, at, request, "unfinished", None)
 
-    def costs(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
+    def cost_events(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
         """What the events of all runs since then tell of calls of models: run, time, kind, step and facts."""
         names = ", ".join(f"'{kind}'" for kind in _COST_KINDS)
         # Every name is one of ours.
@@ -392,7 +392,7 @@ class Journal:
         for run, at, kind, step, body in self._store.select(query, (since,)):
             yield run, at, kind, step, self._read(body, *_COST_FACTS)
 
-    def _last(self, run: str) -> tuple[int, str]:
+    def _tail(self, run: str) -> tuple[int, str]:
         """The number and the seal of the last event of a run."""
         query = "SELECT number, seal FROM events WHERE run = ? ORDER BY number DESC LIMIT 1"
         return next(iter(self._store.select(query, (run,))), (-1, ""))
@@ -407,7 +407,7 @@ class Journal:
                 key: unpack_value(value, self._store.blob) for key, value in body.items() if not only or key in only
             }
         except (ValueError, AttributeError, TypeError) as error:
-            raise self._damaged(str(error)) from None
+            raise self._damage_error(str(error)) from None
 
-    def _damaged(self, what: str) -> JournalError:
+    def _damage_error(self, what: str) -> JournalError:
         return JournalError("journal.damaged", f"{self.path}: {what}")

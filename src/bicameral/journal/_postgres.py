@@ -119,7 +119,7 @@ class PostgresConnection:
         self._closed = False
         self._lock = RLock()
         try:
-            self.through(_ensure_tables)
+            self.run(_ensure_tables)
         except BaseException:
             self.close()
             raise
@@ -129,7 +129,7 @@ class PostgresConnection:
             self._closed = True
             self._drop()
 
-    def through(self, act: Callable[[Connection[Any]], Result]) -> Result:
+    def run(self, act: Callable[[Connection[Any]], Result]) -> Result:
         """Do something with the connection, again while it is lost, until it is done or the patience is over.
 
         What is done must be the same if it is done twice, or look whether it was done.
@@ -141,11 +141,11 @@ class PostgresConnection:
                     return act(self._connection())
                 except (self._psycopg.Error, OSError) as error:
                     broken = self._db is None or self._db.broken or self._db.closed
-                    if not (broken or _sqlstate(error).startswith(_TRANSIENT_STATES)) or self._never(error):
-                        raise self._failure(error) from None
+                    if not (broken or _sqlstate(error).startswith(_TRANSIENT_STATES)) or self._is_permanent(error):
+                        raise self._refused_error(error) from None
                     self._drop()
                     if time.monotonic() + pause > until:
-                        raise self._lost(error) from None
+                        raise self._lost_error(error) from None
                 # Many lose it at once; let them not come back at once.
                 time.sleep(pause * (0.5 + random.random()))  # noqa: S311
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -175,20 +175,20 @@ class PostgresConnection:
         if db is not None:
             db.close()
 
-    def _never(self, error: Exception) -> bool:
+    def _is_permanent(self, error: Exception) -> bool:
         """Whether trying again is in vain: a password that is wrong stays wrong."""
         if _sqlstate(error):
             return _sqlstate(error).startswith(("28", "3D"))
         return any(words in str(error) for words in _PERMANENT_ERRORS)
 
-    def _lost(self, error: Exception) -> JournalError:
+    def _lost_error(self, error: Exception) -> JournalError:
         return JournalError(
             "journal.lost",
             f"{self.name}: the database cannot be reached: {_error_text(error)}",
             fix="What was recorded is safe; start the database, and the run can be gone on with.",
         )
 
-    def _failure(self, error: Exception) -> JournalError:
+    def _refused_error(self, error: Exception) -> JournalError:
         """What PostgreSQL refused, in words that help."""
         code, words = _sqlstate(error), f"{self.name}: {_error_text(error)}"
         if code.startswith("53100"):
@@ -197,7 +197,7 @@ class PostgresConnection:
             return JournalError("journal.read-only", words, fix="Give the user of this address the right to write.")
         if code.startswith("XX"):
             return JournalError("journal.damaged", words, fix="Restore the database from a backup.")
-        if self._never(error):
+        if self._is_permanent(error):
             return JournalError("journal.refused", words, fix="Check the address of the database, and its password.")
         return JournalError("journal.failed", words)
 
@@ -304,11 +304,11 @@ class PostgresStore:
                 if not _is_stored(db, rows[-1]):
                     raise NumberTaken from None
 
-        self._link.through(act)
+        self._link.run(act)
 
     def select(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         text = _with_placeholders(query)
-        return self._link.through(lambda db: db.execute(text, values, prepare=True).fetchall())
+        return self._link.run(lambda db: db.execute(text, values, prepare=True).fetchall())
 
     def blob(self, hash_: str) -> bytes | None:
         found = self.select("SELECT content FROM blobs WHERE hash = ?", (hash_,))
@@ -329,7 +329,7 @@ class PostgresStore:
             except IntegrityError:
                 raise NumberTaken from None
 
-        return self._link.through(act)
+        return self._link.run(act)
 
     def scrub(self) -> bool:
         """Old versions of rows are let go of, so that their room is used again."""
@@ -339,7 +339,7 @@ class PostgresStore:
                 db.execute(f"VACUUM {table}")
 
         try:
-            self._link.through(act)
+            self._link.run(act)
         except JournalError:
             return False
         return True

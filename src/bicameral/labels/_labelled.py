@@ -173,14 +173,14 @@ class Labelled(Generic[T]):
         )
 
     @property
-    def shade(self) -> LabelTree:
+    def label_tree(self) -> LabelTree:
         """Its labels, part by part."""
         return _LABELS_SLOT.__get__(self)
 
     @property
     def label(self) -> Label:
         """The join of all its labels."""
-        return self.shade.flat
+        return self.label_tree.flat
 
     def map(self, change: Callable[[T], U]) -> Labelled[U]:
         """The value changed by a function of it alone; whatever comes of it carries every label it had.
@@ -207,11 +207,13 @@ class Labelled(Generic[T]):
             record_escape(self, None)
             raise LabelError("labels.no-field", f"a labelled value has no field {name!r}")
         # That the field is there is known from the keys.
-        return make_labelled(cast("Mapping[str, Any]", value)[name], taint(self.shade.field(name), self.shade.own))
+        return make_labelled(
+            cast("Mapping[str, Any]", value)[name], taint(self.label_tree.field(name), self.label_tree.own)
+        )
 
-    def under(self, label: Label) -> Labelled[T]:
+    def with_label(self, label: Label) -> Labelled[T]:
         """The same with one more label on all of it."""
-        return make_labelled(open_labelled(self), taint(self.shade, label))
+        return make_labelled(open_labelled(self), taint(self.label_tree, label))
 
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("a class of somebody's own could be open; Labelled has no subclasses")
@@ -251,7 +253,7 @@ class Labelled(Generic[T]):
 
     def __repr__(self) -> str:
         # Not even the type of the value: a branch on it would be decided by whoever wrote the value.
-        return f"Labelled({self.shade!r})"
+        return f"Labelled({self.label_tree!r})"
 
 
 # The slots are reached through their descriptors alone, which the class does not have any more: neither an attribute
@@ -364,7 +366,7 @@ def record_escape(closed: Labelled[Any], why_not: str | None) -> None:
             fix="Use a function that only computes, or change the value in a pattern, on a stage.",
         )
     if why_not is not None:
-        remember_released(open_labelled(closed), closed.shade)
+        remember_released(open_labelled(closed), closed.label_tree)
 
 
 def _function_name(function: object) -> str:

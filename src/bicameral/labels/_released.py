@@ -81,7 +81,7 @@ class _ReleasedTexts:
                 if block not in self._own_windows and len(set(block)) >= _DISTINCT:
                     self._blocks.add(block, label)
 
-    def found(self, text: str) -> Label | None:
+    def find_label(self, text: str) -> Label | None:
         with self._lock:
             if not (self._same or self._short or self._blocks):
                 return None
@@ -100,7 +100,7 @@ class _ReleasedTexts:
                         return cast("Label", label)
             return None
 
-    def own(self, text: str) -> None:
+    def remember_own(self, text: str) -> None:
         alike = _normalize_text(text[:_MOST_TEXT])
         with self._lock:
             if alike in self._own:
@@ -126,7 +126,7 @@ def laundered_label(value: object) -> Label | None:
     """The label of a released text that is in a value, or None."""
     label: Label | None = None
     for text in iter_texts(value):
-        found = _released.found(text)
+        found = _released.find_label(text)
         if found is not None:
             label = found if label is None else join(label, found)
     return label
@@ -135,7 +135,7 @@ def laundered_label(value: object) -> Label | None:
 def note_own_words(value: object) -> None:
     """Remember what the user or the program said, so that a model that repeats it does not make it a stranger's."""
     for text in iter_texts(value):
-        _released.own(text)
+        _released.remember_own(text)
 
 
 def forget_released() -> None:

@@ -103,9 +103,9 @@ class Asked:
     model: str
     request: ModelRequest
     role: str | None
-    reads: int
-    price_known: bool
-    real: bool = True
+    prompt_tokens: int
+    has_price: bool
+    is_real: bool = True
     """False for a reply that was kept from before: nothing was begun."""
 
 
@@ -216,7 +216,7 @@ class CostReport:
         >>> costs.by("role")["delta"].tokens
     """
 
-    spendings: tuple[CostEntry, ...] = ()
+    entries: tuple[CostEntry, ...] = ()
     total: CostTotals = field(default_factory=CostTotals)
 
     @classmethod
@@ -227,7 +227,7 @@ class CostReport:
     def by(self, by: CostGrouping) -> dict[str, CostTotals]:
         """The sums, those that cost most first; they add up to the total."""
         sums: dict[str, CostTotals] = {}
-        for each in self.spendings:
+        for each in self.entries:
             key = each.key(by)
             sums[key] = sums.get(key, CostTotals()) + each.cost
         return dict(sorted(sums.items(), key=lambda pair: (-pair[1].money, -pair[1].tokens, pair[0])))
@@ -235,12 +235,12 @@ class CostReport:
     @property
     def unpriced(self) -> tuple[str, ...]:
         """The models of which nobody knows what they cost."""
-        return tuple(sorted({each.model for each in self.spendings if each.cost.unpriced}))
+        return tuple(sorted({each.model for each in self.entries if each.cost.unpriced}))
 
     @property
     def degraded(self) -> tuple[str, ...]:
         """The ways in which replies were less than what was wanted."""
-        return tuple(dict.fromkeys(each.degraded for each in self.spendings if each.degraded is not None))
+        return tuple(dict.fromkeys(each.degraded for each in self.entries if each.degraded is not None))
 
 
 def cost_entries(run: str, at: float, kind: str, step: str, body: Mapping[str, Any]) -> Iterator[CostEntry]:

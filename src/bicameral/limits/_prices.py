@@ -46,7 +46,7 @@ class Price:
         fresh = max(0, usage.prompt - usage.cached)
         return (fresh * self.read + (usage.prompt - fresh) * again + usage.output * self.written) / _MILLION
 
-    def worst(self, prompt: int, output: int) -> float:
+    def worst_case(self, prompt: int, output: int) -> float:
         """The most that so many tokens can cost: nothing is cached."""
         return self.of(Usage(prompt=prompt, output=output))
 
@@ -77,7 +77,7 @@ class Prices:
             return FREE_PRICE
         return self.models.get(_DATE_SUFFIX.sub("", name))
 
-    def over(self, others: Prices) -> Prices:
+    def merged_over(self, others: Prices) -> Prices:
         """These prices over others: of a model that is in both, this one counts."""
         if others.currency != self.currency and others.models:
             raise ConfigError(
@@ -106,7 +106,7 @@ def load_prices(file: Path) -> Prices:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("config.unreadable", f"the prices in {file} cannot be read: {error}") from None
     own, known = parse_prices(text, str(file)), known_prices()
-    return own if own.currency != known.currency else own.over(known)
+    return own if own.currency != known.currency else own.merged_over(known)
 
 
 _CURRENT_PRICES: ContextVar[Prices | None] = ContextVar("bicameral-prices", default=None)

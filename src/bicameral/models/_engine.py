@@ -119,7 +119,7 @@ class EngineServer:
         try:
             self._server.handle_completions(body, take)
         except RuntimeError as error:
-            raise self._failure(error) from error
+            raise self._engine_failure(error) from error
 
     def tokenize(self, pieces: list[str], separator: int) -> list[tuple[int, ...]]:
         """The tokens of each piece by itself; `separator` is a control token that no piece can spell."""
@@ -156,11 +156,11 @@ class EngineServer:
             response = connection.getresponse()
             answer: dict[str, Any] = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise self._failure(error) from error
+            raise self._engine_failure(error) from error
         finally:
             connection.close()
         if response.status != http.client.OK:
-            raise self._failure(answer.get("error", {}).get("message", f"status {response.status}"))
+            raise self._engine_failure(answer.get("error", {}).get("message", f"status {response.status}"))
         return answer
 
     def _connect(self) -> socket.socket:
@@ -173,7 +173,7 @@ class EngineServer:
         connected.connect(str(self._folder / _SOCKET_NAME))
         return connected
 
-    def _failure(self, reason: object) -> ModelError:
+    def _engine_failure(self, reason: object) -> ModelError:
         return ModelError(
             "models.engine-failed",
             f"the engine failed: {reason}",
@@ -256,7 +256,7 @@ class InferenceEngine:
     def submit(self, job: EngineJob) -> Future[ModelReply]:
         """Put a request in the queue; setting `job.stopped` ends it within a batch or a token."""
         self._jobs.add(job)
-        future = self._queue.submit(self._answer, job)
+        future = self._queue.submit(self._run_job, job)
         future.add_done_callback(lambda _: self._jobs.discard(job))
         return future
 
@@ -267,7 +267,7 @@ class InferenceEngine:
         self._queue.shutdown(wait=True, cancel_futures=True)
         self._unload()
 
-    def _answer(self, job: EngineJob) -> ModelReply:
+    def _run_job(self, job: EngineJob) -> ModelReply:
         began = perf_counter()
         if self._vocabulary is None:
             self._vocabulary = read_vocabulary(self.path)
@@ -279,7 +279,7 @@ class InferenceEngine:
             prompt = loaded.tokenizer.prompt(job.request)
             place = loaded.slots.place(job.request, job.adapter)
             try:
-                reused = loaded.evaluator.run(prompt, body, place, completion.take, job.stopped.is_set)
+                reused = loaded.evaluator.complete(prompt, body, place, completion.take, job.stopped.is_set)
             except UnexpectedReuse:
                 # Even in an emptied slot: better no reply than one that might have been another.
                 raise ModelError(

@@ -125,19 +125,19 @@ class TokenizedPrompt:
     """
 
     tokens: tuple[int, ...]
-    messages: int
-    fixed: int = 0
+    message_tokens: int
+    prefix_tokens: int = 0
 
     @property
-    def blocks(self) -> int:
+    def block_tokens(self) -> int:
         """How many tokens are in whole blocks without an output; the last token of the messages always has one."""
-        return whole_block_tokens(self.messages - 1)
+        return whole_block_tokens(self.message_tokens - 1)
 
-    def stages(self, reused: int) -> Iterator[int]:
+    def evaluation_lengths(self, reused: int) -> Iterator[int]:
         """The lengths up to which the prompt is evaluated, one after the other; the last is the whole prompt."""
-        if reused < self.messages:
-            yield self.messages
-        yield from range(max(reused, self.messages) + 1, len(self.tokens) + 1)
+        if reused < self.message_tokens:
+            yield self.message_tokens
+        yield from range(max(reused, self.message_tokens) + 1, len(self.tokens) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +148,23 @@ class SlotContent:
     """
 
     tokens: tuple[int, ...] = ()
-    blocks: int = 0
-    messages: int | None = None
-    fixed: int = 0
+    block_tokens: int = 0
+    message_tokens: int | None = None
+    prefix_tokens: int = 0
 
-    def common(self, prompt: TokenizedPrompt) -> int:
+    def common_tokens(self, prompt: TokenizedPrompt) -> int:
         """How many tokens at the beginning are those of the prompt."""
         pairs = zip(self.tokens, prompt.tokens, strict=False)
         shorter = min(len(self.tokens), len(prompt.tokens))
         return next((at for at, (mine, other) in enumerate(pairs) if mine != other), shorter)
 
-    def reusable(self, prompt: TokenizedPrompt) -> int:
+    def reusable_tokens(self, prompt: TokenizedPrompt) -> int:
         """How many tokens the prompt may leave as they are; at least its last token is always evaluated."""
-        common = self.common(prompt)
+        common = self.common_tokens(prompt)
         last = len(prompt.tokens) - 1
-        if self.messages == prompt.messages <= min(common, last):
+        if self.message_tokens == prompt.message_tokens <= min(common, last):
             return min(common, last)
-        return whole_block_tokens(min(common, self.blocks, prompt.blocks))
+        return whole_block_tokens(min(common, self.block_tokens, prompt.block_tokens))
 
     def diverges(self, prompt: TokenizedPrompt, at: int) -> bool:
         """Whether the slot is known to hold another token than the prompt there."""
@@ -204,15 +204,15 @@ class _CompletionWatch:
     count: int = 0
 
     @property
-    def unexpected(self) -> bool:
+    def is_unexpected(self) -> bool:
         return self.cached not in (None, self.reused)
 
-    def see(self, piece: dict[str, Any]) -> bool:
+    def observe(self, piece: dict[str, Any]) -> bool:
         if progress := piece.get("prompt_progress"):
             # The first piece comes before anything is evaluated, and before any text.
             self.cached = progress["cache"] if self.cached is None else self.cached
             self.evaluated = progress["processed"]
-            if self.unexpected:
+            if self.is_unexpected:
                 return True
         elif "__verbose" in piece:
             verbose = piece["__verbose"]
@@ -236,7 +236,7 @@ class Evaluator:
         self._marks = marks
         self._contents: dict[int, SlotContent | None] = {}
 
-    def run(
+    def complete(
         self,
         prompt: TokenizedPrompt,
         body: dict[str, Any],
@@ -252,10 +252,10 @@ class Evaluator:
         try:
             return self._run(prompt, body, place, take, stopped)
         except UnexpectedReuse:
-            self.forget(place.slot)
+            self.erase_slot(place.slot)
             return self._run(prompt, body, place, take, stopped)
 
-    def forget(self, slot: int) -> None:
+    def erase_slot(self, slot: int) -> None:
         """Empty a slot, so that whatever comes next is evaluated from its first token on."""
         self._server.erase(slot)
         self._contents[slot] = EMPTY_SLOT
@@ -270,17 +270,17 @@ class Evaluator:
     ) -> int:
         if self._contents.get(place.slot, EMPTY_SLOT) is None:
             # Something failed there, so nobody knows what the slot holds.
-            self.forget(place.slot)
+            self.erase_slot(place.slot)
         self._save_prefix(prompt, place)
         self._restore_prefix(prompt, place)
-        reused = self._content(place).reusable(prompt)
-        self._cut(prompt, reused, next(prompt.stages(reused)), place)
+        reused = self._content(place).reusable_tokens(prompt)
+        self._limit_reuse(prompt, reused, next(prompt.evaluation_lengths(reused)), place)
         evaluated = reused
-        for length in prompt.stages(reused):
+        for length in prompt.evaluation_lengths(reused):
             if stopped():
                 break
             last = length == len(prompt.tokens)
-            part = TokenizedPrompt(prompt.tokens[:length], prompt.messages, prompt.fixed)
+            part = TokenizedPrompt(prompt.tokens[:length], prompt.message_tokens, prompt.prefix_tokens)
             pieces = take if last else _forward_errors(take, stopped, len(prompt.tokens))
             watch = self._send(part, body if last else _EVALUATE_ONLY, place, evaluated, pieces)
             if watch.evaluated < length:
@@ -309,8 +309,8 @@ class Evaluator:
             "return_tokens": True,
             "verbose": True,
         }
-        self._server.complete(request, watch.see)
-        if watch.unexpected:
+        self._server.complete(request, watch.observe)
+        if watch.is_unexpected:
             raise UnexpectedReuse
         if watch.cached is None:
             # Refused before it began: the slot is as it was.
@@ -322,7 +322,7 @@ class Evaluator:
     def _content(self, place: SlotPlacement) -> SlotContent:
         return self._contents.get(place.slot) or EMPTY_SLOT
 
-    def _cut(self, prompt: TokenizedPrompt, reused: int, length: int, place: SlotPlacement) -> None:
+    def _limit_reuse(self, prompt: TokenizedPrompt, reused: int, length: int, place: SlotPlacement) -> None:
         """See that the engine reuses exactly these tokens when it evaluates the prompt up to this length.
 
         It reuses all that the slot has in common with a prompt, except for the prompt's last token. One token that
@@ -332,9 +332,11 @@ class Evaluator:
         if reused in (0, length - 1) or content.diverges(prompt, reused):
             return
         mark = next(mark for mark in self._marks if mark != prompt.tokens[reused])
-        self._mark(prompt.tokens[:reused], mark, content.fixed if content.fixed <= reused else 0, place)
+        self._put_divergence_mark(
+            prompt.tokens[:reused], mark, content.prefix_tokens if content.prefix_tokens <= reused else 0, place
+        )
 
-    def _mark(self, tokens: tuple[int, ...], mark: int, fixed: int, place: SlotPlacement) -> None:
+    def _put_divergence_mark(self, tokens: tuple[int, ...], mark: int, fixed: int, place: SlotPlacement) -> None:
         part = TokenizedPrompt((*tokens, mark), len(tokens) + 1, fixed)
         self._send(part, _EVALUATE_ONLY, place, len(tokens), _ignore_piece)
         # The mark is there to differ: nothing may be taken for the end of these messages.
@@ -343,14 +345,17 @@ class Evaluator:
     def _save_prefix(self, prompt: TokenizedPrompt, place: SlotPlacement) -> None:
         """Before the fixed prefix of a conversation is overwritten by another conversation, save it."""
         content = self._content(place)
-        if content.fixed < _MIN_SAVED_BLOCKS * BLOCK or content.reusable(prompt) >= content.fixed:
+        if (
+            content.prefix_tokens < _MIN_SAVED_BLOCKS * BLOCK
+            or content.reusable_tokens(prompt) >= content.prefix_tokens
+        ):
             return
-        prefix = content.tokens[: content.fixed]
+        prefix = content.tokens[: content.prefix_tokens]
         key = prefix_key(place.adapter, prefix)
         if key in self._states:
             return
         # Cut right behind the prefix: nothing that a user wrote gets into the file.
-        self._mark(prefix, self._marks[0], content.fixed, place)
+        self._put_divergence_mark(prefix, self._marks[0], content.prefix_tokens, place)
         try:
             self._states.add(key, self._content(place).tokens, lambda name: self._server.save(place.slot, name))
         except ModelError:
@@ -358,14 +363,17 @@ class Evaluator:
             return
 
     def _restore_prefix(self, prompt: TokenizedPrompt, place: SlotPlacement) -> None:
-        if prompt.fixed < _MIN_SAVED_BLOCKS * BLOCK or self._content(place).reusable(prompt) >= prompt.fixed:
+        if (
+            prompt.prefix_tokens < _MIN_SAVED_BLOCKS * BLOCK
+            or self._content(place).reusable_tokens(prompt) >= prompt.prefix_tokens
+        ):
             return
-        key = prefix_key(place.adapter, prompt.tokens[: prompt.fixed])
+        key = prefix_key(place.adapter, prompt.tokens[: prompt.prefix_tokens])
         if key not in self._states:
             return
         if not self._content(place).tokens:
             # The first request of a slot chooses its adapter, which empties the slot.
-            self._mark((), self._marks[0], 0, place)
+            self._put_divergence_mark((), self._marks[0], 0, place)
         state = self._states.find(key)
         if state is None:
             return
@@ -375,10 +383,10 @@ class Evaluator:
         except ModelError:
             restored = 0
         if restored == len(state.tokens):
-            self._contents[place.slot] = SlotContent(state.tokens, prompt.fixed, None, prompt.fixed)
+            self._contents[place.slot] = SlotContent(state.tokens, prompt.prefix_tokens, None, prompt.prefix_tokens)
         else:
             self._states.drop(key)
-            self.forget(place.slot)
+            self.erase_slot(place.slot)
 
 
 def _slot_content_after(part: TokenizedPrompt, watch: _CompletionWatch) -> SlotContent:
@@ -386,11 +394,11 @@ def _slot_content_after(part: TokenizedPrompt, watch: _CompletionWatch) -> SlotC
     if watch.evaluated >= len(part.tokens):
         # The token that was written last was not evaluated any more.
         written = watch.written[: max(0, watch.count - 1)]
-        return SlotContent((*part.tokens, *written), part.blocks, part.messages, part.fixed)
-    if watch.evaluated >= part.messages:
-        return SlotContent(part.tokens[: watch.evaluated], part.blocks, part.messages, part.fixed)
-    blocks = whole_block_tokens(min(watch.evaluated, part.blocks))
-    return SlotContent(part.tokens[:blocks], blocks, None, part.fixed if part.fixed <= blocks else 0)
+        return SlotContent((*part.tokens, *written), part.block_tokens, part.message_tokens, part.prefix_tokens)
+    if watch.evaluated >= part.message_tokens:
+        return SlotContent(part.tokens[: watch.evaluated], part.block_tokens, part.message_tokens, part.prefix_tokens)
+    blocks = whole_block_tokens(min(watch.evaluated, part.block_tokens))
+    return SlotContent(part.tokens[:blocks], blocks, None, part.prefix_tokens if part.prefix_tokens <= blocks else 0)
 
 
 def whole_block_tokens(count: int) -> int:

@@ -82,8 +82,8 @@ class LocalProvider:
         from bicameral.models._engine import EngineJob
 
         check_request(request)
-        return await self._finished(
-            request, EngineJob(constrain_to_step(request), self._context, self._adapter(request))
+        return await self._run_job(
+            request, EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
         )
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
@@ -97,7 +97,7 @@ class LocalProvider:
         check_request(request)
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        job = EngineJob(constrain_to_step(request), self._context, self._adapter(request))
+        job = EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
 
         def on_text(text: str) -> None:
             try:
@@ -106,7 +106,7 @@ class LocalProvider:
                 job.stopped.set()
 
         job.on_text = on_text
-        answer = asyncio.ensure_future(self._finished(request, job))
+        answer = asyncio.ensure_future(self._run_job(request, job))
         answer.add_done_callback(lambda _: pieces.put_nowait(None))
         more, told = answer_filter(request), False
         try:
@@ -128,10 +128,10 @@ class LocalProvider:
             engine, self._engine = self._engine, None
             await asyncio.to_thread(return_engine, engine)
 
-    async def _finished(self, request: ModelRequest, job: EngineJob) -> ModelReply:
+    async def _run_job(self, request: ModelRequest, job: EngineJob) -> ModelReply:
         try:
             async with asyncio.timeout(job.request.timeout):
-                reply = await asyncio.wrap_future(self._leased().submit(job))
+                reply = await asyncio.wrap_future(self._lease_engine().submit(job))
                 return replace(parse_step(request, reply, self._name), model=self._name)
         except TimeoutError:
             raise ModelError(
@@ -142,7 +142,7 @@ class LocalProvider:
         finally:
             job.stopped.set()
 
-    def _adapter(self, request: ModelRequest) -> Adapter | None:
+    def _find_adapter(self, request: ModelRequest) -> Adapter | None:
         if request.adapter is None:
             return None
         if request.adapter not in self._adapters:
@@ -154,7 +154,7 @@ class LocalProvider:
             )
         return self._adapters[request.adapter]
 
-    def _leased(self) -> InferenceEngine:
+    def _lease_engine(self) -> InferenceEngine:
         if self._engine is None:
             from bicameral.models._engine import lease_engine
 

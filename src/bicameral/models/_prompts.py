@@ -160,7 +160,7 @@ class PromptTokenizer:
         vocabulary, tools = self._vocabulary, request.tools
         parts = [render_prompt(request.messages, prefill, vocabulary, tools) for prefill in ("", request.prefill)]
         system = render_system_prefix(request.messages, vocabulary, tools)
-        self._learn(piece for part in parts for piece in part if isinstance(piece, str))
+        self._tokenize_new(piece for part in parts for piece in part if isinstance(piece, str))
         messages, whole = (self._tokens(part) for part in parts)
         # The prefill may change the tokens at the seam: what both have in common is the messages.
         common = next((at for at, (one, other) in enumerate(zip(messages, whole, strict=False)) if one != other), None)
@@ -168,7 +168,7 @@ class PromptTokenizer:
         fixed = whole_block_tokens(min(len(self._tokens(system)), end - 1))
         return TokenizedPrompt(whole, end, fixed)
 
-    def _learn(self, pieces: Iterable[str]) -> None:
+    def _tokenize_new(self, pieces: Iterable[str]) -> None:
         needed = dict.fromkeys(pieces)
         new = [piece for piece in needed if piece not in self._known]
         if new:

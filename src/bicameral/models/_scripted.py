@@ -82,7 +82,7 @@ class ScriptedProvider:
         """The scripted reply, or `models.script-exhausted` if there is none for this request."""
         check_request(request)
         self.requests.append(request)
-        return _build_reply(request, self._written(request), self._name)
+        return _build_reply(request, self._next_reply(request), self._name)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The scripted reply, a line at a time."""
@@ -100,7 +100,7 @@ class ScriptedProvider:
     async def aclose(self) -> None:
         """Nothing to free; what was asked stays readable."""
 
-    def _written(self, request: ModelRequest) -> ScriptedReply:
+    def _next_reply(self, request: ModelRequest) -> ScriptedReply:
         if callable(self._script):
             return self._script(request)
         for entry in self._script[self._used :]:

@@ -53,7 +53,7 @@ class GrowthReporter:
         self._limit = limit
         self._seen = 0
 
-    def look(self) -> None:
+    def report(self) -> None:
         self._reach(min(self._limit, disk_usage(self._folder)))
 
     def finish(self) -> None:
@@ -151,7 +151,7 @@ class HubSource:
         with run_folder(folder) as run:
             watch = _HubDownloadWatch(weights, run, files, progress, self._answer_within)
             argv = [sys.executable, "-P", str(program), *wanted, str(run), str(target)]
-            run_child(argv, log=run / "log.txt", env=_hub_environment(), tick=watch.look, tied=True)
+            run_child(argv, log=run / "log.txt", env=_hub_environment(), tick=watch.report, tied=True)
             _check_hub_outcome(run / "outcome.json")
         return [FilePiece(target)]
 
@@ -170,12 +170,12 @@ class _HubDownloadWatch:
         self._deadline = time.monotonic() + answer_within
         self._growth: GrowthReporter | None = None
 
-    def look(self) -> None:
+    def report(self) -> None:
         if self._growth is None and self._reached.exists():
             self._progress.start(f"{self._weights.alias} from the model hub", self._weights.bytes)
             self._growth = GrowthReporter(self._files, self._progress, self._weights.bytes)
         if self._growth is not None:
-            self._growth.look()
+            self._growth.report()
         elif time.monotonic() > self._deadline:
             raise SourceError(f"did not answer within {self._limit:g} s")
 
@@ -287,7 +287,7 @@ def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, pro
     scratch = run / "tmp"
     scratch.mkdir()
     growth = GrowthReporter(run, progress, pin.bytes)
-    status, printed = run_child(argv, log=run / "log.txt", env=_installer_environment(scratch), tick=growth.look)
+    status, printed = run_child(argv, log=run / "log.txt", env=_installer_environment(scratch), tick=growth.report)
     if status != 0:
         if os.strerror(errno.ENOSPC) in printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

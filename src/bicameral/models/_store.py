@@ -166,7 +166,7 @@ class ModelStore:
                 raise damaged_file_error(part, self._file(part), sha256 or "", given=False)
         return None if any(sha256 is None for _, sha256 in found) else self._file(weights)
 
-    def beside(self, weights: Weights, file: str) -> Path:
+    def companion_path(self, weights: Weights, file: str) -> Path:
         """Where a file that goes with the weights is kept; `path` says whether all of them are here."""
         return next(self._file(part) for part in weights.parts if part.hub_file == file)
 
@@ -195,9 +195,11 @@ class ModelStore:
         try:
             with translate_disk_errors(weights, self.folder, self._free_bytes):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                with file_lock(self._named(weights, ".lock"), on_wait=lambda: shown.note(_waiting_note(weights))):
+                with file_lock(
+                    self._path_with_suffix(weights, ".lock"), on_wait=lambda: shown.note(_waiting_note(weights))
+                ):
                     if file is not None:
-                        return self._take(weights, given, shown)
+                        return self._install_given(weights, given, shown)
                     chosen = default_sources() if sources is None else sources
                     return self._fetch(weights, chosen, shown, offline=offline)
         finally:
@@ -219,11 +221,11 @@ class ModelStore:
             return False
         with (
             translate_disk_errors(weights, self.folder, self._free_bytes),
-            file_lock(self._named(weights, ".lock"), on_wait=lambda: None),
+            file_lock(self._path_with_suffix(weights, ".lock"), on_wait=lambda: None),
         ):
-            partial, files = self._partial(weights), [self._file(part) for part in weights.parts]
+            partial, files = self._partial_folder(weights), [self._file(part) for part in weights.parts]
             existed = partial.exists() or any(file.exists() for file in files)
-            for file in (*files, *(self._named(part, ".json") for part in weights.parts)):
+            for file in (*files, *(self._path_with_suffix(part, ".json") for part in weights.parts)):
                 file.unlink(missing_ok=True)
             shutil.rmtree(partial, ignore_errors=True)
             return existed
@@ -236,13 +238,13 @@ class ModelStore:
         states = [_part_state(part, self._found_sha256(part)) for part in weights.parts]
         state: StoreState = "damaged" if "damaged" in states else "missing" if "missing" in states else "present"
         here = [self._file(part) for part, each in zip(weights.parts, states, strict=True) if each != "missing"]
-        partial = disk_usage(self._partial(weights))
+        partial = disk_usage(self._partial_folder(weights))
         size = sum(path.stat().st_size for path in here)
         return StoreEntry(weights, state, self._file(weights), size + partial, partial)
 
-    def _take(self, weights: Weights, given: Mapping[str, FilePiece], progress: ProgressReporter) -> Path:
+    def _install_given(self, weights: Weights, given: Mapping[str, FilePiece], progress: ProgressReporter) -> Path:
         self._check_room(weights, weights.bytes)
-        partial = self._partial(weights)
+        partial = self._partial_folder(weights)
         partial.mkdir(exist_ok=True)
         joined = partial / "given"
         try:
@@ -265,7 +267,7 @@ class ModelStore:
             return self._file(weights)
         if offline:
             raise no_source_error(missing[0], [(source.name, "not tried, since offline") for source in sources])
-        partial = self._partial(weights)
+        partial = self._partial_folder(weights)
         partial.mkdir(exist_ok=True)
         for stale in partial.glob(RUN_FOLDERS):
             shutil.rmtree(stale, ignore_errors=True)
@@ -309,7 +311,7 @@ class ModelStore:
         """Give a checked file its final name in one step, and remember its hash."""
         target, stat = self._file(weights), joined.stat()
         # The stamp first: a reader that sees the file then knows its hash without computing it.
-        write_stamp(self._named(weights, ".json"), HashStamp(weights.sha256, stat.st_size, stat.st_mtime_ns))
+        write_stamp(self._path_with_suffix(weights, ".json"), HashStamp(weights.sha256, stat.st_size, stat.st_mtime_ns))
         joined.replace(target)
         sync_folder(self.folder)
 
@@ -320,7 +322,7 @@ class ModelStore:
 
     def _found_sha256(self, weights: Weights) -> str | None:
         """The hash of the stored file, remembered or computed; None if there is no file."""
-        stamp = read_stamp(self._named(weights, ".json"))
+        stamp = read_stamp(self._path_with_suffix(weights, ".json"))
         try:
             stat = self._file(weights).stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -341,16 +343,16 @@ class ModelStore:
             return None
         except OSError as error:
             raise unreadable_file_error(path, error) from None
-        write_stamp(self._named(weights, ".json"), HashStamp(found, stat.st_size, stat.st_mtime_ns))
+        write_stamp(self._path_with_suffix(weights, ".json"), HashStamp(found, stat.st_size, stat.st_mtime_ns))
         return found
 
     def _file(self, weights: Weights) -> Path:
         return self.folder / weights.stored_as
 
-    def _partial(self, weights: Weights) -> Path:
-        return self._named(weights, ".partial")
+    def _partial_folder(self, weights: Weights) -> Path:
+        return self._path_with_suffix(weights, ".partial")
 
-    def _named(self, weights: Weights, suffix: str) -> Path:
+    def _path_with_suffix(self, weights: Weights, suffix: str) -> Path:
         return self.folder / f"sha256-{weights.sha256}{suffix}"
 
 

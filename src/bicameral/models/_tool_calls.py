@@ -141,7 +141,7 @@ def parse_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelRepl
 
 def _parse_cut_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelReply:
     """The grammar allows nothing but a step, so a stop string or the bound of tokens has cut it."""
-    if request.json_schema is None and (answer := AnswerStream().more(reply.text)):
+    if request.json_schema is None and (answer := AnswerStream().feed(reply.text)):
         return replace(reply, text=answer)
     raise ModelFailure("models.bad-reply", name, "a step was cut off before its end", usage=reply.usage)
 
@@ -155,7 +155,7 @@ def answer_filter(request: ModelRequest) -> Callable[[str], str]:
     """What to tell of each piece that is written. An answer that must fit a schema is told when it is whole."""
     if not request.tools:
         return lambda piece: piece
-    return AnswerStream().more if request.json_schema is None else lambda piece: ""
+    return AnswerStream().feed if request.json_schema is None else lambda piece: ""
 
 
 class AnswerStream:
@@ -165,7 +165,7 @@ class AnswerStream:
         self._left = ""
         self._begun = self._ended = False
 
-    def more(self, piece: str) -> str:
+    def feed(self, piece: str) -> str:
         """What has become known of the answer with this piece."""
         self._left += piece
         if not self._begun:

@@ -109,7 +109,7 @@ def serve() -> None:
     ):
         with suppress(ValueError, OSError):
             resource.setrlimit(what, (limit, limit))
-    _write_frame(replies, ParserFrame.of(HELLO, confine_process()))
+    _write_frame(replies, ParserFrame.from_value(HELLO, confine_process()))
     # A large table is a million objects and no garbage among them; looking for some takes longer than reading it.
     gc.disable()
     while (request := _read_frame(requests)) is not None:
@@ -136,14 +136,14 @@ def _answer_request(request: ParserFrame) -> ParserFrame:
         parse = cast("Callable[..., object]", getattr(import_module(module), name))
         found = parse(request.body, **asked["arguments"])
         value, body = cast("tuple[object, bytes]", found) if isinstance(found, tuple) else (found, b"")
-        return ParserFrame.of(VALUE, value, body)
+        return ParserFrame.from_value(VALUE, value, body)
     except BicameralError as error:
-        return ParserFrame.of(ERROR, error.to_json())
+        return ParserFrame.from_value(ERROR, error.to_json())
     except (MemoryError, RecursionError) as error:
-        return ParserFrame.of(LIMIT, "memory" if isinstance(error, MemoryError) else "depth")
+        return ParserFrame.from_value(LIMIT, "memory" if isinstance(error, MemoryError) else "depth")
     except Exception as error:
         # A parser that trips over its input has found no value. Why is said to whoever reads the message.
-        return ParserFrame.of(FAILED, f"{type(error).__name__}: {error}"[:300])
+        return ParserFrame.from_value(FAILED, f"{type(error).__name__}: {error}"[:300])
 
 
 def _set_limits(cpu: float, memory: int) -> None:

@@ -83,7 +83,7 @@ class Parser(Generic[T]):
 
     def with_body(self, raw: bytes, *, what: str, **arguments: Any) -> tuple[T, bytes]:
         """The same, with the bytes that the function gives beside its value."""
-        request = ParserFrame.of(REQUEST, request_header(self.limits, self.function, arguments), raw)
+        request = ParserFrame.from_value(REQUEST, request_header(self.limits, self.function, arguments), raw)
         try:
             reply = self.pool.exchange(request, self.limits)
         except LimitExceeded as over:

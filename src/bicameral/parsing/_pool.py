@@ -38,7 +38,7 @@ class ParserFrame:
     body: bytes = b""
 
     @classmethod
-    def of(cls, kind: bytes, value: object, body: bytes = b"") -> ParserFrame:
+    def from_value(cls, kind: bytes, value: object, body: bytes = b"") -> ParserFrame:
         """A frame with this value as its text; what JSON does not have does not get across."""
         # ASCII, so that half a character (a lone surrogate) is an escape and not broken UTF-8.
         return cls(kind, json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii"), body)
@@ -106,7 +106,7 @@ class _ParserProcess:
             hello = self._receive(time.monotonic() + _START_SECONDS, MIB)
             if hello.kind != HELLO:
                 raise ValueError("not the first words of a parser")
-            self.confined: tuple[str, ...] = tuple(map(str, hello.value))
+            self.confinement: tuple[str, ...] = tuple(map(str, hello.value))
         except (LimitExceeded, ValueError, TypeError):
             self.kill()
             raise ToolError(
@@ -121,13 +121,13 @@ class _ParserProcess:
         deadline = time.monotonic() + limits.wall
         view = memoryview(request.to_bytes())
         while view:
-            self._wait(self._in.fileno(), select.POLLOUT, deadline)
+            self._wait_ready(self._in.fileno(), select.POLLOUT, deadline)
             try:
                 view = view[os.write(self._in.fileno(), view) :]
             except BlockingIOError:
                 continue
             except OSError:
-                raise self._ended() from None
+                raise self._end_reason() from None
         return self._receive(deadline, limits.output)
 
     def _receive(self, deadline: float, most: int) -> ParserFrame:
@@ -139,21 +139,21 @@ class _ParserProcess:
     def _exactly(self, size: int, deadline: float) -> bytes:
         found = bytearray()
         while len(found) < size:
-            self._wait(self._out.fileno(), select.POLLIN, deadline)
+            self._wait_ready(self._out.fileno(), select.POLLIN, deadline)
             part = os.read(self._out.fileno(), min(size - len(found), _CHUNK))
             if not part:
-                raise self._ended()
+                raise self._end_reason()
             found += part
         return bytes(found)
 
-    def _wait(self, fd: int, event: int, deadline: float) -> None:
+    def _wait_ready(self, fd: int, event: int, deadline: float) -> None:
         poll = select.poll()
         poll.register(fd, event)
         left = deadline - time.monotonic()
         if left <= 0 or not poll.poll(max(1, int(left * 1000))):
             raise LimitExceeded("time")
 
-    def _ended(self) -> LimitExceeded:
+    def _end_reason(self) -> LimitExceeded:
         """Why it is gone: the kernel ends one that is over its CPU time; one without memory ends in any way."""
         try:
             code = self._process.wait(timeout=1.0)
@@ -167,7 +167,7 @@ class _ParserProcess:
         self._in.close()
         self._out.close()
 
-    def forget(self) -> None:
+    def close_inherited(self) -> None:
         """Close our ends of its pipes, and nothing else: it belongs to the process that we are a copy of."""
         self._in.close()
         self._out.close()
@@ -186,7 +186,7 @@ class ParserPool:
         """The reply to a request; `LimitExceeded` if its process had to be killed. Blocks the calling thread."""
         # Whoever waits here waits for inputs that are each within their limits.
         with self._free:
-            process = self._take()
+            process = self._take_process()
             try:
                 reply = process.exchange(request, limits)
             except BaseException:
@@ -198,7 +198,7 @@ class ParserPool:
                 self._idle.append(process)
             return reply
 
-    def _take(self) -> _ParserProcess:
+    def _take_process(self) -> _ParserProcess:
         with self._lock:
             # The one used last: it is warm, and has what it keeps of the last input.
             if self._idle:
@@ -213,17 +213,17 @@ class ParserPool:
             process.kill()
 
     @property
-    def confined(self) -> tuple[str, ...]:
+    def confinement(self) -> tuple[str, ...]:
         """What its processes are cut off from."""
-        process = self._take()
+        process = self._take_process()
         with self._lock:
             self._idle.append(process)
-        return process.confined
+        return process.confinement
 
     def after_fork(self) -> None:
         """In a copy of this process: the parsers are those of the original."""
         for process in self._idle:
-            process.forget()
+            process.close_inherited()
         self.__init__()
 
 
@@ -240,4 +240,4 @@ def request_header(limits: ParseLimits, function: str, arguments: dict[str, Any]
 
 def parser_confinement() -> tuple[str, ...]:
     """What the parser process is cut off from: `files`, `network`."""
-    return POOL.confined
+    return POOL.confinement

@@ -157,7 +157,7 @@ class RepeatCounter:
     """The calls that were asked for. A look at the world may be taken again when something was changed in between."""
 
     registry: Registry
-    looks: Counter[str] = field(default_factory=Counter[str])
+    reads: Counter[str] = field(default_factory=Counter[str])
     changes: Counter[str] = field(default_factory=Counter[str])
 
     def count(self, call: ToolCall) -> int:
@@ -165,9 +165,9 @@ class RepeatCounter:
         key = f"{call.name} {_argument_key(call)}"
         found = self.registry.get(str(call.name))
         if found is None or not found.changes:
-            self.looks[key] += 1
-            return self.looks[key]
-        self.looks.clear()
+            self.reads[key] += 1
+            return self.reads[key]
+        self.reads.clear()
         self.changes[key] += 1
         return self.changes[key]
 
@@ -231,9 +231,9 @@ class CallPath(Protocol):
     """Where a call is judged and then made: the door of the run, or whatever stands before it."""
 
     @property
-    def closed(self) -> BaseException | None: ...
+    def failure(self) -> BaseException | None: ...
 
-    async def pass_on(
+    async def make_call(
         self,
         step: str,
         tool: Tool,
@@ -258,12 +258,12 @@ class ToolConversation:
     """One conversation under way; strategies say what is asked next."""
 
     voices: ModelPair
-    door: CallPath
-    hands: ModelCallRecorder
+    call_gate: CallPath
+    recorder: ModelCallRecorder
     registry: Registry
     meter: StrategyMeter
     audience: ConversationObserver
-    said: list[LabelledMessage] = field(default_factory=list[LabelledMessage])
+    messages: list[LabelledMessage] = field(default_factory=list[LabelledMessage])
     turns: list[ModelTurn] = field(default_factory=list[ModelTurn])
     left_open: list[str] = field(default_factory=list[str])
     written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
@@ -293,13 +293,13 @@ class ToolConversation:
         """The next reply, asked of the model that this phase and the conversation's label call for."""
         role, read = role or PHASE_ROLES[phase], self.label
         if tools:
-            self.meter.round()
+            self.meter.count_round()
         session = self.voices.session(role, trusted=read.trusted)
         if self.audience.phase is not None:
             _notify_observer(self.audience.phase, phase, session.role)
         with call_context(phase=phase), collect_charges() as charges:
             reply = await session.converse(
-                tuple(each.message for each in self.said),
+                tuple(each.message for each in self.messages),
                 job=role,
                 tools=tool_schemas(self.registry) if tools else (),
                 json_schema=schema,
@@ -313,7 +313,7 @@ class ToolConversation:
         self._note(phase, role, session, reply, read, charges)
         return reply
 
-    async def serve(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
+    async def make_calls(self, reply: ModelReply, *, because: Label = NOTHING) -> int:
         """Make the calls that a reply asks for, one after another, as far as they may be made, and tell what came.
 
         `because` is the label of whatever else it was that decided that they are made. How many gave a result is said.
@@ -321,23 +321,23 @@ class ToolConversation:
         # What was written carries what had been read when it was written, whatever has come in since.
         read, turn, gave = join(self.turns[-1].read, because), len(self.turns), 0
         for number, call in enumerate(reply.calls):
-            self.meter.tool()
+            self.meter.count_tool_call()
             begun = time.perf_counter()
-            text, label, failed = await self._served(f"{self.path}{turn}/{number}", call, read)
+            text, label, failed = await self._make_call(f"{self.path}{turn}/{number}", call, read)
             if self.audience.call is not None:
                 _notify_observer(self.audience.call, str(call.name), label, time.perf_counter() - begun, failed)
             self._add(Message("tool", text, answers=call.id), label)
             gave += failed is None
         return gave
 
-    def leave(self, call: ToolCall, why: str) -> None:
+    def decline_call(self, call: ToolCall, why: str) -> None:
         """Say of a call that a reply asks for that it is not made; these are our own words."""
         self._add(Message("tool", why, answers=call.id), TRUSTED_USER)
 
-    async def _served(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label, str | None]:
+    async def _make_call(self, step: str, call: ToolCall, read: Label) -> tuple[str, Label, str | None]:
         """What the model is told of a call, the label of that, and the code of what failed."""
         try:
-            tool, arguments = self._understood(call)
+            tool, arguments = self._parse_call(call)
         except ToolError as error:
             # It says only what the model itself wrote and what tools there are.
             return f"error: {error}", read, error.code
@@ -345,21 +345,21 @@ class ToolConversation:
         facts: dict[str, Fact] = {"bicameral.step": step, "bicameral.step.do": "call", "gen_ai.tool.name": tool.name}
         try:
             with span("step", tool.name, facts) as told:
-                given = await self.door.pass_on(
+                given = await self.call_gate.make_call(
                     step, tool, arguments, shades, read, self.places, self._note_written, needed=True
                 )
-                if told.on and given is not None:
-                    told.tell(label_summary("bicameral.result", given[1].flat))
+                if told.is_recording and given is not None:
+                    told.set_facts(label_summary("bicameral.result", given[1].flat))
         except BicameralError as error:
-            if self.door.closed is not None or isinstance(error, JournalError) or error.code in _FINAL_CODES:
+            if self.call_gate.failure is not None or isinstance(error, JournalError) or error.code in _FINAL_CODES:
                 raise
-            return *self._failed(step, tool, shades, read, error), error.code
+            return *self._failure_text(step, tool, shades, read, error), error.code
         if given is None:
             raise ToolError("tools.failed", f"{tool.name!r} was not called")
         value, shade = given
         return render_result(value), shade.flat, None
 
-    def _understood(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
+    def _parse_call(self, call: ToolCall) -> tuple[Tool, dict[str, Any]]:
         """The tool and the arguments that a call means; whatever a model wrote is held to the tool's declaration."""
         tool = self.registry.get(call.name) if type(call.name) is str else None
         if tool is None:
@@ -378,7 +378,7 @@ class ToolConversation:
         tool.bind(arguments)
         return tool, arguments
 
-    def _failed(
+    def _failure_text(
         self, step: str, tool: Tool, shades: dict[str, LabelTree], read: Label, error: BicameralError
     ) -> tuple[str, Label]:
         """A failure is as trusted as what would have come; its message may quote anybody, so we have our own words."""
@@ -391,7 +391,7 @@ class ToolConversation:
         return f"error: {error}", join(label, message)
 
     def _add(self, message: Message, label: Label) -> None:
-        self.said.append(LabelledMessage(message, label))
+        self.messages.append(LabelledMessage(message, label))
         self.label = join(self.label, label)
 
     def _note_written(self, places: dict[str, LabelTree]) -> None:
@@ -427,7 +427,7 @@ class ToolConversation:
         ]
         paid = [charge.to_json() for charge in charges]
         body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": paid}
-        self.hands.model_called(f"{self.path}{turn.number}", body)
+        self.recorder.model_called(f"{self.path}{turn.number}", body)
         if self.audience.turn is not None:
             _notify_observer(self.audience.turn, turn)
 

@@ -88,7 +88,7 @@ class ReasoningMeter:
         self.rounds = 0
 
     @property
-    def taken(self) -> ReasoningUsage:
+    def usage(self) -> ReasoningUsage:
         money = 0.0
         for role, used in self._ledger.usage.items():
             price = self._bounds.quarantined if role == "quarantined" else self._bounds.privileged
@@ -103,7 +103,7 @@ class ReasoningMeter:
         self._begun += 1
 
     def _reached(self) -> ReasoningLimitName | None:
-        taken, bounds = self.taken, self._bounds
+        taken, bounds = self.usage, self._bounds
         # Calls that are under way count: several may be made side by side.
         if self._begun >= bounds.calls:
             return "calls"
@@ -111,13 +111,13 @@ class ReasoningMeter:
             return "tokens"
         return "money" if taken.money >= bounds.money else None
 
-    def exhausted(self) -> ReasoningLimitName:
+    def exhausted_limit(self) -> ReasoningLimitName:
         """What has run out; rounds, if nothing else has."""
         return self._reached() or "rounds"
 
     def spent(self, bound: ReasoningLimitName) -> tuple[float, float]:
         """How much of something was taken, and how much there was of it."""
-        return float(getattr(self.taken, bound)), float(getattr(self._bounds, bound))
+        return float(getattr(self.usage, bound)), float(getattr(self._bounds, bound))
 
 
 _TELLABLE_CODES = {
@@ -195,7 +195,7 @@ def label_of_failure(failure: RoundFailure, proof: Proof | None, registry: Regis
     found += [label for each in facts for label in (each.pc, *(argument.label for argument in each.arguments))]
     declared = registry.get(failure.tool)
     if declared is not None:
-        found.append(declared.result_shade(None, failure.step).flat)
+        found.append(declared.result_labels(None, failure.step).flat)
     return join_all(found)
 
 

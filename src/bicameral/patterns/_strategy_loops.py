@@ -81,7 +81,7 @@ async def run_step(talk: ToolConversation, params: StrategyParams, number: int, 
         reply = await talk.ask("act", tools=True)
         if not reply.calls:
             return True
-        await talk.serve(reply)
+        await talk.make_calls(reply)
     talk.left_open.append(step)
     talk.tell(OPEN_STEP_PROMPT)
     return False
@@ -127,9 +127,9 @@ async def native_react(talk: ToolConversation, params: StrategyParams) -> str:
             return reply.text
         if max(repeats.count(call) for call in reply.calls) >= MAX_REPEATS:
             for call in reply.calls:
-                talk.leave(call, "the same as before.")
+                talk.decline_call(call, "the same as before.")
             return await final_answer(talk)
-        await talk.serve(reply)
+        await talk.make_calls(reply)
 
 
 async def spar(talk: ToolConversation, params: StrategyParams) -> str:

@@ -73,7 +73,7 @@ class LimitReached(RunError):
         self.bound: LimitName = bound
         self.spent = spent
         self.limit = limit
-        self.by: StrategyMeter | None = None
+        self.meter: StrategyMeter | None = None
         """Whose bound it was, where somebody counted."""
 
 
@@ -93,35 +93,35 @@ class StrategyMeter:
         self._tool_calls = 0
 
     @property
-    def taken(self) -> StrategyUsage:
+    def usage(self) -> StrategyUsage:
         return StrategyUsage(self._rounds, self._tool_calls, self._ledger.spent, time.monotonic() - self._started)
 
     def __call__(self, role: Role) -> None:
         """Before each call of a model."""
         self._hold("calls", self._begun)
-        self._hold("tokens", self.taken.tokens)
+        self._hold("tokens", self.usage.tokens)
         self._begun += 1
 
-    def round(self) -> None:
+    def count_round(self) -> None:
         """Before each round."""
         if self._above is not None:
-            self._above.round()
+            self._above.count_round()
         self._hold("rounds", self._rounds)
         self._rounds += 1
 
-    def tool(self) -> None:
+    def count_tool_call(self) -> None:
         """Before each call of a tool."""
         if self._above is not None:
-            self._above.tool()
+            self._above.count_tool_call()
         self._hold("tool_calls", self._tool_calls)
         self._tool_calls += 1
 
     def out_of_time(self) -> LimitReached:
-        return self._reached("seconds", self.taken.seconds)
+        return self._reached("seconds", self.usage.seconds)
 
-    def is_out(self, error: LimitReached) -> bool:
+    def is_exhausted_by(self, error: LimitReached) -> bool:
         """Whether it was a bound of this one, or of a whole around it, that was reached: not of a part of it."""
-        return error.by is self or (self._above is not None and self._above.is_out(error))
+        return error.meter is self or (self._above is not None and self._above.is_exhausted_by(error))
 
     def _hold(self, bound: StrategyLimitName, taken: float) -> None:
         if taken >= getattr(self.bounds, bound):
@@ -129,7 +129,7 @@ class StrategyMeter:
 
     def _reached(self, bound: StrategyLimitName, taken: float) -> LimitReached:
         error = LimitReached(bound, taken, getattr(self.bounds, bound))
-        error.by = self
+        error.meter = self
         return error
 
 

@@ -89,12 +89,12 @@ class ReasoningRecord:
     id: str
     journal: Journal | None
 
-    def started(self, intent: Intent, bounds: ReasoningLimits, policy: Policy) -> None:
+    def record_start(self, intent: Intent, bounds: ReasoningLimits, policy: Policy) -> None:
         limits = {name: getattr(bounds, name) for name in ("rounds", "calls", "tokens", "money", "seconds")}
         facts = {"request": intent.request, "bounds": limits, "policy": policy.fingerprint, "mode": policy.mode}
         self._write("reason-started", facts)
 
-    def round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
+    def record_round(self, this: Round, calls: Sequence[Mapping[str, Any]] = ()) -> None:
         """What the reasoner was told is written to the letter, with its label: that is all that has crossed."""
         facts: dict[str, Any] = {
             "round": this.number,
@@ -106,7 +106,7 @@ class ReasoningRecord:
         facts |= {"planning_calls": [dict(call) for call in calls]} if calls else {}
         self._write("reason-round", facts | ({} if this.failure is None else {"failed": str(this.failure)}))
 
-    def ended(self, reasoned: ReasoningOutcome) -> ReasoningOutcome:
+    def record_end(self, reasoned: ReasoningOutcome) -> ReasoningOutcome:
         """The same, written down. A journal that fails now cannot take back what was done."""
         facts: dict[str, Any] = {"ok": reasoned.ok, "taken": reasoned.taken.to_json()}
         match reasoned:
@@ -197,7 +197,7 @@ class Reasoner:
         """Do what was asked, in as many rounds as it takes. Stopping the task that awaits this gives a `GaveUp`."""
         with span("reason"), open_ledger() as ledger:
             course = _ReasoningRun(self, intent, company, ReasoningMeter(self.bounds, ledger), fresh)
-            task = asyncio.create_task(course.go())
+            task = asyncio.create_task(course.run_rounds())
             try:
                 done, _ = await asyncio.wait({task}, timeout=self.bounds.seconds)
             except asyncio.CancelledError:
@@ -210,7 +210,7 @@ class Reasoner:
             ending = course.exhausted("seconds") if done is not None else course.interrupted()
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
-            return course.record.ended(ending if task.cancelled() else task.result() or ending)
+            return course.record.record_end(ending if task.cancelled() else task.result() or ending)
 
 
 @dataclass(slots=True)
@@ -243,11 +243,11 @@ class _ReasoningRun:
     def record(self) -> ReasoningRecord:
         return ReasoningRecord(self.id, self.of.journal)
 
-    async def go(self) -> ReasoningOutcome | None:
+    async def run_rounds(self) -> ReasoningOutcome | None:
         """The rounds; None if it was stopped in the middle of one."""
         try:
             with enforce_allowance(self.meter):
-                self.record.started(self.intent, self.of.bounds, self.of.policy)
+                self.record.record_start(self.intent, self.of.bounds, self.of.policy)
                 while self.meter.rounds < self.of.bounds.rounds:
                     self.meter.rounds += 1
                     ended, stopped = await self._round(self.meter.rounds)
@@ -255,7 +255,7 @@ class _ReasoningRun:
                         return ended
                 return self.exhausted("rounds")
         except BicameralError as error:
-            return self._without_way(error)
+            return self._end_without_answer(error)
 
     async def _round(self, number: int) -> tuple[ReasoningOutcome | None, bool]:
         start = self._start()
@@ -267,7 +267,7 @@ class _ReasoningRun:
         except PlanError as error:
             self._failed(Round(number), error, None, None)
             twice = len(self.rounds) > 1 and not self.rounds[-2].source
-            return (self._without_way(error) if twice or self.of.bounds.rounds == 1 else None), False
+            return (self._end_without_answer(error) if twice or self.of.bounds.rounds == 1 else None), False
         source = round_source(compiled.plan, compiled.looks, self.of.registry)
         checked = self._check(compiled.plan, start)
         this = Round(
@@ -280,10 +280,10 @@ class _ReasoningRun:
             self._failed(this, PlanError(first.code, first.message), compiled.plan, checked, first.path)
             return None, False
         if not allowed:
-            return self._without_way(RunError("reason.declined", "the plan of a round was not wanted")), False
+            return self._end_without_answer(RunError("reason.declined", "the plan of a round was not wanted")), False
         outcome = await self._run(compiled.plan, start, number)
         self.places = {place: tree_of_round(shade, number) for place, shade in outcome.written.items()}
-        return self._after(this, compiled, checked, outcome), isinstance(outcome, Stopped)
+        return self._finish_round(this, compiled, checked, outcome), isinstance(outcome, Stopped)
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
         of = self.of
@@ -304,8 +304,8 @@ class _ReasoningRun:
                 self.said,
                 may_look=number < bounds.rounds,
                 names=self.names,
-                shown=self.shown,
-                read=self.read,
+                shown_types=self.shown,
+                read_label=self.read,
             )
         with span("plan", "", {"gen_ai.operation.name": "plan", "bicameral.round": number}), open_ledger() as ledger:
             try:
@@ -332,7 +332,7 @@ class _ReasoningRun:
             caps=of.caps,
         )
 
-    def _after(
+    def _finish_round(
         self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: RunOutcome
     ) -> ReasoningOutcome | None:
         this = replace(this, outcome=outcome)
@@ -340,25 +340,25 @@ class _ReasoningRun:
         match outcome:
             case Finished() if compiled.looks is None:
                 self._keep(this)
-                return Answered(self.id, outcome.answer, outcome.shade, tuple(self.rounds), self.meter.taken)
+                return Answered(self.id, outcome.answer, outcome.shade, tuple(self.rounds), self.meter.usage)
             case Finished():
-                self._looked(this, compiled, checked, outcome)
+                self._keep_results(this, compiled, checked, outcome)
                 return None
             case Failed(error=error) if isinstance(error, BudgetSpent) or error.code == "reason.exhausted":
                 self._failed(this, error, compiled.plan, checked, outcome.step)
-                return self._without_way(error)
+                return self._end_without_answer(error)
             case Failed(error=error):
                 self._failed(this, error, compiled.plan, checked, outcome.step)
                 final = error.code in _FINAL_CODES or isinstance(error, JournalError)
-                return self._without_way(error) if final else None
+                return self._end_without_answer(error) if final else None
             case Interrupted(error=error):
                 self._failed(this, error, compiled.plan, checked)
-                return self._without_way(error)
+                return self._end_without_answer(error)
             case Stopped() | Waiting():
                 self._keep(this)
                 return None
 
-    def _looked(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
+    def _keep_results(self, this: Round, compiled: CompiledPlan, checked: Checked, outcome: Finished) -> None:
         """Keep what the plan left, and tell what may be told of what it looks at."""
         shade = outcome.shade or NOTHING
         left = variables_left_by(compiled.plan, outcome.answer, shade, checked.report.types, this.number)
@@ -386,7 +386,7 @@ class _ReasoningRun:
     def _keep(self, this: Round) -> None:
         self.rounds.append(this)
         self.read = join(self.read, this.read)
-        self.record.round(this, self.calls)
+        self.record.record_round(this, self.calls)
         self.calls = ()
         if self.company.done is not None:
             # Whoever watches cannot change what happens.
@@ -402,18 +402,20 @@ class _ReasoningRun:
 
     def exhausted(self, bound: ReasoningLimitName) -> Exhausted:
         spent, limit = self.meter.spent(bound)
-        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), self.meter.taken)
+        return Exhausted(self.id, bound, spent, limit, tuple(self.rounds), self.meter.usage)
 
     def interrupted(self) -> GaveUp:
         return self._gave_up(RunError("reason.interrupted", "the reasoning was stopped"))
 
-    def _without_way(self, error: BicameralError) -> ReasoningOutcome:
+    def _end_without_answer(self, error: BicameralError) -> ReasoningOutcome:
         if isinstance(error, BudgetSpent):
-            return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.taken)
-        return self.exhausted(self.meter.exhausted()) if error.code == "reason.exhausted" else self._gave_up(error)
+            return Exhausted(self.id, error.bound, error.spent, error.limit, tuple(self.rounds), self.meter.usage)
+        return (
+            self.exhausted(self.meter.exhausted_limit()) if error.code == "reason.exhausted" else self._gave_up(error)
+        )
 
     def _gave_up(self, error: BicameralError) -> GaveUp:
-        return GaveUp(self.id, error, tuple(self.rounds), self.meter.taken)
+        return GaveUp(self.id, error, tuple(self.rounds), self.meter.usage)
 
 
 __all__ = [

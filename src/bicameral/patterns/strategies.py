@@ -108,7 +108,7 @@ _NO_USAGE = StrategyUsage(0, 0, ChamberUsage(), 0.0)
 class Runtime:
     """Everything that work needs besides the request: models, tools, policy, and whoever is there."""
 
-    voices: ModelPair
+    models: ModelPair
     registry: Registry
     policy: Policy
     bounds: StrategyLimits = field(default_factory=StrategyLimits)
@@ -160,8 +160,8 @@ class CarefulDecider(PolicyDecider):
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy, "strict")
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        judged = super().judge(step, facts, values, grants)
+    def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+        judged = super().decide(step, facts, values, grants)
         if isinstance(judged.decision, Allowed) and facts.effect in ("send", "irreversible"):
             return CallDecision(Ask(f"{facts.tool}: it cannot be taken back. Shall it be done?"))
         return judged
@@ -179,7 +179,7 @@ class StrategyRun:
     desk: Runtime
     judge: Decider
     hands: LiveEffectHandler | RecordedEffectHandler
-    talk: ToolConversation | None = None
+    conversation: ToolConversation | None = None
     ledger: Ledger = field(default_factory=Ledger)
 
     async def run(self) -> Any:
@@ -187,35 +187,35 @@ class StrategyRun:
         with open_ledger() as self.ledger:
             meter = StrategyMeter(desk.bounds, self.ledger)
             door = CallGate(self.judge, self.hands)
-            self.talk = ToolConversation(desk.voices, door, self.hands, desk.registry, meter, desk.audience)
-            self.talk.system(SYSTEM_PROMPT)
-            self.talk.tell(open_labelled(self.request), self.request.label)
+            self.conversation = ToolConversation(desk.models, door, self.hands, desk.registry, meter, desk.audience)
+            self.conversation.system(SYSTEM_PROMPT)
+            self.conversation.tell(open_labelled(self.request), self.request.label)
             limit = asyncio.timeout(desk.bounds.seconds)
             try:
                 async with limit:
                     with enforce_allowance(meter):
-                        return await _STRATEGY_FUNCTIONS[self.strategy](self.talk, desk.voices.params)
+                        return await _STRATEGY_FUNCTIONS[self.strategy](self.conversation, desk.models.params)
             except TimeoutError:
                 if limit.expired():
                     raise meter.out_of_time() from None
                 raise
 
     @property
-    def answer_shade(self) -> LabelTree | None:
-        return None if self.talk is None else self.talk.label
+    def answer_labels(self) -> LabelTree | None:
+        return None if self.conversation is None else self.conversation.label
 
     @property
     def written(self) -> Mapping[str, LabelTree]:
-        return {} if self.talk is None else self.talk.written
+        return {} if self.conversation is None else self.conversation.written
 
     @property
     def turns(self) -> tuple[ModelTurn, ...]:
-        return () if self.talk is None else tuple(self.talk.turns)
+        return () if self.conversation is None else tuple(self.conversation.turns)
 
 
 def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, judge: Decider) -> dict[str, Any]:
-    bounds, params = desk.bounds, desk.voices.params
-    label = {} if request.shade is TRUSTED_USER else {"request_shade": label_tree_json(request.shade)}
+    bounds, params = desk.bounds, desk.models.params
+    label = {} if request.label_tree is TRUSTED_USER else {"request_shade": label_tree_json(request.label_tree)}
     return label | {
         "request": open_labelled(request),
         "intent": None,
@@ -235,10 +235,10 @@ def _run_facts(request: Labelled[str], strategy: StrategyName, desk: Runtime, ju
 
 def _strategy_outcome(outcome: RunOutcome, strategy: StrategyName, work: StrategyRun | None) -> StrategyOutcome:
     turns = () if work is None else work.turns
-    taken = _NO_USAGE if work is None or work.talk is None else work.talk.meter.taken
+    taken = _NO_USAGE if work is None or work.conversation is None else work.conversation.meter.usage
     match outcome:
         case Finished(run=run, answer=answer, shade=shade, effects=effects):
-            left_open = () if work is None or work.talk is None else tuple(work.talk.left_open)
+            left_open = () if work is None or work.conversation is None else tuple(work.conversation.left_open)
             return Answered(run, strategy, answer, shade, turns, taken, effects, left_open)
         case Failed(
             run=run,

@@ -77,11 +77,11 @@ class DoubtCriteria:
 
     sure: float = MIN_CONFIDENCE
 
-    def about(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> tuple[PlanDoubt, ...]:
+    def find_doubts(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> tuple[PlanDoubt, ...]:
         """Every doubt, the gravest kind first; none says that the plan may be relied on."""
-        return tuple(self._found(compiled, intent, registry))
+        return tuple(self._iter_doubts(compiled, intent, registry))
 
-    def _found(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> Iterator[PlanDoubt]:
+    def _iter_doubts(self, compiled: CompiledPlan, intent: Intent, registry: Registry) -> Iterator[PlanDoubt]:
         if compiled.repairs:
             yield PlanDoubt("repaired", f"the plan had to be mended ({compiled.repairs})")
         for mismatch in compiled.mismatches:
@@ -160,31 +160,33 @@ class PlanCascade:
     ) -> CompiledPlan:
         """The first plan that nothing speaks against, or that of the last model; else its error, as from `Delta`."""
         started = time.perf_counter()
-        key = self._key(intent, registry, earlier)
-        route = None if fresh or key is None else self._remembered(key)
+        key = self._cache_key(intent, registry, earlier)
+        route = None if fresh or key is None else self._load_route(key)
         if route is not None:
-            delta = self._delta(self._place(route.alias), route)
+            delta = self._stage_planner(self._stage_index(route.alias), route)
             known = await delta.compile(intent, registry, watch=watch, earlier=earlier)
             return replace(known, route=route, seconds=time.perf_counter() - started)
-        compiled = await self._from(0, (), intent, registry, watch, earlier, fresh=fresh)
+        compiled = await self._plan_from(0, (), intent, registry, watch, earlier, fresh=fresh)
         if self._cache is not None and key is not None and compiled.route is not None:
             self._cache[key] = json.dumps(compiled.route.to_json() | {"form": ROUTE_CACHE_FORM, "key": key})
         return replace(compiled, seconds=time.perf_counter() - started)
 
-    def can_go_on(self, route: Route | None) -> bool:
+    def can_escalate(self, route: Route | None) -> bool:
         """Whether there is a larger model than the one that wrote a plan."""
         return route is not None and route.by == ROUTED_BY and route.alias != self._stages[-1][0]
 
-    async def go_on(self, route: Route, reason: str, intent: Intent, registry: Registry) -> CompiledPlan:
+    async def escalate(self, route: Route, reason: str, intent: Intent, registry: Registry) -> CompiledPlan:
         """A plan of the next larger model, after the one on this route turned out not to work.
 
         The choice is not remembered: what happens when a plan runs may be a stranger's doing, and must not decide
         which plan is taken the next time.
         """
         attempts = (*route.attempts, (route.alias, reason))
-        return await self._from(self._place(route.alias) + 1, attempts, intent, registry, None, None, fresh=False)
+        return await self._plan_from(
+            self._stage_index(route.alias) + 1, attempts, intent, registry, None, None, fresh=False
+        )
 
-    async def _from(
+    async def _plan_from(
         self,
         first: int,
         attempts: tuple[tuple[str, str], ...],
@@ -202,7 +204,7 @@ class PlanCascade:
             anew = fresh or not last
             try:
                 with call_context(failures=len(attempts)):
-                    compiled = await self._delta(place, route).compile(
+                    compiled = await self._stage_planner(place, route).compile(
                         intent, registry, fresh=anew, watch=watch, earlier=earlier
                     )
             except BicameralError as error:
@@ -210,7 +212,7 @@ class PlanCascade:
                     raise
                 reason = f"{error.message} [{error.code}]"
             else:
-                found = () if last else self._doubts.about(compiled, intent, registry)
+                found = () if last else self._doubts.find_doubts(compiled, intent, registry)
                 if not found:
                     return replace(compiled, route=route)
                 reason = "; ".join(map(str, found))
@@ -219,14 +221,14 @@ class PlanCascade:
                 watch(f"# {alias}: {reason}")
         raise AssertionError("the last model's plan or error is taken")
 
-    def _delta(self, place: int, route: Route) -> Delta:
+    def _stage_planner(self, place: int, route: Route) -> Delta:
         provider = RouteTag(self._stages[place][1], route)
         return Delta(provider, cache=self._cache, confidence=place < len(self._stages) - 1, **self._options)
 
-    def _place(self, alias: str) -> int:
+    def _stage_index(self, alias: str) -> int:
         return [each for each, _ in self._stages].index(alias)
 
-    def _remembered(self, key: str) -> Route | None:
+    def _load_route(self, key: str) -> Route | None:
         """On which route the plan for this was found before; an entry that cannot be read is as good as none."""
         known = self._cache.get(key) if self._cache is not None else None
         try:
@@ -239,9 +241,12 @@ class PlanCascade:
             return None
         return route if route.alias in [alias for alias, _ in self._stages] else None
 
-    def _key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None) -> str | None:
+    def _cache_key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None) -> str | None:
         """What the choice depends on: what each model's plan does, and what makes it doubtful; None like a plan's."""
-        plans = [self._delta(place, _NO_ROUTE).key(intent, registry, earlier) for place in range(len(self._stages))]
+        plans = [
+            self._stage_planner(place, _NO_ROUTE).cache_key(intent, registry, earlier)
+            for place in range(len(self._stages))
+        ]
         if None in plans:
             return None
         parts = [ROUTED_BY, repr(self._doubts), [alias for alias, _ in self._stages], plans]

@@ -159,7 +159,7 @@ def _block_scopes(
     steps: Sequence[Any], registry: Registry, depth: int, known: Mapping[str, Type]
 ) -> list[Mapping[str, Type]]:
     """What is in scope at the end of each open block, from the outermost to the innermost."""
-    scope, found = Scope.of(known), list[Mapping[str, Type]]()
+    scope, found = Scope.from_types(known), list[Mapping[str, Type]]()
     for level in range(depth + 1):
         before = scope
         for step in steps:

@@ -77,7 +77,7 @@ class _Attempt:
     draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         return self.plan is not None and not any(mismatch.severe for mismatch in self.mismatches)
 
 
@@ -96,42 +96,42 @@ class _PlanningJob:
     names: NeutralNames
     confidence: bool = False
 
-    async def typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> PlanDraft:
+    async def write_typed(self, *, after: str = "", avoid: frozenset[str] = frozenset()) -> PlanDraft:
         return await decode_typed(
             self.session,
             self.request,
             self.registry,
-            self._watching,
-            named=self._named,
+            self._readable_watch,
+            named=self._named_objects,
             after=after,
             avoid=avoid,
             earlier=self.earlier,
             confidence=self.confidence,
         )
 
-    async def freely(self) -> PlanDraft:
-        return await decode_freely(self.session, self.request, self._watching, confidence=self.confidence)
+    async def write_freely(self) -> PlanDraft:
+        return await decode_freely(self.session, self.request, self._readable_watch, confidence=self.confidence)
 
     @cached_property
     def first_grammar(self) -> str | None:
         """The grammar of the first statement, where the provider knows grammars."""
         if not self.session.provider.grammars:
             return None
-        return statement_grammar(self.registry, next_openings("", self.registry, self.earlier), self._named)
+        return statement_grammar(self.registry, next_openings("", self.registry, self.earlier), self._named_objects)
 
     @property
-    def influenced(self) -> bool:
+    def is_influenced(self) -> bool:
         """Whether somebody else had a hand in what the planner reads."""
-        return self.names.influenced or (self.earlier is not None and not self.earlier.read.trusted)
+        return self.names.influenced or (self.earlier is not None and not self.earlier.read_label.trusted)
 
     @property
-    def _named(self) -> dict[str, list[str]]:
+    def _named_objects(self) -> dict[str, list[str]]:
         return named_objects(self.intent.request)
 
     @property
-    def _watching(self) -> Callable[[str], None] | None:
+    def _readable_watch(self) -> Callable[[str], None] | None:
         watch = self.watch
-        return None if watch is None else lambda statement: watch(self.names.readable(statement))
+        return None if watch is None else lambda statement: watch(self.names.to_readable(statement))
 
 
 class Delta:
@@ -180,21 +180,21 @@ class Delta:
         With `earlier` it is a plan in rounds: it goes on from what earlier ones left, and may ask to see a result.
         """
         started = time.perf_counter()
-        writing = self._writing(intent, registry, watch, earlier)
-        key = self._key(writing)
-        if not fresh and (attempt := self._remembered(key, writing)) is not None:
+        writing = self._prepare_job(intent, registry, watch, earlier)
+        key = self._job_key(writing)
+        if not fresh and (attempt := self._load_cached(key, writing)) is not None:
             return _to_compiled(attempt, 0, time.perf_counter() - started, cached=True)
         with open_ledger() as ledger:
-            attempt, repairs = await self._attempts(writing)
-        if not attempt.usable:
-            raise self._none(writing, registry, attempt)
+            attempt, repairs = await self._write_and_repair(writing)
+        if not attempt.is_usable:
+            raise self._no_plan_error(writing, registry, attempt)
         # What another model wrote instead is not kept: the next time it could not say so. Neither is what was written
         # under somebody else's influence, which may also have come in only while it was written.
-        if self._cache is not None and key is not None and not ledger.degraded and not writing.influenced:
+        if self._cache is not None and key is not None and not ledger.degraded and not writing.is_influenced:
             self._cache[key] = _render_entry(key, attempt)
         return _to_compiled(attempt, repairs, time.perf_counter() - started, cached=False)
 
-    def _writing(
+    def _prepare_job(
         self,
         intent: Intent,
         registry: Registry,
@@ -204,7 +204,7 @@ class Delta:
         """Everything that a planner is going to read."""
         chosen = relevant_tools(intent.request, registry)
         names = (earlier.names if earlier is not None else None) or NeutralNames(intent.request)
-        shown = names.registry(chosen)
+        shown = names.neutral_registry(chosen)
         trained = ADAPTER_JOB in self._provider.adapters
         near = () if trained else relevant_examples(intent.request, load_examples().bank, EXAMPLE_COUNT)
         session = Session(
@@ -218,23 +218,23 @@ class Delta:
         )
         request = request_text(intent, shown, names, account=not trained)
         if earlier is not None:
-            request = earlier.asked(request)
-        seen = None if earlier is None else earlier.as_shown
+            request = earlier.with_request(request)
+        seen = None if earlier is None else earlier.for_planner
         return _PlanningJob(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
 
     # The cache ------------------------------------------------------------------------------------------------------
 
-    def key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None = None) -> str | None:
+    def cache_key(self, intent: Intent, registry: Registry, earlier: EarlierRounds | None = None) -> str | None:
         """What a plan depends on; None if somebody else has a hand in that, so that it is never kept."""
-        return self._key(self._writing(intent, registry, None, earlier))
+        return self._job_key(self._prepare_job(intent, registry, None, earlier))
 
-    def _key(self, writing: _PlanningJob) -> str | None:
+    def _job_key(self, writing: _PlanningJob) -> str | None:
         """A hash over the very messages that are sent, the model, how it decodes, and the project.
 
         Later messages of a plan follow from these and from the replies. A plan in which somebody else has a hand has
         no key: it must not come back where he has none.
         """
-        if writing.influenced:
+        if writing.is_influenced:
             return None
         earlier = writing.earlier
         parts: list[Any] = [
@@ -252,10 +252,10 @@ class Delta:
         ]
         if earlier is not None:
             types = {name: str(type_) for name, type_ in earlier.variables.items()}
-            parts += ["rounds", types, sorted(earlier.effects), list(earlier.said), earlier.may_look]
+            parts += ["rounds", types, sorted(earlier.effects), list(earlier.literals), earlier.may_look]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def _remembered(self, key: str | None, writing: _PlanningJob) -> _Attempt | None:
+    def _load_cached(self, key: str | None, writing: _PlanningJob) -> _Attempt | None:
         """The plan that was written for this before, if it still holds; an entry that does not is dropped.
 
         A folder on a disk is believed no more than a model: what it holds is parsed, checked, and held against the
@@ -268,28 +268,28 @@ class Delta:
         if (found := _parse_entry(key, text)) is not None:
             plan, looks = found
             plan = plan.model_copy(update={"goal": writing.intent.request})
-            attempt = self._judged_plan(drop_unasked_steps(plan, writing.intent, writing.registry), looks, writing)
-        if attempt is not None and attempt.usable:
+            attempt = self._judge_plan(drop_unasked_steps(plan, writing.intent, writing.registry), looks, writing)
+        if attempt is not None and attempt.is_usable:
             return attempt
         self._cache.pop(key, None)
         return None
 
     # Writing --------------------------------------------------------------------------------------------------------
 
-    async def _attempts(self, writing: _PlanningJob) -> tuple[_Attempt, int]:
+    async def _write_and_repair(self, writing: _PlanningJob) -> tuple[_Attempt, int]:
         """Write, check, and mend with the checker's own words, a bounded number of times; the best attempt counts."""
         best = await self._attempt(writing)
         for count in range(1, self._repairs + 1):
             if not best.problems:
                 return best, count - 1
-            mended = await self._mended(best, writing)
+            mended = await self._repair(best, writing)
             if mended.code == best.code:
                 return best, count
-            if (not mended.usable, len(mended.problems)) <= (not best.usable, len(best.problems)):
+            if (not mended.is_usable, len(mended.problems)) <= (not best.is_usable, len(best.problems)):
                 best = mended
         return best, self._repairs
 
-    async def _mended(self, best: _Attempt, writing: _PlanningJob) -> _Attempt:
+    async def _repair(self, best: _Attempt, writing: _PlanningJob) -> _Attempt:
         """Another attempt: from the statement that is wrong, without its tool, or else anew with the problems told."""
         if self._provider.grammars and best.wrong_line is not None:
             lines = best.code.splitlines(keepends=True)
@@ -297,21 +297,21 @@ class Delta:
             avoid = frozenset(name for name in writing.registry.names if f"{name}(" in wrong)
             if avoid:
                 after = "".join(lines[: best.wrong_line - 1])
-                draft = await writing.typed(after=after, avoid=avoid)
-                return self._judged(draft, writing)
+                draft = await writing.write_typed(after=after, avoid=avoid)
+                return self._judge_draft(draft, writing)
         again = f"{writing.request}\n\n{repair_text(best.code, best.problems)}"
         return await self._attempt(replace(writing, request=again))
 
     async def _attempt(self, writing: _PlanningJob) -> _Attempt:
         if self._provider.grammars:
-            draft = await writing.typed()
+            draft = await writing.write_typed()
         else:
-            draft = await writing.freely()
-        return self._judged(draft, writing)
+            draft = await writing.write_freely()
+        return self._judge_draft(draft, writing)
 
     # Judging --------------------------------------------------------------------------------------------------------
 
-    def _judged(self, draft: PlanDraft, writing: _PlanningJob) -> _Attempt:
+    def _judge_draft(self, draft: PlanDraft, writing: _PlanningJob) -> _Attempt:
         intent, registry, earlier = writing.intent, writing.registry, writing.earlier
         if draft.problem is not None:
             return _Attempt(draft.code, None, None, (), (draft.problem,))
@@ -326,10 +326,10 @@ class Delta:
         written = parsed.plan.model_copy(update={"goal": intent.request})
         plan = drop_unasked_steps(written, intent, registry)
         same = plan.steps[:-1] == written.steps[:-1]
-        attempt = self._judged_plan(plan, code.looks, writing, places=parsed.places if same else None)
+        attempt = self._judge_plan(plan, code.looks, writing, places=parsed.places if same else None)
         return replace(attempt, code=draft.code, confidence=draft.confidence)
 
-    def _judged_plan(
+    def _judge_plan(
         self,
         plan: Plan,
         looks: tuple[str, ...] | None,
@@ -341,10 +341,10 @@ class Delta:
         try:
             draft = _with_left_variables(plan, looks, writing.registry, writing.earlier)
             # Before the names are bound: only now it is known which tables the plan reads.
-            seen = self._checked(draft, writing.registry, writing.earlier, places)
+            seen = self._check(draft, writing.registry, writing.earlier, places)
             bound = writing.names.bind(plan, writing.real_registry)
             final = _with_left_variables(bound.plan, looks, writing.real_registry, writing.real_earlier)
-            report = self._checked(final, writing.real_registry, writing.real_earlier, places)
+            report = self._check(final, writing.real_registry, writing.real_earlier, places)
         except (PlanError, ValueError) as error:
             return _Attempt("", None, None, (), (error.code if isinstance(error, PlanError) else "plan.invalid",))
         if bound.problems or not report.ok:
@@ -361,19 +361,19 @@ class Delta:
         line = place.line if place else None
         return _Attempt("", final, report, mismatches, problems, line, looks, draft=draft, draft_types=dict(seen.types))
 
-    def _checked(
+    def _check(
         self, plan: Plan, registry: Registry, earlier: EarlierRounds | None, places: Mapping[str, Place] | None
     ) -> Report:
         scope = earlier.variables if earlier is not None else None
         return check(plan, registry, limits=self._limits, scope=scope, places=places)
 
-    def _none(self, writing: _PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
+    def _no_plan_error(self, writing: _PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
         request = writing.intent.request
         near = ", ".join(nearest_tools(request, registry)) or "none comes near"
         reason = attempt.problems[0] if attempt.problems else "the model wrote nothing usable"
         return PlanError(
             "plan.none",
-            f"no plan was found that serves the request: {writing.names.readable(reason)}",
+            f"no plan was found that serves the request: {writing.names.to_readable(reason)}",
             fix=f"Say it in other words or in smaller steps. Nearest tools: {near}.",
         )
 
@@ -407,7 +407,7 @@ def _planner_findings(report: Report, seen: Report, names: NeutralNames) -> list
     The findings of the check itself name what the table calls its columns. So they are told as the same check finds
     them with neutral names; what has no counterpart there is told by its code alone.
     """
-    if not names.hides:
+    if not names.has_hidden_names:
         return [str(finding) for finding in report.errors]
     neutral: dict[tuple[str, str], list[Finding]] = {}
     for finding in seen.errors:

@@ -140,7 +140,7 @@ class Echo:
             return plain
         if is_explicit(text, registry):
             return plain.model_copy(update={"by": "fast-path"})
-        understood = await self._understand(text)
+        understood = await self._ask_model(text)
         if has_added_names(" ".join(understood["steps"]), text):
             # A model that puts names into a person's mouth has not understood; the words themselves are safer.
             return plain
@@ -154,7 +154,7 @@ class Echo:
             }
         )
 
-    def _key(self, text: str) -> str:
+    def _cache_key(self, text: str) -> str:
         """A hash over the very messages that are sent, the schema, the model and the project."""
         provider = self._session.provider
         messages = [[message.speaker, message.text] for message in self._session.setup]
@@ -162,7 +162,7 @@ class Echo:
         parts = [INTENT_CACHE_FORM, PROMPT_VERSION, self._project, model, ECHO_TOKENS, _SCHEMA, messages, text]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def _remembered(self, key: str) -> dict[str, Any] | None:
+    def _load_cached(self, key: str) -> dict[str, Any] | None:
         """What was understood before. An entry of another form or key is none, and is dropped."""
         known = self._cache.get(key) if self._cache is not None else None
         if known is None or self._cache is None:
@@ -180,9 +180,9 @@ class Echo:
             self._cache.pop(key, None)
         return found
 
-    async def _understand(self, text: str) -> dict[str, Any]:
-        key = self._key(text)
-        if (known := self._remembered(key)) is not None:
+    async def _ask_model(self, text: str) -> dict[str, Any]:
+        key = self._cache_key(text)
+        if (known := self._load_cached(key)) is not None:
             return known
         reply = await self._session.ask(text, json_schema=_SCHEMA)
         understood = _parse_echo_reply(reply.text)

@@ -148,7 +148,7 @@ class ExpressionGrammar:
         """The rule for expressions of the wanted type; `bound` are the names that a comprehension binds."""
         return self._rule("e", _type_key(wanted), bound, lambda: self._expression(wanted, bound))
 
-    def anything(self, bound: BoundNames = ()) -> str:
+    def any_expression(self, bound: BoundNames = ()) -> str:
         return self.expression(ANY, bound)
 
     def condition(self, bound: BoundNames = ()) -> str:
@@ -166,9 +166,9 @@ class ExpressionGrammar:
         if item.format == "id":
             return any(path.type == item for path in self.paths())
         known = self._named.get(item.format, None) if self._named is not None else None
-        return known is None or bool(known) or bool(self._reaching(item, ()))
+        return known is None or bool(known) or bool(self._rules_reaching(item, ()))
 
-    def where(self, *kinds: type[Type], bound: BoundNames = ()) -> str | None:
+    def rule_for_kinds(self, *kinds: type[Type], bound: BoundNames = ()) -> str | None:
         """The rule for values of these kinds that variables reach, or None if there are none."""
         found = [path.rule for path in self.paths(bound) if isinstance(path.type, kinds)]
         label = ",".join(kind.__name__ for kind in kinds)
@@ -183,7 +183,7 @@ class ExpressionGrammar:
             self._reached[bound] = tuple(found)
         return self._reached[bound]
 
-    def lists(self, bound: BoundNames = ()) -> list[GrammarPath]:
+    def list_paths(self, bound: BoundNames = ()) -> list[GrammarPath]:
         """The lists that can be looped over."""
         return [path for path in self.paths(bound) if isinstance(path.type, ListType | AnyType)]
 
@@ -195,12 +195,12 @@ class ExpressionGrammar:
             self._rules[name] = " | ".join(dict.fromkeys(make())) or '"None"'
         return self._names[key]
 
-    def _reaching(self, wanted: Type, bound: BoundNames) -> list[str]:
+    def _rules_reaching(self, wanted: Type, bound: BoundNames) -> list[str]:
         """One rule for all values of the wanted type that variables reach; no rule if there are none."""
         found = [path.rule for path in self.paths(bound) if is_usable_as(path.type, wanted)]
         return [self._rule("p", _type_key(wanted), bound, lambda: found)] if found else []
 
-    def _calls(self, wanted: Type) -> list[str]:
+    def _argumentless_calls(self, wanted: Type) -> list[str]:
         """Tools that need no argument may stand in an expression: `today()`."""
         return [
             grammar_literal(f"{tool.name}()")
@@ -211,7 +211,7 @@ class ExpressionGrammar:
     # Expressions by type ------------------------------------------------------------------------------------------
 
     def _expression(self, wanted: Type, bound: BoundNames) -> list[str]:
-        found = self._reaching(wanted, bound) + self._calls(wanted)
+        found = self._rules_reaching(wanted, bound) + self._argumentless_calls(wanted)
         match wanted:
             case OptionalType(item=item):
                 return [self.expression(item, bound)]
@@ -246,22 +246,22 @@ class ExpressionGrammar:
 
     def _texts(self, bound: BoundNames) -> list[str]:
         found = ["STRING", self._formatted(bound)]
-        found += [f'STRING ".join(" {lists} ")"' for lists in self._reaching(ListType(STR), bound)]
-        if not bound and self.lists():
+        found += [f'STRING ".join(" {lists} ")"' for lists in self._rules_reaching(ListType(STR), bound)]
+        if not bound and self.list_paths():
             found.append(f'STRING ".join(" {self._comprehension(STR)} ")"')
-        if text := self.where(StrType, LiteralType, AnyType, bound=bound):
+        if text := self.rule_for_kinds(StrType, LiteralType, AnyType, bound=bound):
             found.append(f'{text} (".lower()" | ".upper()" | ".strip()" | ".title()")')
             found.append(f'{text} ".replace(" STRING ", " STRING ")"')
             found.append(f'{text} ".split(" STRING ")[" INDEX "]"')
-        others = [*self._reaching(FLOAT, bound), self._numbers(FLOAT, bound)]
+        others = [*self._rules_reaching(FLOAT, bound), self._numbers(FLOAT, bound)]
         found.append(f'"str(" ({" | ".join(others)}) ")"')
         return found
 
     def _formatted(self, bound: BoundNames) -> str:
         def make() -> list[str]:
-            shown = [*self._reaching(ANY, bound), self._numbers(FLOAT, bound)]
+            shown = [*self._rules_reaching(ANY, bound), self._numbers(FLOAT, bound)]
             shown += [path.rule for path in self._quoted_paths(bound)]
-            shown += [f'STRING2 ".join(" {lists} ")"' for lists in self._reaching(ListType(STR), bound)]
+            shown += [f'STRING2 ".join(" {lists} ")"' for lists in self._rules_reaching(ListType(STR), bound)]
             return ['"f\\"" (CHARS | "{" (' + " | ".join(shown) + ') SPEC? "}")+ "\\""']
 
         return self._rule("f", "", bound, make)
@@ -285,18 +285,19 @@ class ExpressionGrammar:
 
         def make() -> list[str]:
             found: list[str] = []
-            if sized := self.where(ListType, DictType, StrType, AnyType, bound=bound):
+            if sized := self.rule_for_kinds(ListType, DictType, StrType, AnyType, bound=bound):
                 found.append(f'"len(" {sized} ")"')
-            if not bound and self.lists():
+            if not bound and self.list_paths():
                 found.append(f'"len(" {self._comprehension(ANY)} ")"')
                 found.append(f'("sum(" | "min(" | "max(" | "mean(") {self._comprehension(FLOAT)} ")"')
             found += [
-                f'("sum(" | "min(" | "max(" | "mean(") {lists} ")"' for lists in self._reaching(ListType(FLOAT), bound)
+                f'("sum(" | "min(" | "max(" | "mean(") {lists} ")"'
+                for lists in self._rules_reaching(ListType(FLOAT), bound)
             ]
-            for one in self._reaching(wanted, bound):
+            for one in self._rules_reaching(wanted, bound):
                 found.append(f'{one} (" + " | " - " | " * " | " / ") ({one} | NUMBER)')
                 found.append(f'"round(" {one} ((" * " | " / ") ({one} | NUMBER))? (", " COUNT)? ")"')
-            if text := self.where(StrType, AnyType, bound=bound):
+            if text := self.rule_for_kinds(StrType, AnyType, bound=bound):
                 found.append(('"int("' if isinstance(wanted, IntType) else '("float(" | "int(")') + f' {text} ")"')
             return found or ["INT"]
 
@@ -304,38 +305,40 @@ class ExpressionGrammar:
 
     def _dates(self, bound: BoundNames) -> list[str]:
         found = ['"date(" DATE_TEXT ")"']
-        starts = self._calls(DATE) + ([day] if (day := self.where(DateType, bound=bound)) else [])
+        starts = self._argumentless_calls(DATE) + ([day] if (day := self.rule_for_kinds(DateType, bound=bound)) else [])
         if starts:
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(days=" COUNT ")"')
-        if moment := self.where(DateTimeType, bound=bound):
+        if moment := self.rule_for_kinds(DateTimeType, bound=bound):
             found.append(f'{moment} ".date()"')
         return found
 
     def _datetimes(self, bound: BoundNames) -> list[str]:
         found = ['"datetime(" COUNT ", " COUNT ", " COUNT ", " COUNT ", " COUNT ")"']
-        starts = self._calls(DATETIME) + ([at] if (at := self.where(DateTimeType, bound=bound)) else [])
+        starts = self._argumentless_calls(DATETIME) + (
+            [at] if (at := self.rule_for_kinds(DateTimeType, bound=bound)) else []
+        )
         if starts:
             unit = '("days" | "hours" | "minutes")'
             found.append(f'({" | ".join(starts)}) (" + " | " - ") "timedelta(" {unit} "=" COUNT ")"')
-        if day := self.where(DateType, bound=bound):
+        if day := self.rule_for_kinds(DateType, bound=bound):
             found.append(f'"combine(" {day} ", " {self.expression(TIME, bound)} ")"')
         return found
 
     def _lists(self, item: Type, bound: BoundNames) -> list[str]:
         one = self.expression(item, bound)
         found = [f'"[" ({one} (", " {one})*)? "]"']
-        found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._reaching(ListType(item), bound)]
-        if not bound and self.lists():
+        found += [f'{lists} "[" INDEX? ":" INDEX? "]"' for lists in self._rules_reaching(ListType(item), bound)]
+        if not bound and self.list_paths():
             found.append(self._comprehension(item))
             found += self._sortings(ListType(item))
-        if is_usable_as(STR, item) and (text := self.where(StrType, AnyType, bound=bound)):
+        if is_usable_as(STR, item) and (text := self.rule_for_kinds(StrType, AnyType, bound=bound)):
             found.append(f'{text} (".splitlines()" | ".split(" STRING ")")')
         return found
 
     def _sortings(self, wanted: Type) -> list[str]:
         """`sorted(list, key=…, reverse=True)`, for each type of item a rule of its own, since its keys differ."""
         found: list[str] = []
-        for item, over in self._by_item(wanted):
+        for item, over in self._lists_by_item(wanted):
             name = item_name(item)
             keys = [
                 path.rule
@@ -351,7 +354,7 @@ class ExpressionGrammar:
     def _extremes(self) -> list[str]:
         """`max(list, key=lambda …)`: the item that has most of something."""
         found: list[str] = []
-        for item, over in self._by_item(ANY):
+        for item, over in self._lists_by_item(ANY):
             name = item_name(item)
             keys = [
                 path.rule
@@ -364,9 +367,9 @@ class ExpressionGrammar:
                 )
         return found
 
-    def _by_item(self, wanted: Type) -> list[tuple[Type, str]]:
+    def _lists_by_item(self, wanted: Type) -> list[tuple[Type, str]]:
         groups: dict[str, tuple[Type, list[str]]] = {}
-        for path in self.lists():
+        for path in self.list_paths():
             if is_usable_as(path.type, wanted):
                 item = path.type.item if isinstance(path.type, ListType) else ANY
                 groups.setdefault(_type_key(item), (item, []))[1].append(path.rule)
@@ -377,7 +380,7 @@ class ExpressionGrammar:
 
         def make() -> list[str]:
             found: list[str] = []
-            for item, over in self._by_item(ANY):
+            for item, over in self._lists_by_item(ANY):
                 scope: BoundNames = ((item_name(item), item),)
                 element = self.expression(wanted, scope)
                 binding = grammar_literal(f" for {item_name(item)} in ")
@@ -408,13 +411,13 @@ class ExpressionGrammar:
         if bound:
             return found
         found += [*self._dates(bound), *self._datetimes(bound)]
-        if not self.lists():
+        if not self.list_paths():
             return found
         slice_ = '("[" INDEX? ":" INDEX? "]" | "[" INDEX "]")?'
         found += [f"{sorting} {slice_}" for sorting in self._sortings(ANY)]
         found += self._extremes()
         found += [self.expression(ListType(STR)), self.expression(BOOL), self._comprehension(ANY)]
-        if lists := self.where(ListType):
+        if lists := self.rule_for_kinds(ListType):
             found.append(f'{lists} "[" INDEX? ":" INDEX? "]"')
         return found
 
@@ -422,30 +425,30 @@ class ExpressionGrammar:
 
     def _comparisons(self, bound: BoundNames) -> list[str]:
         found: list[str] = []
-        texts = self._reaching(STR, bound)
-        if text := self.where(StrType, LiteralType, bound=bound):
+        texts = self._rules_reaching(STR, bound)
+        if text := self.rule_for_kinds(StrType, LiteralType, bound=bound):
             found.append(f'{text} ".lower()"? SAME ({" | ".join(["STRING", *texts])})')
             found.append(f'STRING (" in " | " not in ") {text} ".lower()"?')
             found.append(f'"not "? {text} (".startswith(" | ".endswith(") STRING ")"')
-            found += [f'{text} (" in " | " not in ") {lists}' for lists in self._reaching(ListType(STR), bound)]
-            if known := self.where(DictType, bound=bound):
+            found += [f'{text} (" in " | " not in ") {lists}' for lists in self._rules_reaching(ListType(STR), bound)]
+            if known := self.rule_for_kinds(DictType, bound=bound):
                 found.append(f'{text} (" in " | " not in ") {known}')
-        if number := self.where(IntType, FloatType, bound=bound):
-            found.append(f"{number} COMPARE ({' | '.join(['NUMBER', *self._reaching(FLOAT, bound)])})")
-        if flag := self.where(BoolType, bound=bound):
+        if number := self.rule_for_kinds(IntType, FloatType, bound=bound):
+            found.append(f"{number} COMPARE ({' | '.join(['NUMBER', *self._rules_reaching(FLOAT, bound)])})")
+        if flag := self.rule_for_kinds(BoolType, bound=bound):
             found.append(f'"not "? {flag}')
-        if day := self.where(DateType, bound=bound):
+        if day := self.rule_for_kinds(DateType, bound=bound):
             found.append(f"{day} COMPARE {self.expression(DATE, bound)}")
-        if moment := self.where(DateTimeType, bound=bound):
+        if moment := self.rule_for_kinds(DateTimeType, bound=bound):
             found.append(f"{moment} COMPARE {self.expression(DATETIME, bound)}")
             found.append(f'{moment} ".date()" COMPARE {self.expression(DATE, bound)}')
-        if maybe := self.where(OptionalType, bound=bound):
+        if maybe := self.rule_for_kinds(OptionalType, bound=bound):
             found.append(f'{maybe} (" is not None" | " is None")')
-        if lists := self.where(ListType, bound=bound):
+        if lists := self.rule_for_kinds(ListType, bound=bound):
             found.append(f'"not "? {lists}')
             found.append(f'STRING (" in " | " not in ") {lists}')
             found.append(f'"len(" {lists} ")" COMPARE INT')
-        if unknown := self.where(AnyType, bound=bound):
+        if unknown := self.rule_for_kinds(AnyType, bound=bound):
             found.append(f'{unknown} COMPARE (NUMBER | STRING | "True" | "False" | {unknown})')
             found.append(f'STRING (" in " | " not in ") {unknown} ".lower()"?')
             found.append(f'"len(" {unknown} ")" COMPARE INT')

@@ -105,7 +105,7 @@ _EFFECT_VERBS: dict[Effect, str] = {
 
 def _unused_objects(plan: Plan, intent: Intent, earlier: EarlierRounds) -> list[Mismatch]:
     """Files, addresses, links and numbers that the request names and the plan does not mention."""
-    said = "\n".join((*earlier.said, *(str(value) for value in plan_literals(plan))))
+    said = "\n".join((*earlier.literals, *(str(value) for value in plan_literals(plan))))
     found: list[Mismatch] = []
     for kind, pattern in (("file", FILE_PATTERN), ("address", ADDRESS_PATTERN), ("link", LINK_PATTERN)):
         for name in dict.fromkeys(pattern.findall(intent.request)):

@@ -102,7 +102,7 @@ class NeutralNames:
 
     # What a planner sees --------------------------------------------------------------------------------------------
 
-    def registry(self, registry: Registry) -> Registry:
+    def neutral_registry(self, registry: Registry) -> Registry:
         """The same tools; what those say of files before a run has neutral names.
 
         Of a tool that describes itself, and whose word the user does not take, all names are neutral.
@@ -111,24 +111,24 @@ class NeutralNames:
 
     def _neutral_tool(self, tool: Tool) -> Tool:
         if tool.self_described:
-            return self._foreign_tool(tool)
+            return self._neutral_self_described(tool)
         if tool.refine is None or tool.effect == "pure":
             # It knows only the types that it is given, and those are neutral already.
             return tool
 
         def refine(types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type | None:
-            found = tool.result_for(types, literals)
+            found = tool.refined_result(types, literals)
             if found == tool.result:
                 return None
             # By the same labels as in a run: what the user himself keeps may be shown.
-            if tool.result_shade(None, "", arguments=literals).flat.trusted:
-                return self._type(found, trusted=True)
+            if tool.result_labels(None, "", arguments=literals).flat.trusted:
+                return self._neutral_type(found, trusted=True)
             self.influenced = True
-            return self._of_stranger(found, tool.cells_for(literals))
+            return self._untrusted_type(found, tool.column_texts(literals))
 
         return replace(tool, refine=refine)
 
-    def _foreign_tool(self, tool: Tool) -> Tool:
+    def _neutral_self_described(self, tool: Tool) -> Tool:
         name = self._tools.setdefault(tool.name, f"tool_{len(self._tools) + 1}")
         arguments = {each.name: f"argument_{number}" for number, each in enumerate(tool.arguments, 1)}
         self._calls[name] = (tool.name, {neutral: real for real, neutral in arguments.items()})
@@ -142,50 +142,53 @@ class NeutralNames:
             doc="A command" + (f", matches {quoted}" if quoted else ""),
             words=(),
             arguments=tuple(
-                replace(each, name=arguments[each.name], doc="", type=self._type(each.type, trusted=False))
+                replace(each, name=arguments[each.name], doc="", type=self._neutral_type(each.type, trusted=False))
                 for each in tool.arguments
             ),
-            result=self._of_stranger(tool.result),
+            result=self._untrusted_type(tool.result),
             refine=None,
             receivers=tuple(arguments[each] for each in tool.receivers),
             attaches={},
             origins={},
         )
 
-    def _of_stranger(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
+    def _untrusted_type(self, type_: Type, cells: Mapping[str, frozenset[str]] = MappingProxyType({})) -> Type:
         if _field_count(type_) > MAX_NAMES:
             return _erase_names(type_)
-        self._look_into(cells, type_)
+        self._match_cells_once(cells, type_)
         matches = match_names(self._request, _field_names(type_))
         self._whole |= matches.whole
         said = {name: _identifier_words(phrases[0]) for name, phrases in matches.phrases.items()}
         times = Counter(said.values())
         self._said |= {name: (words, times[words] > 1) for name, words in said.items() if words}
-        return self._type(type_, trusted=False)
+        return self._neutral_type(type_, trusted=False)
 
-    def _look_into(self, cells: Mapping[str, frozenset[str]], type_: Type) -> None:
+    def _match_cells_once(self, cells: Mapping[str, frozenset[str]], type_: Type) -> None:
         """Look for words of the request in a table, once: a plan is checked many times while it is written."""
         if any(each is cells for each in self._looked_into):
             return
         self._looked_into.append(cells)
         self._cells |= match_cells(self._request, cells, _field_names(type_))
 
-    def _type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
+    def _neutral_type(self, type_: Type, *, trusted: bool, kind: str = "field") -> Type:
         match type_:
             case ListType(item=RecordType() as item):
-                return ListType(self._type(item, trusted=trusted, kind="column"))
+                return ListType(self._neutral_type(item, trusted=trusted, kind="column"))
             case ListType(item=item):
-                return ListType(self._type(item, trusted=trusted))
+                return ListType(self._neutral_type(item, trusted=trusted))
             case OptionalType(item=item):
-                return OptionalType(self._type(item, trusted=trusted))
+                return OptionalType(self._neutral_type(item, trusted=trusted))
             case TupleType(items=items):
-                return TupleType(tuple(self._type(item, trusted=trusted) for item in items))
+                return TupleType(tuple(self._neutral_type(item, trusted=trusted) for item in items))
             case DictType(value=value):
-                return DictType(self._type(value, trusted=trusted))
+                return DictType(self._neutral_type(value, trusted=trusted))
             case RecordType(fields=fields):
                 return RecordType(
                     tuple(
-                        Field(self._name(each.name, kind, trusted=trusted), self._type(each.type, trusted=trusted))
+                        Field(
+                            self._neutral_name(each.name, kind, trusted=trusted),
+                            self._neutral_type(each.type, trusted=trusted),
+                        )
                         for each in fields
                     )
                 )
@@ -194,7 +197,7 @@ class NeutralNames:
             case _:
                 return type_
 
-    def _name(self, real: str, kind: str, *, trusted: bool) -> str:
+    def _neutral_name(self, real: str, kind: str, *, trusted: bool) -> str:
         known = self._neutral.get(real)
         if known is not None:
             return known
@@ -217,20 +220,20 @@ class NeutralNames:
         """What a planner is told of a table: its names with their types, and the request's own words for them."""
         match type_:
             case ListType(item=RecordType(fields=fields)):
-                return "rows with the columns " + self._described(fields)
+                return "rows with the columns " + self._describe_fields(fields)
             case RecordType(fields=fields):
-                return "fields " + self._described(fields)
+                return "fields " + self._describe_fields(fields)
             case ListType(item=item):
                 return f"a list of {_type_word(item)}"
             case _:
                 return _type_word(type_)
 
-    def _described(self, fields: Sequence[Field]) -> str:
-        return ", ".join(self._one(each) for each in fields)
+    def _describe_fields(self, fields: Sequence[Field]) -> str:
+        return ", ".join(self._describe_field(each) for each in fields)
 
-    def _one(self, field: Field) -> str:
+    def _describe_field(self, field: Field) -> str:
         if isinstance(field.type, RecordType):
-            return f"{field.name} {{{self._described(field.type.fields)}}}"
+            return f"{field.name} {{{self._describe_fields(field.type.fields)}}}"
         # A name that has words needs no more; of one that has none its type is all there is to go by.
         known = self._real.get(field.name)
         if known is None:
@@ -241,7 +244,7 @@ class NeutralNames:
         return f"{field.name} ({', '.join(told)})" if told else field.name
 
     @property
-    def hides(self) -> bool:
+    def has_hidden_names(self) -> bool:
         """Whether any name is hidden from the planner."""
         return bool(self._real or self._calls)
 
@@ -253,22 +256,22 @@ class NeutralNames:
         A literal of a plan counts as the user's own word. So a name becomes one only where it selects a part of a
         value, which carries the label of the table; a key of a new record may have it if the request says all of it.
         """
-        if not self.hides:
+        if not self.has_hidden_names:
             return BoundPlan(plan)
         binder = _Binder(self, registry)
-        steps = rewrite_steps(plan.steps, binder.step, binder.expression)
+        steps = rewrite_steps(plan.steps, binder.bind_step, binder.bind_expression)
         return BoundPlan(plan.model_copy(update={"steps": steps}), tuple(dict.fromkeys(binder.problems)))
 
-    def real(self, name: object) -> str | None:
+    def real_name(self, name: object) -> str | None:
         """The real name of a neutral one; None if it is none."""
         if not isinstance(name, str):
             return None
         if name in self._real:
             return self._real[name]
-        before = self.real(name.removesuffix(_JOIN_SUFFIX)) if name.endswith(_JOIN_SUFFIX) else None
+        before = self.real_name(name.removesuffix(_JOIN_SUFFIX)) if name.endswith(_JOIN_SUFFIX) else None
         return None if before is None else before + _JOIN_SUFFIX
 
-    def call(self, step: Call) -> Call:
+    def bind_call(self, step: Call) -> Call:
         """A call with the real names of its tool and its arguments."""
         if step.tool not in self._calls:
             return step
@@ -276,11 +279,11 @@ class NeutralNames:
         given = {arguments.get(name, name): value for name, value in step.args.items()}
         return step.model_copy(update={"tool": tool, "args": given})
 
-    def said_whole(self, name: str) -> bool:
+    def is_said_whole(self, name: str) -> bool:
         """Whether the request says all of what a neutral name stands for."""
-        return (self.real(name) or "") in self._whole
+        return (self.real_name(name) or "") in self._whole
 
-    def readable(self, text: str) -> str:
+    def to_readable(self, text: str) -> str:
         """A text for people, with the real names in it."""
         real = self._real | {name: tool for name, (tool, _) in self._calls.items()}
         return _NEUTRAL_NAME.sub(lambda found: real.get(found[0], found[0]), text) if real else text
@@ -294,42 +297,42 @@ class _Binder:
         self._registry = registry
         self.problems: list[str] = []
 
-    def step(self, step: Any) -> Any:
+    def bind_step(self, step: Any) -> Any:
         """A step whose own names are bound; its expressions come after it."""
         if isinstance(step, Call):
-            step = self._names.call(step)
+            step = self._names.bind_call(step)
         match step:
             case Call(tool=name, args=args) if (tool := self._registry.get(name)) is not None and not tool.changes:
                 columns = {each.name for each in tool.arguments if each.field_of}
-                bound = {name: self._column(value) if name in columns else value for name, value in args.items()}
+                bound = {name: self._bind_column(value) if name in columns else value for name, value in args.items()}
                 return step.model_copy(update={"args": bound})
             case Update(key=Const() as key):
-                return step.model_copy(update={"key": self._key(key)})
+                return step.model_copy(update={"key": self._bind_key(key)})
             case _:
                 return step
 
-    def expression(self, expr: Any) -> Any:
+    def bind_expression(self, expr: Any) -> Any:
         """An expression whose own names are bound; those inside it come after it."""
         match expr:
-            case Get(value=value, field=field) if (real := self._names.real(field)) is not None:
+            case Get(value=value, field=field) if (real := self._names.real_name(field)) is not None:
                 if _IDENTIFIER.fullmatch(real) and not keyword.iskeyword(real):
                     return expr.model_copy(update={"field": real})
                 return Index(value=value, at=_BoundConst(value=real))
             case Index(at=Const() as at):
-                return expr.model_copy(update={"at": self._column(at)})
+                return expr.model_copy(update={"at": self._bind_column(at)})
             case Compare(first=Const() as first, rest=rest) if rest[0][0] in ("in", "not in"):
-                return expr.model_copy(update={"first": self._column(first)})
+                return expr.model_copy(update={"first": self._bind_column(first)})
             case DictOf(entries=entries):
-                keyed = ((self._key(key) if isinstance(key, Const) else key, value) for key, value in entries)
+                keyed = ((self._bind_key(key) if isinstance(key, Const) else key, value) for key, value in entries)
                 return expr.model_copy(update={"entries": tuple(keyed)})
             case Apply(function=function, args=args, named=named):
                 if function in _FIELD_FUNCTIONS and len(args) > 1:
-                    args = (args[0], self._column(args[1]), *args[2:])
-                named = tuple((name, self._column(value) if name == "key" else value) for name, value in named)
+                    args = (args[0], self._bind_column(args[1]), *args[2:])
+                named = tuple((name, self._bind_column(value) if name == "key" else value) for name, value in named)
                 return expr.model_copy(update={"args": args, "named": named})
             case _BoundConst(value=value):
                 return Const(value=value)
-            case Const(value=value) if self._names.real(value) is not None:
+            case Const(value=value) if self._names.real_name(value) is not None:
                 self.problems.append(
                     f'{value} stands only where a column is named: row["{value}"], or an argument that takes a column.'
                 )
@@ -337,19 +340,19 @@ class _Binder:
             case _:
                 return expr
 
-    def _column(self, expr: Any) -> Any:
+    def _bind_column(self, expr: Any) -> Any:
         match expr:
-            case Const(value=value) if (real := self._names.real(value)) is not None:
+            case Const(value=value) if (real := self._names.real_name(value)) is not None:
                 return _BoundConst(value=real)
             case ListOf(items=items):
-                return expr.model_copy(update={"items": tuple(map(self._column, items))})
+                return expr.model_copy(update={"items": tuple(map(self._bind_column, items))})
             case _:
                 return expr
 
-    def _key(self, key: Const) -> Any:
-        if not isinstance(key.value, str) or (real := self._names.real(key.value)) is None:
+    def _bind_key(self, key: Const) -> Any:
+        if not isinstance(key.value, str) or (real := self._names.real_name(key.value)) is None:
             return key
-        if self._names.said_whole(key.value):
+        if self._names.is_said_whole(key.value):
             return _BoundConst(value=real)
         self.problems.append(f"{key.value} cannot be a key of a new record: name it with a word of the request.")
         return _BoundConst(value=key.value)

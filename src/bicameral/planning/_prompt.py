@@ -70,7 +70,7 @@ def named_tables(request: str, registry: Registry) -> list[tuple[str, Type]]:
             required = [argument.name for argument in tool.arguments if argument.required]
             if tool.refine is None or len(required) != 1:
                 continue
-            known = tool.result_for({}, {required[0]: name})
+            known = tool.refined_result({}, {required[0]: name})
             if known != tool.result:
                 found.append((name, known))
                 break

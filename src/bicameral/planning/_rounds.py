@@ -39,24 +39,24 @@ class EarlierRounds:
     may read them, and `read` is the label of what it was told.
     """
 
-    told: str = ""
+    summary: str = ""
     variables: Mapping[str, Type] = field(default_factory=dict[str, Type])
     effects: frozenset[Effect] = frozenset()
-    said: tuple[str, ...] = ()
+    literals: tuple[str, ...] = ()
     may_look: bool = True
     names: NeutralNames | None = None
-    shown: Mapping[str, Type] = field(default_factory=dict[str, Type])
-    read: Label = NOTHING
+    shown_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
+    read_label: Label = NOTHING
 
     @property
-    def as_shown(self) -> EarlierRounds:
+    def for_planner(self) -> EarlierRounds:
         """The same with the types that a planner may read; a variable of which nothing may be told is of any type."""
-        return replace(self, variables={name: self.shown.get(name, ANY) for name in self.variables})
+        return replace(self, variables={name: self.shown_types.get(name, ANY) for name in self.variables})
 
-    def asked(self, request: str) -> str:
+    def with_request(self, request: str) -> str:
         """The request with what was told before it, as the planner reads it."""
         return "\n".join(
-            part for part in (request, self.told, _LOOK_HINT if self.may_look else _LAST_PLAN_HINT) if part
+            part for part in (request, self.summary, _LOOK_HINT if self.may_look else _LAST_PLAN_HINT) if part
         )
 
 
@@ -135,7 +135,7 @@ def with_left_variables(plan: Plan, looks: tuple[str, ...], registry: Registry, 
     Whether a variable has a value must not depend on the way that was taken: that would tell of it. And what a call
     that changes something gives back is left only where it is looked at: such a call may wait for a person.
     """
-    before, scope, changed, given = plan.steps[:-1], Scope.of(earlier.variables), set[str](), set[str]()
+    before, scope, changed, given = plan.steps[:-1], Scope.from_types(earlier.variables), set[str](), set[str]()
     for step in before:
         _, scope = check_step(step, scope, registry, "")
         changed |= branch_names(step)

@@ -65,7 +65,7 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
     grammar = ExpressionGrammar(registry, opening.scope, prefix=f"v{opening.level}_", named=named)
     at = f"s{opening.level}_"
     rules: dict[str, str] = {}
-    answer = f'"answer(" {grammar.anything()} ")\\n"'
+    answer = f'"answer(" {grammar.any_expression()} ")\\n"'
     if opening.ending:
         return [f"{at}answer: {answer}", *grammar.rules()], [f"{at}answer"]
     valued = [call for tool in registry if not isinstance(tool.result, NullType) for call in _call_rules(tool, grammar)]
@@ -74,13 +74,13 @@ def _statement_rules(registry: Registry, opening: Opening, named: NamedObjects |
     void = [call for tool in registry if tool.changes for call in _call_rules(tool, grammar)]
     if void:
         rules[f"{at}call"] = f'({" | ".join(void)}) "\\n"'
-    rules[f"{at}compute"] = f'NAME " = " ({grammar.anything()} | "{{}}") "\\n"'
+    rules[f"{at}compute"] = f'NAME " = " ({grammar.any_expression()} | "{{}}") "\\n"'
     if sources := [path.rule for path in grammar.paths() if not isinstance(path.type, IntType | FloatType | NullType)]:
         source = " | ".join(sources)
         rules[f"{at}extract"] = f'NAME " = " "extract(" ({source}) ", " STRING ", " type ")\\n"'
     if updates := list(_update_rules(grammar, opening.scope)):
         rules[f"{at}update"] = f'({" | ".join(updates)}) "\\n"'
-    if opening.deeper and (lists := grammar.lists()):
+    if opening.deeper and (lists := grammar.list_paths()):
         over = " | ".join(
             f"{grammar_literal(f'for {item_name(_item_type(path.type))} in ')} {path.rule}" for path in lists
         )

@@ -214,14 +214,14 @@ class Apply(Node):
 
     @field_validator("function")
     @classmethod
-    def _not_surface(cls, value: str) -> str:
+    def _refuse_surface_words(cls, value: str) -> str:
         if value in SURFACE_WORDS:
             raise ValueError(f"{value!r} is not a function of the library")
         return value
 
     @field_validator("named")
     @classmethod
-    def _once(cls, value: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    def _require_unique_names(cls, value: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
         if len({name for name, _ in value}) < len(value):
             raise ValueError("an argument is named twice")
         return value

@@ -66,7 +66,7 @@ class Call(Node):
 
     @field_validator("tool")
     @classmethod
-    def _not_a_step(cls, value: str) -> str:
+    def _refuse_surface_words(cls, value: str) -> str:
         if value in SURFACE_WORDS:
             raise ValueError(f"{value!r} is a word of the plan language and cannot be a tool")
         return value
@@ -82,7 +82,7 @@ class Extract(Node):
     type: TypeJson
 
     @property
-    def wanted(self) -> Type:
+    def result_type(self) -> Type:
         return type_from_json(self.type)
 
 
@@ -138,7 +138,7 @@ class Ask(Node):
     type: TypeJson = "str"
 
     @property
-    def wanted(self) -> Type:
+    def result_type(self) -> Type:
         return type_from_json(self.type)
 
 

@@ -43,8 +43,8 @@ def _call_form_text(function: LibraryFunction, signature: Signature) -> str:
 
 
 def _parameter_text(parameter: Parameter) -> str:
-    name = f"*{parameter.name}" if parameter.many else parameter.name
-    if parameter.takes:
+    name = f"*{parameter.name}" if parameter.variadic else parameter.name
+    if parameter.lambda_arity:
         return f"{name}=lambda x: …" if parameter.named_only else "lambda x: …"
     return name if parameter.required else f"{name}=…"
 

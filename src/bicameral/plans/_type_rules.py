@@ -184,7 +184,7 @@ def is_compatible(given: Type, wanted: Type) -> bool:
 class ParameterKind:
     """A set of values that a parameter takes; no types means every value."""
 
-    shown: str
+    title: str
     types: tuple[type[Type], ...]
     classes: tuple[type[object], ...]
     item: ParameterKind | None = None
@@ -272,13 +272,13 @@ class Parameter:
     name: str
     kind: ParameterKind = ANYTHING
     required: bool = True
-    many: bool = False
+    variadic: bool = False
     named_only: bool = False
-    takes: int = 0
+    lambda_arity: int = 0
 
     def __str__(self) -> str:
-        shown = "lambda" if self.takes else self.kind.shown
-        if self.many:
+        shown = "lambda" if self.lambda_arity else self.kind.title
+        if self.variadic:
             return f"*{self.name}: {shown}"
         return f"{self.name}: {shown}" + ("" if self.required else " = …")
 
@@ -288,9 +288,9 @@ class CallTypes:
     """The arguments of a call as the check sees them, by parameter; lambdas are typed on demand."""
 
     types: dict[str, Type]
-    rest: tuple[Type, ...]
+    variadic_types: tuple[Type, ...]
     constants: dict[str, object]
-    returns: Callable[[str, tuple[Type, ...]], Type | None]
+    lambda_result: Callable[[str, tuple[Type, ...]], Type | None]
     """The type that the lambda given for a parameter returns for these types; None if none is given."""
     report: Callable[[str, str, str], None]
     """Tell what is wrong: a code, a message, what to do."""
@@ -316,16 +316,16 @@ class Signature:
     def bind(self, positional: int, named: Sequence[str]) -> tuple[Parameter, ...] | None:
         """The parameter of each argument (positional, then named), or None if the call has not this shape."""
         places = [p for p in self.parameters if not p.named_only]
-        rest = places.pop() if places and places[-1].many else None
+        rest = places.pop() if places and places[-1].variadic else None
         if positional > len(places) and rest is None:
             return None
         bound = places[:positional]
-        by_name = {p.name: p for p in self.parameters if not p.many}
+        by_name = {p.name: p for p in self.parameters if not p.variadic}
         for name in named:
             if name not in by_name or by_name[name] in bound:
                 return None
             bound.append(by_name[name])
-        if any(p.required and not p.many and p not in bound for p in self.parameters):
+        if any(p.required and not p.variadic and p not in bound for p in self.parameters):
             return None
         extra = positional - len(places)
         if rest is not None and extra > 0:

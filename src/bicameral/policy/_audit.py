@@ -47,7 +47,7 @@ class OutboundPath:
     trials: tuple[AuditTrial, ...]
 
     @property
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether strangers cannot use it: it can reach only hosts that the user named, or policies stop every trial.
 
         No rule sees inside a call, so a tool that does not say what it does may read and send in one.
@@ -56,7 +56,7 @@ class OutboundPath:
             return False
         return bool(self.hosts) or all(trial.stopped_by is not None for trial in self.trials)
 
-    def why(self) -> Iterator[str]:
+    def explain(self) -> Iterator[str]:
         """What holds it, or what does not, in plain words."""
         if not self.declared:
             yield "it declares nothing, so one call may read private data and send it"
@@ -82,33 +82,33 @@ class AuditReport:
     """The registry that this is about: another one needs another audit."""
 
     @property
-    def count(self) -> int:
+    def leg_count(self) -> int:
         return sum(1 for tools in self.legs.values() if tools)
 
     @property
-    def ok(self) -> bool:
+    def is_safe(self) -> bool:
         """Whether the three legs are not all there, or every way out is held."""
-        return self.count < len(AUDIT_LEGS) or all(way.held for way in self.ways_out)
+        return self.leg_count < len(AUDIT_LEGS) or all(way.is_held for way in self.ways_out)
 
     @property
     def verdict(self) -> str:
         """The outcome in one sentence."""
-        if self.count < len(AUDIT_LEGS):
+        if self.leg_count < len(AUDIT_LEGS):
             lacking = ", ".join(leg for leg in AUDIT_LEGS if not self.legs[leg])
-            return f"{self.count} of 3 legs: without {lacking} nothing can be stolen by a stranger's text"
-        loose = [way.tool for way in self.ways_out if not way.held]
+            return f"{self.leg_count} of 3 legs: without {lacking} nothing can be stolen by a stranger's text"
+        loose = [way.tool for way in self.ways_out if not way.is_held]
         if loose:
             return f"all 3 legs, and nothing holds {', '.join(loose)}"
         return "all 3 legs, and every way out is held"
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "ok": self.ok,
+            "ok": self.is_safe,
             "verdict": self.verdict,
-            "count": self.count,
+            "count": self.leg_count,
             "legs": {leg: list(tools) for leg, tools in self.legs.items()},
             "ways_out": [
-                {"tool": way.tool, "held": way.held, "hosts": list(way.hosts), "why": list(way.why())}
+                {"tool": way.tool, "held": way.is_held, "hosts": list(way.hosts), "why": list(way.explain())}
                 for way in self.ways_out
             ],
             "undeclared": list(self.undeclared),

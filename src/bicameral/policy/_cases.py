@@ -95,7 +95,7 @@ class CaseResult:
     decision: Decision
 
     @property
-    def said(self) -> ExpectedDecision:
+    def decided(self) -> ExpectedDecision:
         match self.decision:
             case Allowed():
                 return "allowed"
@@ -109,7 +109,7 @@ class CaseResult:
         return () if isinstance(self.decision, Allowed) else self.decision.rules
 
     @property
-    def why(self) -> str:
+    def explanation(self) -> str:
         match self.decision:
             case Allowed():
                 return ""
@@ -119,18 +119,18 @@ class CaseResult:
                 return asked.question
 
     @property
-    def ok(self) -> bool:
+    def is_expected(self) -> bool:
         wanted = self.case.policies
-        return self.said == self.case.expect and (wanted is None or set(wanted) == set(self.policies))
+        return self.decided == self.case.expect and (wanted is None or set(wanted) == set(self.policies))
 
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.case.name,
-            "ok": self.ok,
+            "ok": self.is_expected,
             "expected": self.case.expect,
-            "said": self.said,
+            "said": self.decided,
             "policies": list(self.policies),
-            **({"why": self.why} if self.why else {}),
+            **({"why": self.explanation} if self.explanation else {}),
         }
 
 
@@ -160,7 +160,7 @@ def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult
             fix="`bicameral tools list` shows what there is.",
         )
     arguments = tuple(_argument_facts(case, name, given, tool) for name, given in case.arguments.items())
-    along = tool.attached({}, tuple(case.arguments), "")
+    along = tool.attached_labels({}, tuple(case.arguments), "")
     arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in along)
     facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
     lures = None if case.lures is None else frozenset(case.lures)

@@ -132,7 +132,7 @@ class ArgumentProfile:
     bounded: bool
 
     @property
-    def strangers_text(self) -> bool:
+    def is_untrusted_text(self) -> bool:
         return not (self.bounded or self.label.trusted)
 
 
@@ -154,9 +154,9 @@ class CallProfile:
     strict: bool
     control: Label
     arguments: tuple[ArgumentProfile, ...]
-    addressing: frozenset[str]
-    by_default: frozenset[str] = frozenset()
-    assembled: frozenset[str] = frozenset()
+    receiver_names: frozenset[str]
+    default_receivers: frozenset[str] = frozenset()
+    assembled_names: frozenset[str] = frozenset()
     copied: Label = NOTHING
 
     @property
@@ -168,29 +168,29 @@ class CallProfile:
         return self.outbound or self.changes
 
     @property
-    def directing(self) -> tuple[ArgumentProfile, ...]:
+    def directing_arguments(self) -> tuple[ArgumentProfile, ...]:
         return tuple(each for each in self.arguments if _may_direct(each.purpose, self.declared))
 
     @property
-    def addresses(self) -> tuple[ArgumentProfile, ...]:
-        given = tuple(each for each in self.arguments if each.name in self.addressing)
-        left_out = self.addressing.difference(each.name for each in given)
+    def receiver_arguments(self) -> tuple[ArgumentProfile, ...]:
+        given = tuple(each for each in self.arguments if each.name in self.receiver_names)
+        left_out = self.receiver_names.difference(each.name for each in given)
         return (*given, *(ArgumentProfile(name, "directs", NOTHING, bounded=False) for name in sorted(left_out)))
 
     @property
-    def carrying(self) -> tuple[ArgumentProfile, ...]:
+    def carried_arguments(self) -> tuple[ArgumentProfile, ...]:
         return tuple(each for each in self.arguments if each.purpose == "carries")
 
     @property
-    def writing(self) -> tuple[ArgumentProfile, ...]:
+    def written_content(self) -> tuple[ArgumentProfile, ...]:
         """What a call puts into a file: content, and what it copies there from elsewhere."""
         copied = (
             () if self.copied is NOTHING else (ArgumentProfile(COPIED_CONTENT, "carries", self.copied, bounded=False),)
         )
-        return (*self.carrying, *copied)
+        return (*self.carried_arguments, *copied)
 
     @property
-    def leaving(self) -> tuple[ArgumentProfile, ...]:
+    def outgoing_content(self) -> tuple[ArgumentProfile, ...]:
         """What others get to see: content, what goes along with a name, and of a tool that only asks, the question."""
         kinds = ("carries", "attaches") if self.changes else ("carries", "attaches", "selects")
         return tuple(each for each in self.arguments if not self.declared or each.purpose in kinds)
@@ -331,7 +331,7 @@ def entity_facts(call: CallProfile, read: FactsRead) -> EntityFacts:
     """The facts of a call that policies read. Calls that are alike in these are one and the same to them."""
     places = ((TOOL, call.tool), (TOOLBOX, call.toolbox), (EFFECT, call.effect))
     return (
-        (call.acts, call.outbound, call.declared, call.strict, bool(call.assembled)),
+        (call.acts, call.outbound, call.declared, call.strict, bool(call.assembled_names)),
         tuple([place for place in places if place[0] in read[PARENTS_GROUP]]),
         tuple([(name, _group_facts(tell(call), read[name])) for name, tell in _GROUPS.items() if name in read]),
         tuple([(each.name, _group_facts((each,), read[TAGS_GROUP])) for each in call.arguments])
@@ -384,18 +384,18 @@ def _is_from_user(known: ArgumentProfile) -> bool:
 
 _GROUPS: dict[str, Callable[[CallProfile], tuple[ArgumentProfile, ...]]] = {
     "control": _control_profile,
-    "directs": lambda call: call.directing,
-    "addresses": lambda call: call.addresses,
-    "carries": lambda call: call.carrying,
-    "writes": lambda call: call.writing,
+    "directs": lambda call: call.directing_arguments,
+    "addresses": lambda call: call.receiver_arguments,
+    "carries": lambda call: call.carried_arguments,
+    "writes": lambda call: call.written_content,
     # Under strict control flow a call tells others something of what decided it.
-    "leaves": lambda call: (*call.leaving, *(_control_profile(call) if call.strict else ())),
+    "leaves": lambda call: (*call.outgoing_content, *(_control_profile(call) if call.strict else ())),
     "all": lambda call: call.arguments,
 }
 _FACT_VALUES: dict[str, Callable[[tuple[ArgumentProfile, ...]], Any]] = {
     "trusted": lambda group: all(each.label.trusted for each in group),
     "from_user": lambda group: bool(group) and all(map(_is_from_user, group)),
-    "strangers_text": lambda group: any(each.strangers_text for each in group),
+    "strangers_text": lambda group: any(each.is_untrusted_text for each in group),
     "public": lambda group: all(each.label.readers is PUBLIC for each in group),
     "readers": _common_readers,
     "sources": lambda group: tuple(sorted({source.tool for source in _group_sources(group)})),
@@ -414,9 +414,9 @@ def _part_suffix(part: str) -> str:
 
 def call_receivers(facts: CallFacts, call: CallProfile) -> frozenset[str] | None:
     """Whom a call names as those who get it; None if that is not known yet."""
-    found = call.by_default
+    found = call.default_receivers
     for argument in facts.arguments:
-        if argument.name in call.addressing:
+        if argument.name in call.receiver_names:
             if argument.principals is None:
                 return None
             found |= argument.principals

@@ -92,7 +92,7 @@ class CallFacts:
         """Whether the call changes the world or tells anything to anybody."""
         return self.outbound or self.changes
 
-    def of(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:
+    def arguments_for(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:
         """The arguments with this purpose."""
         return tuple(argument for argument in self.arguments if argument.purpose == purpose)
 

@@ -53,13 +53,13 @@ def _rule_reasons(rule: PolicyRule, call: CallProfile, receivers: KnownReceivers
 
 def _directed_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterable[str]:
     undeclared = "" if call.declared else " (the tool declares nothing, so each argument counts as directing it)"
-    for each in call.directing:
+    for each in call.directing_arguments:
         if not each.label.trusted:
             yield f"the argument {each.name!r} comes from {_provenance_text(each.label)}{undeclared}"
 
 
 def _assembled_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterable[str]:
-    for name in sorted(call.assembled):
+    for name in sorted(call.assembled_names):
         yield f"the argument {name!r} is put together by the plan: the whole is neither in the request nor in a result"
 
 
@@ -75,7 +75,7 @@ def _leaving_reasons(call: CallProfile, receivers: KnownReceivers, _: bool) -> I
     else:
         to = "it names nobody whom it would go to"
     found = False
-    for each in call.leaving:
+    for each in call.outgoing_content:
         if not _is_readable_by(each.label, receivers):
             found = True
             yield f"{_leaving_text(each)} {_readers_text(each.label)}, and {to}"
@@ -102,8 +102,8 @@ def _readers_text(label: Label) -> str:
 
 def _lure_reasons(call: CallProfile, _: KnownReceivers, unsure: bool) -> Iterable[str]:
     lures = "which matters if there is" if unsure else "and there is"
-    for each in call.carrying:
-        if each.strangers_text:
+    for each in call.carried_arguments:
+        if each.is_untrusted_text:
             yield (
                 f"the argument {each.name!r} would carry {_provenance_text(each.label)}, "
                 f"{lures} more in it than words and short numbers, such as a link, an address or an account"
@@ -112,8 +112,8 @@ def _lure_reasons(call: CallProfile, _: KnownReceivers, unsure: bool) -> Iterabl
 
 def _executed_reasons(call: CallProfile, _: KnownReceivers, unsure: bool) -> Iterable[str]:
     where = "a file, which matters if other programs execute or obey it" if unsure else "a file that programs execute"
-    for each in call.writing:
-        if each.strangers_text:
+    for each in call.written_content:
+        if each.is_untrusted_text:
             what = "what it copies" if each.name == COPIED_CONTENT else f"the argument {each.name!r}"
             yield f"{what} would bring {_provenance_text(each.label)}, into {where}"
 

@@ -171,10 +171,10 @@ class Policy:
         self.mode: Mode = mode
         self.me = frozenset(map(normalize_principal, me))
         self._registry = registry
-        self._read = facts_read((rule.node for rule in self.rules), ALL_FACTS)
-        self._posed = lru_cache(maxsize=_CACHE_SIZE)(self._pose)
-        self._parsed = lru_cache(maxsize=_CACHE_SIZE)(_parse_entities)
-        self._judges_before: dict[tuple[bool, bool], _RuleSet] = {}
+        self._facts_read = facts_read((rule.node for rule in self.rules), ALL_FACTS)
+        self._cached_request = lru_cache(maxsize=_CACHE_SIZE)(self._build_request)
+        self._cached_entities = lru_cache(maxsize=_CACHE_SIZE)(_parse_entities)
+        self._preview_rule_sets: dict[tuple[bool, bool], _RuleSet] = {}
 
     @classmethod
     def load(
@@ -232,15 +232,19 @@ class Policy:
 
     def _decide(self, facts: CallFacts, *, before: bool) -> Decision:
         try:
-            call, posed = self._posed(*outline_call(facts))
+            call, posed = self._cached_request(*outline_call(facts))
             named = call_receivers(facts, call)
             # What could be followed matters only in a stranger's text.
-            unknown = named is None or (facts.lures is None and any(each.strangers_text for each in call.carrying))
+            unknown = named is None or (
+                facts.lures is None and any(each.is_untrusted_text for each in call.carried_arguments)
+            )
             # So does what kind of file it is written to.
-            placed = facts.executed is not None or not any(each.strangers_text for each in call.writing)
-            judge = self._before(named is not None, placed) if before or unknown or not placed else self._exact
+            placed = facts.executed is not None or not any(each.is_untrusted_text for each in call.written_content)
+            judge = (
+                self._preview_rules(named is not None, placed) if before or unknown or not placed else self._exact_rules
+            )
             known = render_context(named or _NOBODY, self.me, lures=bool(facts.lures), executed=bool(facts.executed))
-            stopping = judge.stopping(posed, known)
+            stopping = judge.stopping_rules(posed, known)
         except _Undecidable as error:
             return Denied(str(error), error.rules)
         except BicameralError as error:
@@ -250,21 +254,21 @@ class Policy:
             return Denied(f"the policies cannot judge this call: {error}")
         if not stopping:
             return Allowed()
-        return _verdict(call, None if named is None else as_readers(named, self.me), stopping, judge.unsure)
+        return _verdict(call, None if named is None else as_readers(named, self.me), stopping, judge.undecided)
 
-    def _pose(self, *outlined: Any) -> tuple[CallProfile, Entities]:
+    def _build_request(self, *outlined: Any) -> tuple[CallProfile, Entities]:
         """A call as Cedar knows it. It is kept: a loop makes the same call again, and only whom it names differs."""
         call = make_call_profile(*outlined, registry=self._registry)
-        return call, self._parsed(entity_facts(call, self._read))
+        return call, self._cached_entities(entity_facts(call, self._facts_read))
 
     @cached_property
-    def _exact(self) -> _RuleSet:
+    def _exact_rules(self) -> _RuleSet:
         return _RuleSet(self.rules, [rule.node for rule in self.rules])
 
-    def _before(self, named: bool, placed: bool) -> _RuleSet:
-        found = self._judges_before.get((named, placed))
+    def _preview_rules(self, named: bool, placed: bool) -> _RuleSet:
+        found = self._preview_rule_sets.get((named, placed))
         if found is None:
-            found = self._judges_before[named, placed] = _decidable_rules(self.rules, named=named, placed=placed)
+            found = self._preview_rule_sets[named, placed] = _decidable_rules(self.rules, named=named, placed=placed)
         return found
 
 
@@ -288,19 +292,19 @@ class _RuleSet:
     ):
         pairs = {f"policy{number}": pair for number, pair in enumerate(zip(rules, nodes, strict=True))}
         self._rules = {id_: rule for id_, (rule, _) in pairs.items()}
-        self.unsure = unsure
+        self.undecided = unsure
         self._all = _policy_set(pairs)
-        self._lifting = any(rule.overrides for rule in self._rules.values())
+        self._has_overrides = any(rule.overrides for rule in self._rules.values())
         self._permits = _policy_set({id_: pair for id_, pair in pairs.items() if pair[0].effect == "permit"})
 
-    def stopping(self, call: Entities, context: str) -> tuple[PolicyRule, ...]:
+    def stopping_rules(self, call: Entities, context: str) -> tuple[PolicyRule, ...]:
         """The policies that stop a call: none if it is allowed."""
         allowed, found = self._evaluate(self._all, call, context)
         if allowed:
             return ()
         if not found:
             raise _Undecidable("no policy allows this call")
-        if not self._lifting or not any(rule.default for rule in found):
+        if not self._has_overrides or not any(rule.default for rule in found):
             return found
         allowed, permits = self._evaluate(self._permits, call, context)
         if not allowed or not any(rule.default for rule in permits):
@@ -311,10 +315,10 @@ class _RuleSet:
     def _evaluate(self, policies: PolicySet, call: Entities, context: str) -> tuple[bool, tuple[PolicyRule, ...]]:
         answer = evaluate_policies(policies, call, context)
         if answer.errors:
-            raise _Undecidable(f"a policy failed: {'; '.join(map(self._named, answer.errors))}")
+            raise _Undecidable(f"a policy failed: {'; '.join(map(self._name_policies, answer.errors))}")
         return answer.allowed, tuple(rule for id_, rule in self._rules.items() if id_ in answer.policies)
 
-    def _named(self, error: str) -> str:
+    def _name_policies(self, error: str) -> str:
         """Cedar's message with the name of the policy in it."""
         for id_, rule in self._rules.items():
             error = error.replace(f"`{id_}`", repr(rule.id))

@@ -113,7 +113,7 @@ def _pack_units(units: Sequence[TextUnit], sizes: Sequence[int], chunking: Chunk
 
 def _has_only_headings(units: Sequence[TextUnit], total: int, chunking: Chunking) -> bool:
     """Whether there are only headings so far: short ones are not left alone, even if what follows is then too long."""
-    return total <= chunking.tokens // 4 and not units[-1].heading and all(unit.heading for unit in units[:-1])
+    return total <= chunking.tokens // 4 and not units[-1].is_heading and all(unit.is_heading for unit in units[:-1])
 
 
 def _paragraph_end(

@@ -131,7 +131,7 @@ class SearchHit:
     """How near its meaning is, -1 to 1; None if nobody asked for that."""
     lexical: float | None
     """How much of the query's words it has, by their rarity (BM25), 0 to 1; None if nobody asked for that."""
-    also: tuple[Chunk, ...] = ()
+    duplicates: tuple[Chunk, ...] = ()
     """Chunks that were left out because they repeat this one."""
 
 
@@ -141,7 +141,7 @@ class SearchResults:
 
     query: str
     hits: tuple[SearchHit, ...]
-    own: Label
+    searched_label: Label
     """The label of which chunks these are: of everything that was searched, since all of it had a say in that."""
 
     @property
@@ -156,7 +156,7 @@ class SearchResults:
     @property
     def shade(self) -> ListLabels:
         """The labels of `chunks`, place by place."""
-        return ListLabels(self.own, places=[chunk.label for chunk in self.chunks])
+        return ListLabels(self.searched_label, places=[chunk.label for chunk in self.chunks])
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ class ChunkVectors:
         }
         self.made = 0
 
-    def make(self, chunks: Sequence[Chunk]) -> None:
+    def embed_missing(self, chunks: Sequence[Chunk]) -> None:
         new = {
             key: text
             for text in (chunk.context for chunk in chunks)

@@ -154,8 +154,8 @@ def _load_encoder(store: ModelStore, weights: Weights, path: Path) -> tuple[Any,
     from bicameral.retrieval._encoder import Bert, BertShape, read_tensors
 
     try:
-        config = json.loads(store.beside(weights, "config.json").read_text(encoding="utf-8"))
-        tokenizer = Tokenizer.from_file(str(store.beside(weights, "tokenizer.json")))
+        config = json.loads(store.companion_path(weights, "config.json").read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_file(str(store.companion_path(weights, "tokenizer.json")))
         tensors, _ = read_tensors(path)
         model = Bert(tensors, BertShape.of(config))
     except (OSError, ValueError, KeyError) as error:

@@ -217,17 +217,17 @@ class _Norm:
 class _Layer:
     """One layer: what a token asks of the others, then what it makes of the answer."""
 
-    asking: _Dense
-    answer: _Dense
-    answered: _Norm
-    inner: _Dense
-    outer: _Dense
-    done: _Norm
+    query_key_value: _Dense
+    attention_output: _Dense
+    attention_norm: _Norm
+    feed_forward_in: _Dense
+    feed_forward_out: _Dense
+    output_norm: _Norm
     heads: int
 
     def __call__(self, rows: Matrix, lengths: Sequence[int]) -> Matrix:
-        rows = self.answered(self.answer(self._attend(self.asking(rows), lengths)) + rows)
-        return self.done(self.outer(gelu(self.inner(rows))) + rows)
+        rows = self.attention_norm(self.attention_output(self._attend(self.query_key_value(rows), lengths)) + rows)
+        return self.output_norm(self.feed_forward_out(gelu(self.feed_forward_in(rows))) + rows)
 
     def _attend(self, asked: Matrix, lengths: Sequence[int]) -> Matrix:
         width = asked.shape[1] // 3

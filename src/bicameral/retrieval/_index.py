@@ -55,7 +55,7 @@ class DocumentIndex:
                 expected=f"at most {embedder.window} tokens",
             )
         self._lexicon = Lexicon()
-        self._held: dict[str, StoredDocument] = {}
+        self._stored: dict[str, StoredDocument] = {}
         self._past = PastChunks()
         self._view: IndexSnapshot | None = None
         # Writers come one after another, and embedding takes long; searches wait only while something is put in place.
@@ -65,13 +65,13 @@ class DocumentIndex:
     def __len__(self) -> int:
         """How many chunks there are."""
         with self._changing:
-            return sum(len(held.chunks) for held in self._held.values())
+            return sum(len(held.chunks) for held in self._stored.values())
 
     @property
     def documents(self) -> tuple[TextDocument, ...]:
         """The documents, ordered by their ids."""
         with self._changing:
-            return tuple(self._held[name].document for name in sorted(self._held))
+            return tuple(self._stored[name].document for name in sorted(self._stored))
 
     @property
     def fingerprint(self) -> str:
@@ -82,7 +82,7 @@ class DocumentIndex:
         """Take in documents; one whose id is already here is refused."""
         with self._writing:
             given = list(documents)
-            if taken := [document.id for document in given if document.id in self._held]:
+            if taken := [document.id for document in given if document.id in self._stored]:
                 raise RetrievalError(
                     "retrieval.document-exists",
                     f"there is already a document {taken[0]!r}",
@@ -101,22 +101,22 @@ class DocumentIndex:
                 name: tuple(split_document(document, self.embedder.lengths, self.chunking))
                 for name, document in given.items()
             }
-            vectors = ChunkVectors(self.embedder, (self._held[name] for name in given if name in self._held))
-            vectors.make([chunk for chunks in split_up.values() for chunk in chunks])
+            vectors = ChunkVectors(self.embedder, (self._stored[name] for name in given if name in self._stored))
+            vectors.embed_missing([chunk for chunks in split_up.values() for chunk in chunks])
             removed = 0
             with self._changing:
                 for name, document in given.items():
                     chunks = split_up[name]
                     removed += self._forget(name, staying=chunks)
                     bags = tuple(self._lexicon.bag(chunk.context) for chunk in chunks)
-                    self._held[name] = StoredDocument(document, chunks, vectors.of(chunks), bags)
+                    self._stored[name] = StoredDocument(document, chunks, vectors.of(chunks), bags)
                 self._view = None
             return IndexChanges(vectors.made, sum(map(len, split_up.values())) - vectors.made, removed)
 
     def remove(self, document: str) -> None:
         """Take a document out; its citations will say that it is gone."""
         with self._writing, self._changing:
-            if document not in self._held:
+            if document not in self._stored:
                 raise self._no_document(document)
             self._forget(document, staying=())
             self._view = None
@@ -139,10 +139,10 @@ class DocumentIndex:
         with self._changing:
             if documents is not None:
                 for name in sorted(documents):
-                    if name not in self._held:
+                    if name not in self._stored:
                         raise self._no_document(name)
-            view = self._look()
-            asked = self._lexicon.asked(query) if lexical_weight > 0 else None
+            view = self._current_snapshot()
+            asked = self._lexicon.query_terms(query) if lexical_weight > 0 else None
         vector = self.embedder.vectors([query])[0] if lexical_weight < 1 and len(view) else None
         hits = view.search(vector, asked, k, lexical_weight, documents, duplicates=duplicates)
         return SearchResults(query, hits, view.label(documents))
@@ -150,7 +150,7 @@ class DocumentIndex:
     def resolve(self, citation: str) -> Resolution:
         """What a citation points to, or why it points to nothing (any more)."""
         with self._changing:
-            return resolve_citation(citation, self._held, self._past)
+            return resolve_citation(citation, self._stored, self._past)
 
     def save(self, path: Path) -> None:
         """Write the index to one file, in one step: whoever reads it sees the old one or the new one."""
@@ -170,25 +170,25 @@ class DocumentIndex:
 
         return load_index(path, embedder, under)
 
-    def contents(self) -> tuple[list[StoredDocument], PastChunks, Lexicon]:
+    def export_contents(self) -> tuple[list[StoredDocument], PastChunks, Lexicon]:
         """Everything that is in the index, for a file."""
-        return [self._held[name] for name in sorted(self._held)], self._past, self._lexicon
+        return [self._stored[name] for name in sorted(self._stored)], self._past, self._lexicon
 
-    def refill(self, held: Iterable[StoredDocument], past: PastChunks, lexicon: Lexicon) -> None:
+    def replace_contents(self, held: Iterable[StoredDocument], past: PastChunks, lexicon: Lexicon) -> None:
         """Put what came out of a file in place of everything that is here."""
         with self._writing, self._changing:
-            self._held = {each.document.id: each for each in held}
+            self._stored = {each.document.id: each for each in held}
             self._past, self._lexicon, self._view = past, lexicon, None
 
-    def _look(self) -> IndexSnapshot:
+    def _current_snapshot(self) -> IndexSnapshot:
         from bicameral.retrieval._search import IndexSnapshot
 
         if self._view is None:
-            self._view = IndexSnapshot([self._held[name] for name in sorted(self._held)], len(self._lexicon))
+            self._view = IndexSnapshot([self._stored[name] for name in sorted(self._stored)], len(self._lexicon))
         return self._view
 
     def _forget(self, name: str, staying: Sequence[Chunk]) -> int:
-        held = self._held.pop(name, None)
+        held = self._stored.pop(name, None)
         if held is None:
             return 0
         stays = {chunk.fingerprint for chunk in staying}
@@ -200,7 +200,7 @@ class DocumentIndex:
         return RetrievalError(
             "retrieval.no-document",
             f"there is no document {name!r} in this index",
-            nearest=nearest_name(name, self._held),
+            nearest=nearest_name(name, self._stored),
         )
 
 

@@ -130,10 +130,10 @@ def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
 
 
 def _index_arrays(index: DocumentIndex) -> dict[str, Array]:
-    held, past, lexicon = index.contents()
+    held, past, lexicon = index.export_contents()
     bags = [bag for each in held for bag in each.bags]
     used, terms = np.unique(_concatenate([bag.terms for bag in bags]), return_inverse=True)
-    known = lexicon.known
+    known = lexicon.known_words
     return {
         "documents": _bytes_as_array(_CONTENTS.dump_json(_document_contents(held, past))),
         "words": _bytes_as_array(_WORDS.dump_json([known[number] for number in used.tolist()])),
@@ -203,7 +203,7 @@ def _build_index(
         held.append(StoredDocument(document, chunks, vectors[start:end], tuple(bags[start:end])))
         start = end
     index = DocumentIndex(embedder, _read_chunking(notes.get("chunking", "")))
-    index.refill(
+    index.replace_contents(
         held, PastChunks({name: dict.fromkeys(digits) for name, digits in contents.past.items()}), Lexicon(words)
     )
     return index

@@ -49,7 +49,7 @@ class Lexicon:
         return len(self._numbers)
 
     @property
-    def known(self) -> list[str]:
+    def known_words(self) -> list[str]:
         return list(self._numbers)
 
     def bag(self, text: str) -> BagOfWords:
@@ -59,7 +59,7 @@ class Lexicon:
         table = np.array(pairs, dtype=np.int32).reshape(-1, 2)
         return BagOfWords(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
 
-    def asked(self, text: str) -> QueryTerms:
+    def query_terms(self, text: str) -> QueryTerms:
         """The words of a query, each once."""
         wanted = set(split_words(text))
         known = sorted(self._numbers[word] for word in wanted if word in self._numbers)
@@ -151,7 +151,7 @@ class DuplicateFinder:
         self._vectors = vectors
         self._bags = bags
 
-    def first(self, at: int, kept: Sequence[int]) -> int | None:
+    def find_duplicate_of(self, at: int, kept: Sequence[int]) -> int | None:
         """The chunk among `kept` that says what the one at `at` says, or None."""
         if not kept:
             return None
@@ -160,12 +160,12 @@ class DuplicateFinder:
             (
                 other
                 for other, angle in zip(kept, near, strict=True)
-                if angle >= _DUPLICATE_SIMILARITY and self._same(at, other)
+                if angle >= _DUPLICATE_SIMILARITY and self._is_duplicate(at, other)
             ),
             None,
         )
 
-    def _same(self, at: int, other: int) -> bool:
+    def _is_duplicate(self, at: int, other: int) -> bool:
         repeated, kept = self._chunks[at], self._chunks[other]
         if not covers(repeated.label, kept.label):
             return False
@@ -243,7 +243,7 @@ class IndexSnapshot:
         looking = DuplicateFinder(self._chunks, self._vectors, self._bags)
         kept: dict[int, list[int]] = {}
         for at in best:
-            same = looking.first(at, list(kept))
+            same = looking.find_duplicate_of(at, list(kept))
             if same is not None:
                 kept[same].append(at)
             elif len(kept) < k:

@@ -37,7 +37,7 @@ class TextUnit:
     start: int
     end: int
     ends_paragraph: bool = False
-    heading: bool = False
+    is_heading: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def split_sections(text: str) -> list[TextSection]:
                 found.append(TextSection(_heading_names(path), tuple(units)))
                 units, has_body = [], False
             path = [each for each in path if each[0] < block.level] + [(block.level, block.heading)]
-            units.append(TextUnit(block.start, block.end, heading=True))
+            units.append(TextUnit(block.start, block.end, is_heading=True))
             continue
         has_body = has_body or not text[block.start : block.end].isspace()
         units.extend(_split_units(text, block))
@@ -88,8 +88,8 @@ def _split_blocks(text: str) -> Iterator[_Block]:
     reading = _BlockReader(text)
     for line in _LINE_PATTERN.finditer(text):
         if line[0]:
-            yield from reading.line(line.start(), line.end(), line[0])
-    yield from reading.rest(len(text))
+            yield from reading.feed_line(line.start(), line.end(), line[0])
+    yield from reading.flush(len(text))
 
 
 class _BlockReader:
@@ -102,31 +102,31 @@ class _BlockReader:
         self._lines: int = 0
         self._fence: str = ""
 
-    def line(self, at: int, end: int, words: str) -> Iterator[_Block]:
+    def feed_line(self, at: int, end: int, words: str) -> Iterator[_Block]:
         if self._fence:
             if _closes_fence(words, self._fence):
-                yield self._done(end, "lines")
+                yield self._finish_block(end, "lines")
         elif opened := _FENCE_PATTERN.match(words):
-            yield from self.rest(at)
+            yield from self.flush(at)
             self._fence = opened[1]
         elif heading := _parse_heading(words):
-            yield from self.rest(at)
-            yield self._done(end, "heading", *heading)
+            yield from self.flush(at)
+            yield self._finish_block(end, "heading", *heading)
         elif self._lines == 1 and self._kind == "prose" and (level := _underline_level(words)):
-            yield self._done(end, "heading", level, _clean_heading(self._text[self._start : at]))
+            yield self._finish_block(end, "heading", level, _clean_heading(self._text[self._start : at]))
         elif words.isspace():
             if self._lines:
-                yield self._done(end, self._kind)
+                yield self._finish_block(end, self._kind)
         else:
             self._kind = "lines" if _ITEM_PATTERN.match(words) else self._kind or "prose"
             self._lines += 1
 
-    def rest(self, end: int) -> Iterator[_Block]:
+    def flush(self, end: int) -> Iterator[_Block]:
         """What is read and not yet a block."""
         if self._start < end:
-            yield self._done(end, "lines" if self._fence else self._kind or "prose")
+            yield self._finish_block(end, "lines" if self._fence else self._kind or "prose")
 
-    def _done(self, end: int, kind: str, level: int = 0, heading: str = "") -> _Block:
+    def _finish_block(self, end: int, kind: str, level: int = 0, heading: str = "") -> _Block:
         block = _Block(self._start, end, kind, level, heading)
         self._start, self._kind, self._lines, self._fence = end, "", 0, ""
         return block

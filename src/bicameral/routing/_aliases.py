@@ -27,7 +27,7 @@ class AliasParameters:
     timeout: float | None = None
     seed: int | None = None
 
-    def applied(self, request: ModelRequest) -> ModelRequest:
+    def apply_to(self, request: ModelRequest) -> ModelRequest:
         changes: dict[str, Any] = {}
         if self.temperature is not None:
             changes["temperature"] = self.temperature
@@ -88,7 +88,7 @@ class Aliases:
     def __getitem__(self, name: str) -> Alias:
         found = self._aliases.get(name)
         if found is None:
-            raise self.unknown(name)
+            raise self.unknown_alias_error(name)
         return found
 
     @property
@@ -117,7 +117,7 @@ class Aliases:
         for provider in made.values():
             await provider.aclose()
 
-    def unknown(self, name: str) -> ModelError:
+    def unknown_alias_error(self, name: str) -> ModelError:
         """Why this chamber has no such alias."""
         if name in self.elsewhere:
             return ModelError(
@@ -186,11 +186,11 @@ class DeferredProvider:
         return self._alias.credentials
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        return await self._ready().generate(self.given(request))
+        return await self._made_provider().generate(self.prepare_request(request))
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written."""
-        async with aclosing(stream_chunks(self._ready(), self.given(request))) as chunks:
+        async with aclosing(stream_chunks(self._made_provider(), self.prepare_request(request))) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -202,15 +202,15 @@ class DeferredProvider:
         if self._made is not None:
             await self._made.aclose()
 
-    def _ready(self) -> Provider:
+    def _made_provider(self) -> Provider:
         if self._made is None:
             self._made = check_chamber(self._alias, self._alias.make(), self._chamber)
         return self._made
 
-    def given(self, request: ModelRequest) -> ModelRequest:
+    def prepare_request(self, request: ModelRequest) -> ModelRequest:
         """The request as the model gets it."""
         if self._alias.parameters is not None:
-            request = self._alias.parameters.applied(request)
+            request = self._alias.parameters.apply_to(request)
         if request.adapter is not None and request.adapter not in self._alias.adapters:
             request = replace(request, adapter=None)
         return request

@@ -42,7 +42,7 @@ class AliasSpec:
     budget: Budget | None = None
 
     @property
-    def names(self) -> Iterator[tuple[str, str]]:
+    def named_aliases(self) -> Iterator[tuple[str, str]]:
         """Every alias that is named, with the setting that names it."""
         if self.hedge_with is not None:
             yield "hedge_with", self.hedge_with
@@ -50,7 +50,7 @@ class AliasSpec:
         yield from (("cascade", name) for name in self.cascade)
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether nothing is put around the model."""
         return self == AliasSpec()
 
@@ -67,7 +67,7 @@ def find_alias_cycle(specs: Mapping[str, AliasSpec]) -> tuple[str, ...] | None:
             return way[way.index(name) :]
         if name in done:
             return None
-        for _, other in specs.get(name, PLAIN_SPEC).names:
+        for _, other in specs.get(name, PLAIN_SPEC).named_aliases:
             if (found := walk(other, (*way, name))) is not None:
                 return found
         done.add(name)
@@ -104,10 +104,10 @@ class ProviderAssembly:
     def provider(self, name: str) -> Provider:
         """The provider of an alias with everything around it; those it leads to have their own around them."""
         if name not in self._made:
-            self._made[name] = self._around(name, self._specs.get(name, PLAIN_SPEC))
+            self._made[name] = self._wrap_provider(name, self._specs.get(name, PLAIN_SPEC))
         return self._made[name]
 
-    def _around(self, name: str, spec: AliasSpec) -> Provider:
+    def _wrap_provider(self, name: str, spec: AliasSpec) -> Provider:
         """From the inside out: kept replies, further tries, a second request, a budget, other models."""
         if spec.cascade:
             stages = [self.provider(each) for each in spec.cascade]
@@ -115,7 +115,7 @@ class ProviderAssembly:
         else:
             provider = self._model(name)
         if spec.cache and self._cache is not None:
-            given = {"given": provider.given} if isinstance(provider, DeferredProvider) else {}
+            given = {"given": provider.prepare_request} if isinstance(provider, DeferredProvider) else {}
             provider = CachedProvider(provider, self._cache, **given)
         if spec.retry is not None:
             provider = Retry(provider, spec.retry)

@@ -46,7 +46,7 @@ class Budget:
                 raise ModelError("models.bad-setting", f"a budget of {limit!r} {bound} makes no sense")
 
     @property
-    def bounded(self) -> bool:
+    def is_bounded(self) -> bool:
         return any(getattr(self, bound) is not None for bound in BUDGET_BOUNDS)
 
 
@@ -64,8 +64,8 @@ class Budgets:
     roles: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
 
     @property
-    def bounded(self) -> bool:
-        return self.run.bounded or any(budget.bounded for budget in self.roles.values())
+    def is_bounded(self) -> bool:
+        return self.run.is_bounded or any(budget.is_bounded for budget in self.roles.values())
 
 
 @dataclass(slots=True)
@@ -101,32 +101,32 @@ class BudgetMeter:
 
     def begin(self, call: Asked) -> None:
         role = call.role or ""
-        for budget, tally, scope, whom in self._holding(role):
-            self._may(budget, tally, scope, whom, call)
-        for tally in (self.spent, self._tally(role)):
+        for budget, tally, scope, whom in self._budgets_of_role(role):
+            self._check_budget(budget, tally, scope, whom, call)
+        for tally in (self.spent, self._usage_of_role(role)):
             tally.calls += 1
-            tally.reading += call.reads
+            tally.reading += call.prompt_tokens
 
     def end(self, call: Asked, charge: Charge) -> None:
-        if not call.real:
+        if not call.is_real:
             return
-        for tally in (self.spent, self._tally(call.role or "")):
-            tally.reading -= call.reads
+        for tally in (self.spent, self._usage_of_role(call.role or "")):
+            tally.reading -= call.prompt_tokens
             tally.tokens += charge.tokens
             tally.money += charge.money or 0.0
             tally.seconds += charge.seconds
 
-    def left(self, bound: BudgetBound, role: str | None = None) -> float | None:
+    def remaining(self, bound: BudgetBound, role: str | None = None) -> float | None:
         """How much is left of something for a role; None where nothing bounds it."""
         found = [
-            limit - self._taken(tally, bound, scope)
-            for budget, tally, scope, _ in self._holding(role or "")
+            limit - self._used(tally, bound, scope)
+            for budget, tally, scope, _ in self._budgets_of_role(role or "")
             if (limit := getattr(budget, bound)) is not None
         ]
         return max(0.0, min(found)) if found else None
 
-    def _may(self, budget: Budget, tally: BudgetUsage, scope: BudgetScope, whom: str, call: Asked) -> None:
-        if budget.money is not None and not call.price_known:
+    def _check_budget(self, budget: Budget, tally: BudgetUsage, scope: BudgetScope, whom: str, call: Asked) -> None:
+        if budget.money is not None and not call.has_price:
             raise ModelError(
                 "models.price-unknown",
                 f"nobody knows what {call.model!r} costs, and money is bounded",
@@ -134,23 +134,23 @@ class BudgetMeter:
             )
         for bound in BUDGET_BOUNDS:
             limit: float | None = getattr(budget, bound)
-            if limit is not None and (taken := self._taken(tally, bound, scope)) >= limit:
+            if limit is not None and (taken := self._used(tally, bound, scope)) >= limit:
                 raise BudgetSpent(bound, taken, limit, scope, whom)
 
-    def _taken(self, tally: BudgetUsage, bound: BudgetBound, scope: BudgetScope) -> float:
+    def _used(self, tally: BudgetUsage, bound: BudgetBound, scope: BudgetScope) -> float:
         if bound == "seconds" and scope == "run":
             return time.monotonic() - self._started
         return tally.of(bound)
 
-    def _holding(self, role: str) -> list[tuple[Budget, BudgetUsage, BudgetScope, str]]:
+    def _budgets_of_role(self, role: str) -> list[tuple[Budget, BudgetUsage, BudgetScope, str]]:
         found: list[tuple[Budget, BudgetUsage, BudgetScope, str]] = [
             (self.budgets.run, self.spent, self._scope, self._whom)
         ]
         if role in self.budgets.roles:
-            found.append((self.budgets.roles[role], self._tally(role), "role", role))
+            found.append((self.budgets.roles[role], self._usage_of_role(role), "role", role))
         return found
 
-    def _tally(self, role: str) -> BudgetUsage:
+    def _usage_of_role(self, role: str) -> BudgetUsage:
         return self.roles.setdefault(role, BudgetUsage())
 
 
@@ -187,7 +187,7 @@ def remaining_for_role(role: str) -> dict[str, Any]:
     for account in current_accounts():
         if isinstance(account, BudgetMeter):
             for name, bound in names:
-                if (left := account.left(bound, role)) is not None:
+                if (left := account.remaining(bound, role)) is not None:
                     found[name] = min(left, found.get(name, left))
     return found
 
@@ -201,18 +201,18 @@ class BudgetedProvider(ProviderWrapper):
 
     def __init__(self, provider: Provider, budget: Budget, *, name: str | None = None) -> None:
         super().__init__([provider])
-        self.purse = BudgetMeter(Budgets(run=budget), "model", name or self.name)
+        self.meter = BudgetMeter(Budgets(run=budget), "model", name or self.name)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        with charge_to(self.purse):
-            return await self._asked[0].generate(request)
+        with charge_to(self.meter):
+            return await self._providers[0].generate(request)
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        pieces = start(self._asked[0], request)
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        pieces = start(self._providers[0], request)
         try:
             while True:
                 # Around each piece: between two of them the caller's own accounts hold.
-                with charge_to(self.purse):
+                with charge_to(self.meter):
                     piece = await anext(pieces, None)
                 if piece is None:
                     return

@@ -52,15 +52,15 @@ class Cascade(ProviderWrapper):
     async def generate(self, request: ModelRequest) -> ModelReply:
         deadline, failed = Deadline.of(request), FailedAttempts()
         best: tuple[ModelReply, str] | None = None
-        for number, model in enumerate(self._asked, 1):
-            last = number == len(self._asked)
+        for number, model in enumerate(self._providers, 1):
+            last = number == len(self._providers)
             try:
-                async with deadline.kept():
-                    reply = await model.generate(deadline.given(request))
+                async with deadline.scope():
+                    reply = await model.generate(deadline.limit_request(request))
                     reason = await _call_accept(self._accept, request, reply)
             except ModelError as error:
                 if last or not can_fall_back(error):
-                    return self._settled(error, best, failed)
+                    return self._settled_reply(error, best, failed)
                 failed.append((model.name, failure_reason(error)))
                 continue
             if reason is None or last:
@@ -70,14 +70,16 @@ class Cascade(ProviderWrapper):
             best = reply, f"{model.name} was not accepted ({reason})"
         raise AssertionError("a cascade without an end")
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         """The accepted reply, all at once: before it is whole nobody can accept it."""
         reply = await self.generate(request)
         pieces: Any = reply_chunks(reply) if start is stream_chunks else [reply.text] if reply.text else []
         for piece in pieces:
             yield piece
 
-    def _settled(self, error: ModelError, best: tuple[ModelReply, str] | None, failed: FailedAttempts) -> ModelReply:
+    def _settled_reply(
+        self, error: ModelError, best: tuple[ModelReply, str] | None, failed: FailedAttempts
+    ) -> ModelReply:
         """The best reply so far where that is wanted, and where the error is no answer of its own."""
         if best is None or not self._settle or not can_fall_back(error):
             raise error
@@ -127,35 +129,35 @@ class Hedged(ProviderWrapper):
         deadline = Deadline.of(request)
 
         async def ask(model: Provider) -> ModelReply:
-            async with deadline.kept():
-                return await model.generate(deadline.given(request))
+            async with deadline.scope():
+                return await model.generate(deadline.limit_request(request))
 
         ran = await self._race(ask)
-        return self._told(ran.result(), ran)
+        return self._with_provenance(ran.result(), ran)
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         """The reply whose first piece came first."""
         deadline = Deadline.of(request)
         ran = await self._race(lambda model: open_stream(start, model, request, deadline))
         async with aclosing(ran.result().pieces()) as pieces:
             async for piece in pieces:
-                yield amend_end(piece, lambda reply: self._told(reply, ran))
+                yield amend_end(piece, lambda reply: self._with_provenance(reply, ran))
 
-    def _told(self, reply: ModelReply, ran: _Race[Any]) -> ModelReply:
+    def _with_provenance(self, reply: ModelReply, ran: _Race[Any]) -> ModelReply:
         """The reply; one of the second model says so."""
-        first, second = self._asked[0].name, self._asked[-1].name
+        first, second = self._providers[0].name, self._providers[-1].name
         if ran.winner is ran.tasks[0]:
             return reply
-        why = "it failed" if ran.failed else f"no reply within {self._after:g} s"
+        why = "it failed" if ran.has_first_failed else f"no reply within {self._after:g} s"
         reply = add_attempts(reply, second, "hedge", [(first, why)])
         return reply if first == second else mark_degraded(reply, f"{second} answered instead of {first} ({why})")
 
     async def _race(self, ask: Callable[[Provider], Coroutine[Any, Any, R]]) -> _Race[R]:
-        tasks = [asyncio.create_task(ask(self._asked[0]))]
+        tasks = [asyncio.create_task(ask(self._providers[0]))]
         try:
             await asyncio.wait(tasks, timeout=self._after)
             if not tasks[0].done():
-                tasks.append(asyncio.create_task(ask(self._asked[-1])))
+                tasks.append(asyncio.create_task(ask(self._providers[-1])))
             winner = await _first_success(tasks)
             await _cancel_calls([task for task in tasks if task is not winner])
             # A refusal that came while the loser was called off counts as well.
@@ -179,7 +181,7 @@ class _Race(Generic[R]):
         return self.winner.result()
 
     @property
-    def failed(self) -> bool:
+    def has_first_failed(self) -> bool:
         """Whether the first call ended by itself, with an error."""
         first = self.tasks[0]
         return first.done() and not first.cancelled() and first.exception() is not None
@@ -239,17 +241,17 @@ class RouteTag(ProviderWrapper):
         self._route = route
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        return self._on_route(await self._asked[0].generate(request))
+        return self._with_route(await self._providers[0].generate(request))
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        pieces = start(self._asked[0], request)
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        pieces = start(self._providers[0], request)
         try:
             async for piece in pieces:
-                yield amend_end(piece, self._on_route)
+                yield amend_end(piece, self._with_route)
         finally:
             await close_stream(pieces)
 
-    def _on_route(self, reply: ModelReply) -> ModelReply:
+    def _with_route(self, reply: ModelReply) -> ModelReply:
         """A model that is itself asked through others has a way of its own behind it, which comes last."""
         inner = () if reply.route is None else reply.route.attempts
         return replace(reply, route=replace(self._route, attempts=(*self._route.attempts, *inner)))

@@ -135,7 +135,7 @@ def parse_condition(text: str) -> RoutingCondition:
     """
     if len(text) > MAX_CONDITION_LENGTH:
         raise _bad_condition(text[:40] + "…", 0, f"it is longer than {MAX_CONDITION_LENGTH} characters")
-    return _ConditionParser(text, _tokenize(text)).whole()
+    return _ConditionParser(text, _tokenize(text)).parse()
 
 
 def _tokenize(text: str) -> list[_ConditionToken]:
@@ -161,7 +161,7 @@ class _ConditionParser:
         self._next = 0
         self._depth = 0
 
-    def whole(self) -> RoutingCondition:
+    def parse(self) -> RoutingCondition:
         if self._peek.kind == "end":
             raise _bad_condition(self._text, 0, "it is empty", fix="Write `always` for a rule that matches every call.")
         tree = self._condition()
@@ -179,20 +179,20 @@ class _ConditionParser:
         return token
 
     def _condition(self) -> RoutingCondition:
-        parts = [self._both()]
+        parts = [self._conjunction()]
         while self._peek.text == "or":
             self._take()
-            parts.append(self._both())
+            parts.append(self._conjunction())
         return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
 
-    def _both(self) -> RoutingCondition:
-        parts = [self._one()]
+    def _conjunction(self) -> RoutingCondition:
+        parts = [self._negation()]
         while self._peek.text == "and":
             self._take()
-            parts.append(self._one())
+            parts.append(self._negation())
         return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
 
-    def _one(self) -> RoutingCondition:
+    def _negation(self) -> RoutingCondition:
         self._depth += 1
         if self._depth > MAX_CONDITION_DEPTH:
             raise _bad_condition(self._text, self._peek.at, f"it is nested deeper than {MAX_CONDITION_DEPTH}")
@@ -200,15 +200,15 @@ class _ConditionParser:
             match self._peek.text:
                 case "not":
                     self._take()
-                    return Negation(self._one())
+                    return Negation(self._negation())
                 case "(":
-                    return self._inner()
+                    return self._parenthesised()
                 case _:
                     return self._atom()
         finally:
             self._depth -= 1
 
-    def _inner(self) -> RoutingCondition:
+    def _parenthesised(self) -> RoutingCondition:
         self._take()
         tree = self._condition()
         if self._peek.text != ")":
@@ -224,9 +224,9 @@ class _ConditionParser:
         if (flag := _FLAGS.get(token.text)) is not None:
             return flag
         if token.text in _NAMED_FIELDS:
-            return self._named(token.text)
+            return self._field_test(token.text)
         if token.text in _QUANTITIES:
-            return self._compared(token.text)
+            return self._comparison(token.text)
         raise ConfigError(
             "routing.unknown-condition",
             f"there is no condition {token.text!r} in {self._text!r}",
@@ -235,7 +235,7 @@ class _ConditionParser:
             nearest=nearest_name(token.text, CONDITION_WORDS),
         )
 
-    def _named(self, field: ConditionField) -> RoutingCondition:
+    def _field_test(self, field: ConditionField) -> RoutingCondition:
         signs = (":", "==", "!=") if field == "chamber" else (":",)
         if self._peek.text not in signs:
             raise self._unexpected(f"{signs[0]!r} and a name after {field!r}")
@@ -255,7 +255,7 @@ class _ConditionParser:
             )
         return Negation(FieldTest(field, word.text)) if sign.text == "!=" else FieldTest(field, word.text)
 
-    def _compared(self, name: str) -> RoutingCondition:
+    def _comparison(self, name: str) -> RoutingCondition:
         if self._peek.text not in _OPERATORS:
             raise self._unexpected(f"one of {', '.join(_OPERATORS)} after {name!r}")
         operator = cast("ComparisonOperator", self._take().text)

@@ -90,11 +90,11 @@ class Deadline:
     def left(self) -> float | None:
         return None if self.at is None else self.at - loop_time()
 
-    def before(self, moment: float) -> bool:
+    def is_after(self, moment: float) -> bool:
         """Whether there is time until that moment and after it."""
         return self.at is None or moment < self.at
 
-    def given(self, request: ModelRequest) -> ModelRequest:
+    def limit_request(self, request: ModelRequest) -> ModelRequest:
         """The request with the time that is left; raises when there is none."""
         left = self.left
         if left is None:
@@ -103,7 +103,7 @@ class Deadline:
             raise _deadline_error()
         return replace(request, timeout=left)
 
-    def kept(self) -> _DeadlineScope:
+    def scope(self) -> _DeadlineScope:
         """Stop what is inside at the deadline, also if it does not heed the timeout of its request."""
         return _DeadlineScope(self.at)
 

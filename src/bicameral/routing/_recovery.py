@@ -119,11 +119,11 @@ class CircuitBreaker:
             return True
         return state == "closed"
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """The model answered, if only with a no."""
         self._failures, self._until, self._trying = 0, None, False
 
-    def failed(self, retry_after: float | None = None) -> None:
+    def record_failure(self, retry_after: float | None = None) -> None:
         """The model did not answer; `retry_after` is for how long it asked to be left alone."""
         self._failures += 1
         self._trying = False
@@ -133,7 +133,7 @@ class CircuitBreaker:
             # Calls that were begun before it opened do not open it for longer than the last of them says.
             self._until = max(self._until or 0.0, self._clock() + rest)
 
-    def released(self) -> None:
+    def release(self) -> None:
         """The call was called off: nothing is known of the model."""
         self._trying = False
 
@@ -190,44 +190,46 @@ class Retry(ProviderWrapper):
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         async def ask(one: Deadline) -> ModelReply:
-            async with one.kept():
-                return await self._asked[0].generate(one.given(request))
+            async with one.scope():
+                return await self._providers[0].generate(one.limit_request(request))
 
-        reply, failed = await self._tried(Deadline.of(request), ask)
+        reply, failed = await self._ask_with_retries(Deadline.of(request), ask)
         return add_attempts(reply, self.name, "retry", failed)
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         deadline = Deadline.of(request)
-        reply, failed = await self._tried(
-            deadline, lambda one: open_stream(start, self._asked[0], request, deadline, one)
+        reply, failed = await self._ask_with_retries(
+            deadline, lambda one: open_stream(start, self._providers[0], request, deadline, one)
         )
         async with aclosing(reply.pieces()) as pieces:
             async for piece in pieces:
                 yield amend_end(piece, lambda reply: add_attempts(reply, self.name, "retry", failed))
 
-    async def _tried(self, deadline: Deadline, ask: Callable[[Deadline], Awaitable[R]]) -> tuple[R, FailedAttempts]:
+    async def _ask_with_retries(
+        self, deadline: Deadline, ask: Callable[[Deadline], Awaitable[R]]
+    ) -> tuple[R, FailedAttempts]:
         """What came back in the end, and the failures before it."""
         failed: FailedAttempts = []
         while True:
             try:
-                return await ask(self._attempt(deadline)), failed
+                return await ask(self._attempt_deadline(deadline)), failed
             except ModelError as error:
-                await self._pause(error, len(failed) + 1, deadline)
+                await self._wait_or_raise(error, len(failed) + 1, deadline)
                 failed.append((self.name, failure_reason(error)))
 
-    def _attempt(self, deadline: Deadline) -> Deadline:
+    def _attempt_deadline(self, deadline: Deadline) -> Deadline:
         each = self._settings.each
-        if each is None or not deadline.before(loop_time() + each):
+        if each is None or not deadline.is_after(loop_time() + each):
             return deadline
         return Deadline(loop_time() + each)
 
-    async def _pause(self, error: ModelError, attempt: int, deadline: Deadline) -> None:
+    async def _wait_or_raise(self, error: ModelError, attempt: int, deadline: Deadline) -> None:
         """Wait until it makes sense to ask again; raise the error where it never will, or not in time."""
         wanted = requested_delay(error)
         if not is_retryable(error) or attempt >= self._settings.attempts or (wanted or 0.0) > self._settings.patience:
             raise error
         delay = self._settings.wait(attempt, wanted, self._chance())
-        if not deadline.before(loop_time() + delay):
+        if not deadline.is_after(loop_time() + delay):
             raise error
         await asyncio.sleep(delay)
 
@@ -252,35 +254,35 @@ class Fallback(ProviderWrapper):
     ) -> None:
         super().__init__(models)
         known = breakers or {}
-        self._breakers = tuple(known.get(each.name) or CircuitBreaker(breaker, clock) for each in self._asked)
+        self._breakers = tuple(known.get(each.name) or CircuitBreaker(breaker, clock) for each in self._providers)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         deadline = Deadline.of(request)
 
         async def ask(model: Provider) -> ModelReply:
-            async with deadline.kept():
-                return await model.generate(deadline.given(request))
+            async with deadline.scope():
+                return await model.generate(deadline.limit_request(request))
 
-        served = await self._served(ask)
-        return served.told(served.result)
+        served = await self._ask_in_order(ask)
+        return served.with_provenance(served.result)
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         deadline = Deadline.of(request)
-        served = await self._served(lambda model: open_stream(start, model, request, deadline))
+        served = await self._ask_in_order(lambda model: open_stream(start, model, request, deadline))
         try:
             async with aclosing(served.result.pieces()) as pieces:
                 async for piece in pieces:
-                    yield amend_end(piece, served.told)
+                    yield amend_end(piece, served.with_provenance)
         except ModelError as error:
             # It cannot be had from elsewhere any more, but the next call can.
             _record_outcome(served.breaker, error)
             raise
 
-    async def _served(self, ask: Callable[[Provider], Awaitable[R]]) -> _FirstAnswer[R]:
+    async def _ask_in_order(self, ask: Callable[[Provider], Awaitable[R]]) -> _FirstAnswer[R]:
         """What the first model that serves gave, after those that did not."""
         failed: FailedAttempts = []
         errors: list[ModelError] = []
-        for model, breaker in zip(self._asked, self._breakers, strict=True):
+        for model, breaker in zip(self._providers, self._breakers, strict=True):
             if not breaker.allows():
                 failed.append((model.name, "circuit open"))
                 continue
@@ -294,14 +296,14 @@ class Fallback(ProviderWrapper):
                 errors.append(error)
             except BaseException:
                 # Called off, or a fault of somebody's code: nothing is known of the model.
-                breaker.released()
+                breaker.release()
                 raise
             else:
-                breaker.succeeded()
+                breaker.record_success()
                 return _FirstAnswer(result, model.name, failed, breaker)
-        raise self._nobody(failed, errors)
+        raise self._all_failed_error(failed, errors)
 
-    def _nobody(self, failed: FailedAttempts, errors: list[ModelError]) -> ModelError:
+    def _all_failed_error(self, failed: FailedAttempts, errors: list[ModelError]) -> ModelError:
         """One failure is told as it is, several by one error with all of them."""
         if len(failed) == 1 and errors:
             return errors[0]
@@ -326,7 +328,7 @@ class _FirstAnswer(Generic[R]):
     failed: FailedAttempts
     breaker: CircuitBreaker
 
-    def told(self, reply: ModelReply) -> ModelReply:
+    def with_provenance(self, reply: ModelReply) -> ModelReply:
         """The reply; any but the first model's says that it is less than what was wanted."""
         if not self.failed:
             return reply
@@ -339,6 +341,6 @@ class _FirstAnswer(Generic[R]):
 def _record_outcome(breaker: CircuitBreaker, error: ModelError) -> None:
     """What a failure says about the model: one that refuses or finds fault with the request is there and well."""
     if can_fall_back(error) and error.code not in ("models.prompt-too-long", "models.budget-spent"):
-        breaker.failed(requested_delay(error))
+        breaker.record_failure(requested_delay(error))
     else:
-        breaker.succeeded()
+        breaker.record_success()

@@ -62,12 +62,12 @@ class CachedProvider(ProviderWrapper):
         if kept is not None:
             _report_cache_hit(self.name, request)
             return kept
-        reply = await self._asked[0].generate(request)
+        reply = await self._providers[0].generate(request)
         if key is not None and reply.degraded is None:
             self._cache[key] = _reply_to_json(reply)
         return reply
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         """What is kept comes at once; what is not is kept when it has come whole."""
         key = self._key(request)
         kept = None if key is None else _reply_from_json(self._cache.get(key))
@@ -77,7 +77,7 @@ class CachedProvider(ProviderWrapper):
             for piece in pieces:
                 yield piece
             return
-        live = start(self._asked[0], request)
+        live = start(self._providers[0], request)
         try:
             async for piece in live:
                 if isinstance(piece, EndChunk) and key is not None and piece.reply.degraded is None:
@@ -102,7 +102,7 @@ class CachedProvider(ProviderWrapper):
 def _report_cache_hit(model: str, request: ModelRequest) -> None:
     """A call that was not made is told too: nothing was begun, and it cost nothing."""
     here = current_context()
-    asked = Asked(model, request, here.role, 0, price_known=True, real=False)
+    asked = Asked(model, request, here.role, 0, has_price=True, is_real=False)
     charge = Charge(model, Usage(), 0.0, 0.0, "remembered", here.role, here.phase)
     for account in current_accounts():
         account.end(asked, charge)

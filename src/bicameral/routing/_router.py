@@ -80,7 +80,7 @@ class Router:
     @property
     def models(self) -> tuple[str, ...]:
         """The names of all models that it can choose, and of those that may stand in for them."""
-        return tuple(dict.fromkeys(name for alias in self.reachable for name in self._behind(alias)))
+        return tuple(dict.fromkeys(name for alias in self.reachable for name in self._model_names(alias)))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -148,32 +148,32 @@ class Router:
             if route is not None:
                 return route
             if hint in self.aliases.elsewhere:
-                raise self.aliases.unknown(hint)
+                raise self.aliases.unknown_alias_error(hint)
         role = here.role or self.role
         if self._rules:
             asked = hint if hint is not None else role
             for test, route in self._tests:
                 if test(request, here, asked):
                     return route
-        return self._mapped(hint, here.phase, role)
+        return self._mapped_route(hint, here.phase, role)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply of the model that was chosen, with the route on it."""
         route = self.choose(request)
-        provider, request = self._prepared(route, request)
+        provider, request = self._prepare_call(route, request)
         async with quota_slot("model", route.alias):
             reply = await provider.generate(request)
         return _with_route(reply, route, provider.name)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         """The reply's text as it is written."""
-        provider, request = self._prepared(self.choose(request), request)
+        provider, request = self._prepare_call(self.choose(request), request)
         return provider.stream(request)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; at its end is the reply with the route on it."""
         route = self.choose(request)
-        provider, request = self._prepared(route, request)
+        provider, request = self._prepare_call(route, request)
         async with quota_slot("model", route.alias), aclosing(stream_chunks(provider, request)) as chunks:
             async for chunk in chunks:
                 if isinstance(chunk, EndChunk):
@@ -183,7 +183,7 @@ class Router:
     async def aclose(self) -> None:
         await self.aliases.aclose()
 
-    def _mapped(self, hint: str | None, phase: str | None, role: str | None) -> Route:
+    def _mapped_route(self, hint: str | None, phase: str | None, role: str | None) -> Route:
         if hint is not None and (route := self._by_phase.get(hint) or self._by_role.get(hint)) is not None:
             return route
         if phase is not None and (route := self._by_phase.get(phase)) is not None:
@@ -192,17 +192,17 @@ class Router:
             return route
         return self._default
 
-    def _prepared(self, route: Route, request: ModelRequest) -> tuple[Provider, ModelRequest]:
+    def _prepare_call(self, route: Route, request: ModelRequest) -> tuple[Provider, ModelRequest]:
         alias = self.aliases[route.alias]
         provider = self.aliases.provider(route.alias)
         if alias.parameters is not None:
-            request = alias.parameters.applied(request)
+            request = alias.parameters.apply_to(request)
         adapter = None if request.adapter is None or request.adapter not in alias.adapters else request.adapter
         if request.model is not None or adapter != request.adapter:
             request = replace(request, model=None, adapter=adapter)
         return provider, request
 
-    def _behind(self, alias: Alias) -> tuple[str, ...]:
+    def _model_names(self, alias: Alias) -> tuple[str, ...]:
         try:
             return model_names(self.aliases.provider(alias.name))
         except BicameralError:

@@ -46,12 +46,12 @@ class Interval:
     low_open: bool = False
     high_open: bool = False
 
-    def within(self, other: Interval) -> Interval:
+    def intersect(self, other: Interval) -> Interval:
         low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
         high, high_closed = min((self.high, not self.high_open), (other.high, not other.high_open))
         return Interval(low, high, low_open, not high_closed)
 
-    def empty(self, *, whole: bool) -> bool:
+    def is_empty(self, *, whole: bool) -> bool:
         if whole and not math.isinf(self.low):
             least = math.floor(self.low) + 1 if self.low_open else math.ceil(self.low)
             return least > self.high or (least == self.high and self.high_open)
@@ -66,46 +66,48 @@ _ANY_COUNT = Interval(0, math.inf, high_open=True)
 class ConditionCase:
     """One way in which a condition can hold: words that fields are, words that they are not, ranges of numbers."""
 
-    are: Mapping[ConditionField, str] = field(default_factory=dict[ConditionField, str])
-    are_not: Mapping[ConditionField, frozenset[str]] = field(default_factory=dict[ConditionField, frozenset[str]])
-    spans: Mapping[ConditionQuantity, Interval] = field(default_factory=dict[ConditionQuantity, Interval])
+    words: Mapping[ConditionField, str] = field(default_factory=dict[ConditionField, str])
+    excluded_words: Mapping[ConditionField, frozenset[str]] = field(
+        default_factory=dict[ConditionField, frozenset[str]]
+    )
+    intervals: Mapping[ConditionQuantity, Interval] = field(default_factory=dict[ConditionQuantity, Interval])
 
-    def both(self, other: ConditionCase) -> ConditionCase | None:
+    def intersect(self, other: ConditionCase) -> ConditionCase | None:
         """Both at once, or None if that cannot be."""
         merged = self
-        for name, word in other.are.items():
-            if (next_ := merged.being(name, word)) is None:
+        for name, word in other.words.items():
+            if (next_ := merged.with_word(name, word)) is None:
                 return None
             merged = next_
-        for name, words in other.are_not.items():
+        for name, words in other.excluded_words.items():
             for word in words:
-                if (next_ := merged.not_being(name, word)) is None:
+                if (next_ := merged.without_word(name, word)) is None:
                     return None
                 merged = next_
-        for quantity, span in other.spans.items():
-            if (next_ := merged.inside(quantity, span)) is None:
+        for quantity, span in other.intervals.items():
+            if (next_ := merged.with_interval(quantity, span)) is None:
                 return None
             merged = next_
         return merged
 
-    def being(self, name: ConditionField, word: str) -> ConditionCase | None:
-        if self.are.get(name, word) != word or word in self.are_not.get(name, ()):
+    def with_word(self, name: ConditionField, word: str) -> ConditionCase | None:
+        if self.words.get(name, word) != word or word in self.excluded_words.get(name, ()):
             return None
-        return replace(self, are={**self.are, name: word})
+        return replace(self, are={**self.words, name: word})
 
-    def not_being(self, name: ConditionField, word: str) -> ConditionCase | None:
+    def without_word(self, name: ConditionField, word: str) -> ConditionCase | None:
         if words := FIELD_WORDS.get(name):
-            return self.being(name, words[1] if word == words[0] else words[0])
-        if self.are.get(name) == word:
+            return self.with_word(name, words[1] if word == words[0] else words[0])
+        if self.words.get(name) == word:
             return None
-        return replace(self, are_not={**self.are_not, name: self.are_not.get(name, frozenset()) | {word}})
+        return replace(self, are_not={**self.excluded_words, name: self.excluded_words.get(name, frozenset()) | {word}})
 
-    def inside(self, quantity: ConditionQuantity, span: Interval) -> ConditionCase | None:
-        before = self.spans.get(quantity, _ANY_COUNT if quantity in WHOLE_QUANTITIES else _ANY_NUMBER)
-        both = before.within(span)
-        if both.empty(whole=quantity in WHOLE_QUANTITIES):
+    def with_interval(self, quantity: ConditionQuantity, span: Interval) -> ConditionCase | None:
+        before = self.intervals.get(quantity, _ANY_COUNT if quantity in WHOLE_QUANTITIES else _ANY_NUMBER)
+        both = before.intersect(span)
+        if both.is_empty(whole=quantity in WHOLE_QUANTITIES):
             return None
-        return replace(self, spans={**self.spans, quantity: both})
+        return replace(self, spans={**self.intervals, quantity: both})
 
 
 UNCONSTRAINED = ConditionCase()
@@ -137,18 +139,18 @@ def _expand_cases(tree: RoutingCondition, wanted: bool) -> list[ConditionCase]:
         case Conjunction(parts=parts) | Disjunction(parts=parts):
             return _check_case_count([one for part in parts for one in _expand_cases(part, wanted)])
         case FieldTest(field=name, word=word):
-            case = UNCONSTRAINED.being(name, word) if wanted else UNCONSTRAINED.not_being(name, word)
+            case = UNCONSTRAINED.with_word(name, word) if wanted else UNCONSTRAINED.without_word(name, word)
             return [] if case is None else [case]
         case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
             spans = _intervals(sign if wanted else _OPPOSITE[sign], bound)
-            found = (UNCONSTRAINED.inside(quantity, span) for span in spans)
+            found = (UNCONSTRAINED.with_interval(quantity, span) for span in spans)
             return [case for case in found if case is not None]
 
 
 def _combine_cases(left: list[ConditionCase], right: list[ConditionCase]) -> list[ConditionCase]:
     if len(left) * len(right) > MAX_CASES * 10:
         raise TooManyCases
-    found = (one.both(other) for one in left for other in right)
+    found = (one.intersect(other) for one in left for other in right)
     return _check_case_count([case for case in found if case is not None])
 
 
@@ -228,7 +230,7 @@ class Selection:
         return self.roles.get(role) or self.roles.get(ROLE_FALLBACKS.get(role, ""))
 
     @property
-    def named(self) -> Iterator[tuple[SettingPath, str]]:
+    def named_aliases(self) -> Iterator[tuple[SettingPath, str]]:
         """Every alias that is named somewhere, with where."""
         yield ("default_model",), self.default
         for role, alias in self.roles.items():
@@ -245,12 +247,12 @@ class SelectionMistake:
 
     path: SettingPath
     error: ConfigError
-    severe: bool = True
+    is_severe: bool = True
 
 
 def find_mistakes(selection: Selection, aliases: Collection[str]) -> Iterator[SelectionMistake]:
     """Everything that is wrong: unknown names, rules that can never match, and rules that are never reached."""
-    for path, alias in selection.named:
+    for path, alias in selection.named_aliases:
         if alias not in aliases:
             yield SelectionMistake(path, unknown_alias_error(alias, aliases))
     for role in selection.roles:
@@ -314,7 +316,7 @@ def _unreachable_rules(rules: tuple[RoutingRule, ...]) -> Iterator[SelectionMist
         if over is not None:
             yield SelectionMistake(path, _shadowed_error(rule, over, rules[over]))
         elif live and is_possible([rule.tree], [before.tree for _, before in live]) is False:
-            yield SelectionMistake(path, _covered_error(rule), severe=False)
+            yield SelectionMistake(path, _covered_error(rule), is_severe=False)
         live.append((index, rule))
 
 

@@ -163,7 +163,7 @@ class OpenedStream(Generic[T]):
             piece = self._first
             while piece is not None:
                 yield piece
-                async with self._deadline.kept():
+                async with self._deadline.scope():
                     piece = await anext(self._rest, None)
         finally:
             await self.aclose()
@@ -180,9 +180,9 @@ async def open_stream(
     first_by: Deadline | None = None,
 ) -> OpenedStream[T]:
     """Wait for the first piece; whatever goes wrong until then went wrong before anything was shown."""
-    pieces = aiter(start(provider, deadline.given(request)))
+    pieces = aiter(start(provider, deadline.limit_request(request)))
     try:
-        async with (first_by or deadline).kept():
+        async with (first_by or deadline).scope():
             first = await anext(pieces, None)
     except BaseException:
         await close_stream(pieces)
@@ -211,22 +211,22 @@ class ProviderWrapper(ABC):
         if not providers:
             raise ModelError("models.bad-setting", f"a {type(self).__name__} needs a model to ask")
         self._side = common_side(providers)
-        self._asked: tuple[Provider, ...] = tuple(meter_provider(each) for each in providers)
+        self._providers: tuple[Provider, ...] = tuple(meter_provider(each) for each in providers)
 
     @property
     def name(self) -> str:
         """Of one model its name, since that identifies it exactly; of several, all of them."""
-        names = tuple(dict.fromkeys(each.name for each in self._asked))
+        names = tuple(dict.fromkeys(each.name for each in self._providers))
         return names[0] if len(names) == 1 else f"{type(self).__name__.lower()}({', '.join(names)})"
 
     @property
     def models(self) -> tuple[str, ...]:
         """The names of all models behind it."""
-        return tuple(dict.fromkeys(name for each in self._asked for name in model_names(each)))
+        return tuple(dict.fromkeys(name for each in self._providers for name in model_names(each)))
 
     @property
     def grammars(self) -> bool:
-        return all(each.grammars for each in self._asked)
+        return all(each.grammars for each in self._providers)
 
     @property
     def chamber(self) -> Chamber | None:
@@ -240,12 +240,12 @@ class ProviderWrapper(ABC):
     @property
     def tools(self) -> tuple[Any, ...]:
         """What the models behind it hold, so that nobody takes it for one that holds nothing."""
-        return tuple(tool for each in self._asked for tool in getattr(each, "tools", None) or ())
+        return tuple(tool for each in self._providers for tool in getattr(each, "tools", None) or ())
 
     @property
     def adapters(self) -> Mapping[str, str]:
         """The jobs that all of them were trained for."""
-        first, *others = (each.adapters for each in self._asked)
+        first, *others = (each.adapters for each in self._providers)
         return {
             job: _combined_training([training, *(other[job] for other in others)])
             for job, training in first.items()
@@ -257,19 +257,19 @@ class ProviderWrapper(ABC):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[str]:
         """The reply's text as it is written."""
-        return self._flow(request, stream_text)
+        return self._stream_pieces(request, stream_text)
 
     def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
         """The reply as it is written, with its calls, its cost and its end."""
-        return self._flow(request, stream_chunks)
+        return self._stream_pieces(request, stream_chunks)
 
     @abstractmethod
-    def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         """The reply piece by piece, read from a model with `start`."""
         ...
 
     async def aclose(self) -> None:
-        each_once = {id(each): each for each in self._asked}
+        each_once = {id(each): each for each in self._providers}
         await asyncio.gather(*(each.aclose() for each in each_once.values()))
 
 
@@ -285,27 +285,27 @@ class MeteredProvider(ProviderWrapper):
         self._own = provider_side(provider)
         self._said = declared_side(provider)
         self._priced: tuple[Prices | None, Price | None] = (None, None)
-        self._asked = (provider,)
+        self._providers = (provider,)
         self._side = self._own
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        provider = self._checked()
+        provider = self._checked_provider()
         if not current_accounts():
-            return self._signed(await provider.generate(request))
+            return self._with_model_name(await provider.generate(request))
         with _CountedCall(provider, self._price(), request) as call:
             reply = await provider.generate(request)
             call.usage = reply.usage
-        return self._signed(reply)
+        return self._with_model_name(reply)
 
-    async def _flow(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
         # A model that tells its cost only with chunks is read in chunks, also where the text alone is wanted.
         if start is stream_text and isinstance(self._provider, StreamingProvider):
-            texts: Any = stream_texts(self._flow(request, stream_chunks))
+            texts: Any = stream_texts(self._stream_pieces(request, stream_chunks))
             async with aclosing(texts):
                 async for text in texts:
                     yield text
             return
-        with _CountedCall(self._checked(), self._price(), request) as call:
+        with _CountedCall(self._checked_provider(), self._price(), request) as call:
             characters = 0
             pieces = start(self._provider, request)
             try:
@@ -313,13 +313,13 @@ class MeteredProvider(ProviderWrapper):
                     if isinstance(piece, EndChunk):
                         call.usage = piece.reply.usage
                     characters += len(piece) if isinstance(piece, str) else 0
-                    yield amend_end(piece, self._signed)
+                    yield amend_end(piece, self._with_model_name)
             finally:
                 await close_stream(pieces)
                 if call.usage is None:
-                    call.usage, call.estimated = Usage(prompt=call.asked.reads, output=characters // 4), True
+                    call.usage, call.estimated = Usage(prompt=call.asked.prompt_tokens, output=characters // 4), True
 
-    def _signed(self, reply: ModelReply) -> ModelReply:
+    def _with_model_name(self, reply: ModelReply) -> ModelReply:
         return reply if reply.model else replace_reply_fields(reply, model=self._provider.name)
 
     def _price(self) -> Price | None:
@@ -329,7 +329,7 @@ class MeteredProvider(ProviderWrapper):
             table, price = self._priced = now_, now_.of(self._provider.name)
         return price
 
-    def _checked(self) -> Provider:
+    def _checked_provider(self) -> Provider:
         """The model, if it is still what it said it was."""
         here, own = current_context().chamber, self._own.chamber
         if declared_side(self._provider) != self._said or (here is not None and own is not None and own != here):
@@ -351,18 +351,18 @@ class _CountedCall:
         self.usage: Usage | None = None
         self.estimated = False
         self._phase = here.phase
-        self._told = current_accounts()
+        self._accounts = current_accounts()
 
     def __enter__(self) -> _CountedCall:
         begun = 0
         try:
-            for account in self._told:
+            for account in self._accounts:
                 account.begin(self.asked)
                 begun += 1
         except BaseException:
             # Whoever counted it already must know that it was not made.
             nothing = Charge(self.asked.model, Usage(), 0.0, 0.0, "failed", self.asked.role, self._phase)
-            for account in self._told[:begun]:
+            for account in self._accounts[:begun]:
                 account.end(self.asked, nothing)
             raise
         self._started = loop_time()
@@ -370,24 +370,24 @@ class _CountedCall:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         charge = self._charge(error)
-        for account in self._told:
+        for account in self._accounts:
             account.end(self.asked, charge)
 
     def _charge(self, error: BaseException | None) -> Charge:
         usage, estimated, ending = self.usage, self.estimated, _call_ending(error)
         if usage is None:
-            usage, estimated = self._guessed(error)
+            usage, estimated = self._estimated_usage(error)
         money = None if self._price is None else self._price.of(usage)
         seconds, asked = loop_time() - self._started, self.asked
         return Charge(asked.model, usage, seconds, money, ending, asked.role, self._phase, estimated)
 
-    def _guessed(self, error: BaseException | None) -> tuple[Usage, bool]:
+    def _estimated_usage(self, error: BaseException | None) -> tuple[Usage, bool]:
         """What a call without a reply cost: an error may say it; what was called off or cut off was at least read."""
         told: object = getattr(error, "usage", None)
         if isinstance(told, Usage) and told != Usage():
             return told, False
         turned_away = isinstance(error, BicameralError) and error.code not in ("models.timeout", "models.bad-reply")
-        return (Usage(), False) if turned_away else (Usage(prompt=self.asked.reads), True)
+        return (Usage(), False) if turned_away else (Usage(prompt=self.asked.prompt_tokens), True)
 
 
 def _call_ending(error: BaseException | None) -> CallEnding:

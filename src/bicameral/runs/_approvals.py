@@ -81,7 +81,7 @@ class PendingCall:
         """How often it would be made."""
         return len(self.steps)
 
-    def at(self, steps: Sequence[str]) -> PendingCall:
+    def at_steps(self, steps: Sequence[str]) -> PendingCall:
         """The same call at these steps alone."""
         return replace(self, step=steps[0], more_steps=tuple(steps[1:]))
 
@@ -327,7 +327,7 @@ class Permits:
         self._shown: dict[Permit, CallFacts] = {}
         self._refused: dict[str, PendingCall] = {}
 
-    def keep(self, asked: Iterable[AskedCall], said: ApprovalResult) -> None:
+    def record(self, asked: Iterable[AskedCall], said: ApprovalResult) -> None:
         """Keep what was said of calls. What was not asked about gives nothing, whatever the answer holds."""
         for call, facts, key in asked:
             if said.permits[call.step, call.hash]:
@@ -338,12 +338,12 @@ class Permits:
                 self._left.pop((call.step, call.hash), None)
                 self._refused[key] = call
 
-    def refused(self, key: str) -> PendingCall | None:
+    def refused_call(self, key: str) -> PendingCall | None:
         """The call as it was refused, if it was."""
         return self._refused.get(key)
 
     @property
-    def refuses(self) -> bool:
+    def has_refusals(self) -> bool:
         """Whether any call was refused."""
         return bool(self._refused)
 
@@ -354,7 +354,7 @@ class Permits:
         permit = asked.call.step, asked.call.hash
         return True if self._left[permit] > 0 and is_no_worse(self._shown[permit], asked.facts) else None
 
-    def use(self, step: str, hash_: str) -> bool:
+    def use_up(self, step: str, hash_: str) -> bool:
         """Use one permit up; False if there is none."""
         if self._left[step, hash_] <= 0:
             return False
@@ -379,7 +379,7 @@ def build_question(
         if alike != shown:
             left.append(each)
             continue
-        call = each.call if known is None else known.at((*known.steps, each.call.step))
+        call = each.call if known is None else known.at_steps((*known.steps, each.call.step))
         entries[each.call.hash] = (call, shown)
         within.append(each)
     return ApprovalQuestion(tuple(call for call, _ in entries.values()), before), within, left

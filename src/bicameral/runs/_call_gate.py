@@ -118,7 +118,7 @@ class CallGate:
             self._grant(grant)
 
     @property
-    def closed(self) -> BicameralError | Suspend | None:
+    def failure(self) -> BicameralError | Suspend | None:
         """Why no call is let through any more, if none is."""
         return self._failure
 
@@ -137,7 +137,7 @@ class CallGate:
             raise self._failure
         bound = tool.bind(arguments)
         facts = self._facts(step, tool, arguments, shades, pc, self._lures)
-        judged = self._heeding(self._judged(step, tool, facts, arguments), tool, bound)
+        judged = self._apply_refusals(self._decide(step, tool, facts, arguments), tool, bound)
         note = StepLabels(
             shades,
             pc,
@@ -146,26 +146,26 @@ class CallGate:
         )
         match judged.decision:
             case Denied(reason=reason, rules=rules):
-                self._hands.held(step, "call-denied", tool, bound, note)
+                self._hands.record_held_call(step, "call-denied", tool, bound, note)
                 raise _denied_error(step, reason, rules)
             case Ask() as asked if not judged.permitted:
                 bound = {name: to_plain(value) for name, value in bound.items()}
                 if tool.attached_in is not None and self._changes_wait:
                     # What is written before this call may be what goes along with it.
                     await self.flush()
-                files = await self._hands.attached(step, tool, bound)
+                files = await self._hands.attached_files(step, tool, bound)
                 offer = self._offer(facts, arguments)
                 pending = pending_call(step, tool, bound, facts, asked, files, offer)
-                return await self._wait(_HeldCall(step, tool, bound, note, facts, pending), needed)
+                return await self._hold(_HeldCall(step, tool, bound, note, facts, pending), needed)
             case _ if tool.changes and self._waiting:
                 bound = {name: to_plain(value) for name, value in bound.items()}
-                return await self._wait(_HeldCall(step, tool, bound, note, facts), needed)
+                return await self._hold(_HeldCall(step, tool, bound, note, facts), needed)
             case _:
                 if (tool.effect != "pure" or tool.outbound) and self._changes_wait:
                     await self.flush()
-                return await self._made(step, tool, bound, note)
+                return await self._call_and_label(step, tool, bound, note)
 
-    async def pass_on(
+    async def make_call(
         self,
         step: str,
         tool: Tool,
@@ -200,10 +200,10 @@ class CallGate:
                 raise self._failure
             if self._unanswered(self._waiting):
                 # Whatever can go on without an answer may have to be asked about, too, and then together with this.
-                await self._hands.quiet()
+                await self._hands.wait_until_idle()
             waiting, self._waiting, self._settled = self._waiting, [], self._waiting
             try:
-                await self._settle(waiting)
+                await self._settle_held(waiting)
             except (BicameralError, Suspend) as error:
                 # Whatever else is under way must not go on as if this had been done.
                 self._failure = error
@@ -215,18 +215,18 @@ class CallGate:
         """Whether anything is to be changed that comes before what is read now."""
         return any(each.tool.changes for each in (*self._settled, *self._waiting))
 
-    async def ask_before(self, may_ask: frozenset[str]) -> None:
+    async def ask_before_start(self, may_ask: frozenset[str]) -> None:
         """Ask about calls before anything is done, if those at all steps that `may_ask` are known already.
 
         Otherwise there would be another question later, and this can wait for that one. A no means that nothing is
         begun, and nobody there means no.
         """
-        foreseen, known, unknown = await self._look(())
+        foreseen, known, unknown = await self._future_calls(())
         if not foreseen or not may_ask <= known - unknown:
             return
         try:
-            await self._put((), foreseen, before=True)
-            refused = next((each.call for each in foreseen if self._permits.refused(each.key) is not None), None)
+            await self._ask_person((), foreseen, before=True)
+            refused = next((each.call for each in foreseen if self._permits.refused_call(each.key) is not None), None)
             if refused is not None:
                 raise refusal_error(refused.step, refused.tool)
         except BicameralError as error:
@@ -244,22 +244,22 @@ class CallGate:
     ) -> CallFacts:
         assembled = self._assembled.get(static_path(step), _NO_ARGUMENTS)
         facts = call_facts(tool, shades, arguments, step, pc, self.mode, assembled)
-        facts = replace(facts, lures=lures.of(facts, arguments))
-        lures.keep(facts, arguments, fetched=tool.fetches)
+        facts = replace(facts, lures=lures.in_call(facts, arguments))
+        lures.record_written(facts, arguments, fetched=tool.copies_content)
         return facts
 
-    def _heeding(self, judged: CallDecision, tool: Tool, bound: Mapping[str, Any]) -> CallDecision:
+    def _apply_refusals(self, judged: CallDecision, tool: Tool, bound: Mapping[str, Any]) -> CallDecision:
         """What was decided, unless a person has said no to the call ahead: that is heard whatever allows it now."""
-        if not (self._permits.refuses and isinstance(judged.decision, Allowed)):
+        if not (self._permits.has_refusals and isinstance(judged.decision, Allowed)):
             return judged
-        refused = self._permits.refused(call_hash(tool, bound))
+        refused = self._permits.refused_call(call_hash(tool, bound))
         return judged if refused is None else CallDecision(Ask(refused.why, refused.rules), refused_ahead=True)
 
-    def _judged(self, step: str, tool: Tool, facts: CallFacts, values: Mapping[str, Any]) -> CallDecision:
-        if tool.effect == "pure" and not tool.outbound and not self._judge.judges_pure:
+    def _decide(self, step: str, tool: Tool, facts: CallFacts, values: Mapping[str, Any]) -> CallDecision:
+        if tool.effect == "pure" and not tool.outbound and not self._judge.decides_pure:
             return _ALLOW
         with decision_span(step, tool) as told:
-            judged = self._judge.judge(step, facts, values, self._grants)
+            judged = self._judge.decide(step, facts, values, self._grants)
             record_decision(told, facts, judged.decision)
         return judged
 
@@ -273,8 +273,8 @@ class CallGate:
         self._grants.add(grant)
         self._lures.endorse(grant.value)
 
-    async def _wait(self, waiting: _HeldCall, needed: bool) -> CallResult | None:
-        self._hands.held(waiting.step, "call-waits", waiting.tool, waiting.bound, waiting.note)
+    async def _hold(self, waiting: _HeldCall, needed: bool) -> CallResult | None:
+        self._hands.record_held_call(waiting.step, "call-waits", waiting.tool, waiting.bound, waiting.note)
         self._waiting.append(waiting)
         if waiting.tool.changes and not needed:
             return None
@@ -282,12 +282,12 @@ class CallGate:
         if waiting.refused:
             raise refusal_error(waiting.step, waiting.tool.name)
         if waiting.given is None:
-            waiting.given = await self._do(waiting, self._lock)
+            waiting.given = await self._make_held_call(waiting, self._lock)
         return waiting.given
 
-    async def _settle(self, waiting: list[_HeldCall]) -> None:
+    async def _settle_held(self, waiting: list[_HeldCall]) -> None:
         due = [(each, asked) for each in waiting if (asked := each.asked) is not None]
-        await self._ask([asked for _, asked in due])
+        await self._ask_open([asked for _, asked in due])
         for each, asked in due:
             each.refused = self._permits.answer(asked) is not True
         refused: _HeldCall | None = None
@@ -298,19 +298,19 @@ class CallGate:
             if each.refused:
                 refused = refused or each
             elif refused is None or each.pending is not None:
-                each.given = await self._do(each, nullcontext())
+                each.given = await self._make_held_call(each, nullcontext())
         if refused is not None:
             raise refusal_error(refused.step, refused.tool.name)
 
-    async def _ask(self, due: Sequence[AskedCall]) -> None:
+    async def _ask_open(self, due: Sequence[AskedCall]) -> None:
         """Ask about the calls that are due and of which nothing was said, and ahead about others."""
         open_ = [each for each in due if self._permits.answer(each) is None]
         if not open_:
             return
-        coming, _, _ = await self._look({each.call.step for each in due})
-        await self._put(open_, coming)
+        coming, _, _ = await self._future_calls({each.call.step for each in due})
+        await self._ask_person(open_, coming)
 
-    async def _put(self, due: Sequence[AskedCall], coming: Sequence[AskedCall], *, before: bool = False) -> None:
+    async def _ask_person(self, due: Sequence[AskedCall], coming: Sequence[AskedCall], *, before: bool = False) -> None:
         """Put calls to a person and keep what was said. All that are due are asked about, unless one is refused."""
         asked: list[AskedCall] = [*due, *coming]
         while asked:
@@ -319,7 +319,7 @@ class CallGate:
             # Grants hold from now on, before the next call is judged.
             for grant in said.grants:
                 self._grant(grant)
-            self._permits.keep(within, said)
+            self._permits.record(within, said)
             if any(self._permits.answer(each) is False for each in within):
                 return
             # What is not due can wait for its own question.
@@ -329,11 +329,11 @@ class CallGate:
         """Whether anything that waits is still to be asked about."""
         return any((asked := each.asked) is not None and self._permits.answer(asked) is None for each in waiting)
 
-    async def _look(self, due: Collection[str]) -> tuple[list[AskedCall], set[str], set[str]]:
+    async def _future_calls(self, due: Collection[str]) -> tuple[list[AskedCall], set[str], set[str]]:
         """The calls that are not due yet, are known already and would be asked about if all went on as it is."""
         if self._ahead is None:
             return [], set(), set()
-        lures, found = self._lures.copied(), list[tuple[Tool, AskedCall]]()
+        lures, found = self._lures.copy(), list[tuple[Tool, AskedCall]]()
         changing = self._changes_wait
         unsettled: set[str] = set()
 
@@ -351,9 +351,9 @@ class CallGate:
             facts = self._facts(step, tool, arguments, judged, pc, lures)
             places |= places_after_call(tool, shades, arguments, held, pc, places)
             after_change, changing = changing, changing or tool.changes
-            if step in due or (tool.effect == "pure" and not tool.outbound and not self._judge.judges_pure):
+            if step in due or (tool.effect == "pure" and not tool.outbound and not self._judge.decides_pure):
                 return True
-            decision = self._judge.judge(step, facts, arguments, self._grants).decision
+            decision = self._judge.decide(step, facts, arguments, self._grants).decision
             if isinstance(decision, Ask):
                 if tool.attached_in is not None and after_change:
                     # What its files will hold is not known before what comes first has been written.
@@ -368,7 +368,7 @@ class CallGate:
         for tool, each in found:
             bound = dict(each.call.arguments)
             try:
-                files = await self._hands.attached(each.call.step, tool, bound)
+                files = await self._hands.attached_files(each.call.step, tool, bound)
             except ToolError:
                 # It fails, or not, when its turn has come.
                 unsettled.add(each.call.step)
@@ -380,28 +380,28 @@ class CallGate:
         later = set(map(static_path, unsettled))
         return coming, known - later, unknown | later
 
-    async def _do(self, waiting: _HeldCall, asking: AbstractAsyncContextManager[object]) -> CallResult:
+    async def _make_held_call(self, waiting: _HeldCall, asking: AbstractAsyncContextManager[object]) -> CallResult:
         """Make a call that waited. `asking` is held while a person is asked once more."""
         pending = waiting.pending
         if pending is None:
-            return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+            return await self._call_and_label(waiting.step, waiting.tool, waiting.bound, waiting.note)
         if call_hash(waiting.tool, waiting.bound, pending.files) != pending.hash:
             raise _approval_mismatch(waiting)
-        pending = await self._with_its_files(waiting, pending, asking)
+        pending = await self._reapprove_changed_files(waiting, pending, asking)
         # Used up before the call begins: whatever becomes of it, there is no second one on the same yes.
-        if not self._permits.use(waiting.step, pending.hash):
+        if not self._permits.use_up(waiting.step, pending.hash):
             raise _approval_mismatch(waiting)
         if waiting.tool.attached_in is None:
-            return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+            return await self._call_and_label(waiting.step, waiting.tool, waiting.bound, waiting.note)
         with bind_attached_files(pending.files):
-            return await self._made(waiting.step, waiting.tool, waiting.bound, waiting.note)
+            return await self._call_and_label(waiting.step, waiting.tool, waiting.bound, waiting.note)
 
-    async def _with_its_files(
+    async def _reapprove_changed_files(
         self, waiting: _HeldCall, pending: PendingCall, asking: AbstractAsyncContextManager[object]
     ) -> PendingCall:
         """The call with its files as they are now; if they are not what was approved, after another yes."""
         tool, bound = waiting.tool, waiting.bound
-        while (files := await self._hands.attached(waiting.step, tool, bound)) != pending.files:
+        while (files := await self._hands.attached_files(waiting.step, tool, bound)) != pending.files:
             pending = replace(
                 pending,
                 step=waiting.step,
@@ -414,7 +414,7 @@ class CallGate:
             asked = AskedCall(pending, waiting.facts, call_hash(tool, bound))
             try:
                 async with asking:
-                    await self._put((asked,), ())
+                    await self._ask_person((asked,), ())
                 if self._permits.answer(asked) is not True:
                     raise refusal_error(waiting.step, tool.name)
             except (BicameralError, Suspend) as error:
@@ -422,9 +422,9 @@ class CallGate:
                 raise
         return pending
 
-    async def _made(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels) -> CallResult:
+    async def _call_and_label(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels) -> CallResult:
         value = await self._hands.call(step, tool, bound, note)
-        return value, note.shade(value)
+        return value, note.result_labels(value)
 
 
 def _approval_mismatch(waiting: _HeldCall) -> RunError:

@@ -62,7 +62,7 @@ class StepLabels:
         self._decision = decision
         self._found: LabelTree | None = None
 
-    def started(self) -> dict[str, Any]:
+    def start_facts(self) -> dict[str, Any]:
         """What is recorded when the step begins."""
         facts: dict[str, Any] = {
             "shades": {name: label_tree_json(shade) for name, shade in self._shades.items()},
@@ -70,12 +70,12 @@ class StepLabels:
         }
         return facts if self._decision is None else facts | {"decision": self._decision}
 
-    def strangers(self, name: str) -> tuple[Source, ...]:
+    def third_party_sources(self, name: str) -> tuple[Source, ...]:
         """The third parties' places that something which goes in came from."""
         shade = self._shades.get(name)
         return () if shade is None else tuple(each for each in shade.flat.sources if each.trust == "third_party")
 
-    def shade(self, value: Any) -> LabelTree:
+    def result_labels(self, value: Any) -> LabelTree:
         """The labels of the result."""
         if self._found is None:
             self._found = self._result(value)
@@ -98,7 +98,7 @@ class ActionableText:
         self._written = written
         self._endorsed: frozenset[str] = frozenset()
 
-    def of(self, facts: CallFacts, values: Mapping[str, Any]) -> frozenset[str]:
+    def in_call(self, facts: CallFacts, values: Mapping[str, Any]) -> frozenset[str]:
         """Everything to follow in what a call carries out of strangers' texts."""
         if not facts.outbound:
             return frozenset()
@@ -108,13 +108,13 @@ class ActionableText:
             found |= actionable_parts(values[argument.name]) if argument.name in values else self._written
         return found - self._endorsed - self._own if found else found
 
-    def keep(self, facts: CallFacts, values: Mapping[str, Any], *, fetched: bool = False) -> None:
+    def record_written(self, facts: CallFacts, values: Mapping[str, Any], *, fetched: bool = False) -> None:
         """Remember what is written: it may be sent from there. What a tool `fetched` itself is not at hand."""
         if fetched:
             self._written |= ASSUMED_ACTIONABLE
         if facts.effect != "write":
             return
-        if not facts.of("carries"):
+        if not facts.arguments_for("carries"):
             # It copies from somewhere what it is not given.
             self._written |= ASSUMED_ACTIONABLE
         for argument in _untrusted_arguments(facts):
@@ -124,7 +124,7 @@ class ActionableText:
         """A person granted a value for the rest of the run: what it leads to is his own from now on."""
         self._endorsed |= actionable_parts(value) - ASSUMED_ACTIONABLE
 
-    def copied(self) -> ActionableText:
+    def copy(self) -> ActionableText:
         """The same, to be told of calls that may never be made."""
         return copy(self)
 
@@ -135,7 +135,7 @@ class ActionableText:
 
 
 def _untrusted_arguments(facts: CallFacts) -> Iterator[ArgumentFacts]:
-    return (each for each in facts.of("carries") if not (each.trusted or each.bounded))
+    return (each for each in facts.arguments_for("carries") if not (each.trusted or each.bounded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def grant_for_argument(facts: CallFacts, argument: ArgumentFacts, values: Mappin
 
 
 def _untrusted_directing_arguments(facts: CallFacts, values: Mapping[str, Any]) -> list[ArgumentFacts]:
-    return [each for each in facts.of("directs") if not each.trusted and each.name in values]
+    return [each for each in facts.arguments_for("directs") if not each.trusted and each.name in values]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +258,10 @@ class Decider(Protocol):
 
     mode: Mode
     fingerprint: str
-    judges_pure: bool
+    decides_pure: bool
     """Whether calls of tools that neither touch nor tell anything are to be decided about, too."""
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision: ...
+    def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision: ...
 
     def allows(self, facts: CallFacts) -> bool:
         """Whether a call with these facts would be made without a question."""
@@ -275,28 +275,28 @@ class PolicyDecider:
         self.mode: Mode = mode or policy.mode
         self.fingerprint = policy.fingerprint
         # The defaults never stop such a call; a user's own policy may.
-        self.judges_pure = not all(rule.default for rule in policy.rules)
-        self._decide = policy.decide
+        self.decides_pure = not all(rule.default for rule in policy.rules)
+        self._policy_decision = policy.decide
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        decision = self._decide(facts)
+    def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+        decision = self._policy_decision(facts)
         if isinstance(decision, Depends):
             # Nobody can say yes to a call of which not all is known.
             return CallDecision(Denied(decision.question, decision.rules))
         if isinstance(decision, Ask) and (trusting := grants.applied(facts, values)) is not None:
-            again = self._decide(trusting[0])
+            again = self._policy_decision(trusting[0])
             if isinstance(again, Allowed):
                 return CallDecision(again, trusting[1])
         return CallDecision(decision)
 
     def allows(self, facts: CallFacts) -> bool:
-        return isinstance(self._decide(facts), Allowed)
+        return isinstance(self._policy_decision(facts), Allowed)
 
 
 class RecordedDecider:
     """Decides as it was decided in the run that is replayed."""
 
-    judges_pure = True
+    decides_pure = True
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ class RecordedDecider:
         self._decisions = decisions
         self._permitted = permitted
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+    def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         # The run ended before this call was begun: nothing is recorded of it, and nothing can be done with it here.
         found = self._decisions.get(step, {"said": "allowed"})
         rules = tuple(found.get("rules", ()))
@@ -339,9 +339,9 @@ class ReplayDecider(PolicyDecider):
         super().__init__(policy)
         self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        judged = super().judge(step, facts, values, grants)
-        recorded = self._recorded.judge(step, facts, values, grants)
+    def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+        judged = super().decide(step, facts, values, grants)
+        recorded = self._recorded.decide(step, facts, values, grants)
         match judged.decision:
             case Allowed() if recorded.refused_ahead:
                 return recorded

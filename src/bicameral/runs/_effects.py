@@ -74,15 +74,15 @@ class EffectHandler(Protocol):
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult: ...
 
-    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+    async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         """The files that go along with a call, as they are; none where the tool does not say where they lie."""
         ...
 
-    async def quiet(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Until nothing is under way, and nothing more begins."""
         ...
 
-    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
         """A call is not made, or not yet."""
         ...
 
@@ -108,36 +108,38 @@ class LiveEffectHandler:
         self.meter = meter or CapMeter(Caps())
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
-        self.noticed = RunMonitor()
+        self.monitor = RunMonitor()
         self._record = record
         self._extractor = extractor
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
         self._asker = asker
         self._observer = observer
         self._approver = approver
-        self._under_way = 0
+        self._running_count = 0
         self._ended = asyncio.Event()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
         if not has_quotas():
-            return await self._called(step, tool, bound, note)
+            return await self._call_tool(step, tool, bound, note)
         # Who waits for his turn is under way, though nothing of it has begun and nothing is recorded of it.
-        self._under_way += 1
+        self._running_count += 1
         try:
             async with quota_slot("tool", tool.name):
-                return await self._called(step, tool, bound, note)
+                return await self._call_tool(step, tool, bound, note)
         finally:
-            self._under_way -= 1
+            self._running_count -= 1
             self._ended.set()
 
-    async def _called(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None) -> Any:
+    async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None) -> Any:
         changing = tool if tool.changes else None
         facts = tool_call_facts(tool, bound)
-        self.meter.tool()
+        self.meter.count_tool_call()
         with tool_span(step, tool):
-            return await self._step(step, tool.name, facts, lambda: self._attempts(step, tool, bound), note, changing)
+            return await self._run_step(
+                step, tool.name, facts, lambda: self._call_with_retries(step, tool, bound), note, changing
+            )
 
-    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+    async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         # Large files take a while to hash, and the run goes on meanwhile.
         return () if tool.attached_in is None else await asyncio.to_thread(attached_files, tool, bound)
 
@@ -146,7 +148,7 @@ class LiveEffectHandler:
         step, calls = question.calls[0].step, question.to_json()
         facts: dict[str, Any] = {"calls": calls} | ({"before": True} if question.before else {})
         asked_at = time.time()
-        with approval_span(question) as told, self.meter.asking():
+        with approval_span(question) as told, self.meter.pause_for_person():
             try:
                 answers = await ask_approver(self._approver, question)
             except Suspend as waits:
@@ -155,29 +157,29 @@ class LiveEffectHandler:
                 waits.question = waits.question or question
                 raise
             except BicameralError as error:
-                self._record.now("approval", step, facts | {"approved": [], "error": error.to_json()})
+                self._record.write("approval", step, facts | {"approved": [], "error": error.to_json()})
                 raise
             record_approval(told, question, answers)
         waited = round(time.time() - asked_at, 6)
         facts |= {"granted": [grant.to_json() for grant in answers.for_run]} if answers.for_run else {}
-        self._record.now("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
+        self._record.write("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
         yes = (call for call in question.calls if call.hash in answers.approved)
         return ApprovalResult(Counter((step, call.hash) for call in yes for step in call.steps), answers.for_run)
 
-    async def quiet(self) -> None:
+    async def wait_until_idle(self) -> None:
         await yield_to_event_loop()
-        while self._under_way:
+        while self._running_count:
             self._ended.clear()
             await self._ended.wait()
             await yield_to_event_loop()
 
-    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
-        if self._record.kept:
-            self._record.later(kind, step, tool_call_facts(tool, bound) | note.started())
+    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+        if self._record.is_enabled:
+            self._record.write_later(kind, step, tool_call_facts(tool, bound) | note.start_facts())
 
-    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+    def record_model_call(self, step: str, facts: dict[str, Any]) -> None:
         """A model was asked in a conversation: what it wrote, and under which label."""
-        self._record.later("model-called", step, facts)
+        self._record.write_later("model-called", step, facts)
 
     async def extract(
         self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
@@ -199,16 +201,18 @@ class LiveEffectHandler:
                     finally:
                         found["spent"] = ledger.spent.to_json()
                         for call in ledger.records or ():
-                            self._record.later("model-called", step, call)
-            found.update(self.noticed.extraction(outcome, step, note.strangers("source") if note else ()))
+                            self._record.write_later("model-called", step, call)
+            found.update(
+                self.monitor.record_extraction(outcome, step, note.third_party_sources("source") if note else ())
+            )
             record_extraction(told, found)
             if not isinstance(outcome, Filled):
                 raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
-            return self._fitting_blank(outcome.value, wanted)
+            return self._validate_extraction(outcome.value, wanted)
 
         found: dict[str, Any] = {}
         with extract_span(step) as told:
-            return await self._step(step, "extract", facts, read, note, found=found)
+            return await self._run_step(step, "extract", facts, read, note, found=found)
 
     async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
         asker = self._asker
@@ -218,7 +222,7 @@ class LiveEffectHandler:
                 raise _answer_needed_error(question)
             key = derive_call_key(self._record.run, step, "ask")
             try:
-                with self.meter.asking(), use_call_key(key):
+                with self.meter.pause_for_person(), use_call_key(key):
                     said = await asker.ask(question, wanted)
             except Suspend as waits:
                 if not self._may_wait:
@@ -228,9 +232,9 @@ class LiveEffectHandler:
             return _validate_reply(said, wanted)
 
         with ask_span(step):
-            return await self._step(step, "ask", question_facts(question, wanted), reply, note)
+            return await self._run_step(step, "ask", question_facts(question, wanted), reply, note)
 
-    async def _step(
+    async def _run_step(
         self,
         step: str,
         what: str,
@@ -244,12 +248,12 @@ class LiveEffectHandler:
 
         `found` is what else there is to record when it has ended.
         """
-        write = self._record.later if changing is None else self._record.synced
-        labels = note if self._record.kept else None
-        write("step-started", step, facts if labels is None else facts | labels.started())
-        self._tell("started", step, what, facts=facts)
+        write = self._record.write_later if changing is None else self._record.write_synced
+        labels = note if self._record.is_enabled else None
+        write("step-started", step, facts if labels is None else facts | labels.start_facts())
+        self._notify("started", step, what, facts=facts)
         self.in_flight.add(step)
-        self._under_way += 1
+        self._running_count += 1
         started = time.perf_counter()
         stopped = False
         try:
@@ -266,37 +270,37 @@ class LiveEffectHandler:
             self.in_flight.discard(step)
             error.place = error.place or Place(step=step)
             write("step-failed", step, {"error": error.to_json(), **found})
-            self._tell("failed", step, what, time.perf_counter() - started, {"error": str(error)})
+            self._notify("failed", step, what, time.perf_counter() - started, {"error": str(error)})
             if stopped:
                 raise asyncio.CancelledError from None
             raise
         finally:
-            self._under_way -= 1
+            self._running_count -= 1
             self._ended.set()
         self.in_flight.discard(step)
         seconds = time.perf_counter() - started
         ended: dict[str, Any] = {"result": value_to_json(value), "seconds": round(seconds, 6), **found}
         if labels is not None:
-            ended["shade"] = label_tree_json(labels.shade(value))
+            ended["shade"] = label_tree_json(labels.result_labels(value))
         write("step-finished", step, ended)
-        self._tell("finished", step, what, seconds)
+        self._notify("finished", step, what, seconds)
         if stopped:
             raise asyncio.CancelledError
         return value
 
-    def _fitting_blank(self, value: object, wanted: Type) -> Any:
+    def _validate_extraction(self, value: object, wanted: Type) -> Any:
         """What was read, held against its type once more: whoever fills blanks for a run is not taken at his word."""
         try:
             found = to_plain(value)
         except TypeError:
-            self.noticed.rejected("wrong-type")
+            self.monitor.count_rejection("wrong-type")
             raise RunError("run.extraction-rejected", "what was read is no value a plan can use") from None
         if mismatch(found, wanted):
-            self.noticed.rejected("wrong-type")
+            self.monitor.count_rejection("wrong-type")
             raise RunError("run.extraction-rejected", "what was read does not fit the blank", expected=str(wanted))
         return found
 
-    async def _attempts(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
+    async def _call_with_retries(self, step: str, tool: Tool, bound: dict[str, Any]) -> Any:
         attempt, key = 1, derive_call_key(self._record.run, step, tool.name)
         while True:
             try:
@@ -307,12 +311,12 @@ class LiveEffectHandler:
                     (tool.idempotent or tool.keyed) and attempt < MAX_ATTEMPTS and error.code.endswith(TRANSIENT_CODES)
                 ):
                     raise
-                self._record.later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
-                self._tell("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
+                self._record.write_later("step-retried", step, {"attempt": attempt, "error": error.to_json()})
+                self._notify("retrying", step, tool.name, facts={"error": str(error), "attempt": attempt})
             await asyncio.sleep(0.2 * 2**attempt)
             attempt += 1
 
-    def _tell(
+    def _notify(
         self, kind: ProgressKind, step: str, what: str, seconds: float = 0.0, facts: dict[str, Any] | None = None
     ) -> None:
         if self._observer is None:

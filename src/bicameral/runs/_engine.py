@@ -83,11 +83,11 @@ class PlanEngine:
         self._start = start or StartState()
         self._registry = registry
         self._hands = hands
-        look = self._look if ahead else None
+        look = self._visit_future_calls if ahead else None
         self._door = (
             None
             if judge is None
-            else CallGate(judge, hands, self._lures(plan), ahead=look, grants=grants, assembled=assembled)
+            else CallGate(judge, hands, self._actionable_text(plan), ahead=look, grants=grants, assembled=assembled)
         )
         self._mode: Mode = "strict" if judge is None else judge.mode
         self._given = author_label(self._start.read, self._mode)
@@ -105,59 +105,59 @@ class PlanEngine:
     async def run(self) -> Any:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
-        shades = {} if self._door is None else start.shades
+        shades = {} if self._door is None else start.labels
         frame, flow = (
-            VariableFrame(start.values | {RUN_WORK_KEY: self._caps.run_work()}, shades),
+            VariableFrame(start.values | {RUN_WORK_KEY: self._caps.new_work_counter()}, shades),
             ControlFlow(start.read),
         )
         if self._before is not None:
             await self._before()
         if self._door is not None and self._may_ask:
             self._where.blocks[""] = RunningBlock(self._plan.steps, frame, flow)
-            await self._door.ask_before(self._may_ask)
+            await self._door.ask_before_start(self._may_ask)
         await self._block(self._plan.steps, frame, "", flow)
-        if not self._pure.answered:
+        if not self._pure.has_answer:
             raise RunError("run.no-answer", "the plan ended without an answer")
         if self._door is not None:
             await self._door.flush()
         return self._pure.answer
 
     @property
-    def answer_shade(self) -> LabelTree | None:
+    def answer_labels(self) -> LabelTree | None:
         """The labels of the answer; none where labels are off."""
-        return self._pure.answer_shade
+        return self._pure.answer_labels
 
-    def _look(self, foresee: FutureCallVisitor) -> tuple[set[str], set[str]]:
+    def _visit_future_calls(self, foresee: FutureCallVisitor) -> tuple[set[str], set[str]]:
         """Tell of the calls that are still to come and known already; at which steps they are, and at which not."""
         look = Lookahead(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
         whole = self._where.blocks.get("")
-        if whole is not None and not self._pure.answered:
-            look.block(whole.steps, copy_frame(whole.frame, look.work), "", whole.flow)
+        if whole is not None and not self._pure.has_answer:
+            look.visit_block(whole.steps, copy_frame(whole.frame, look.work), "", whole.flow)
         return look.known, look.unknown
 
     async def _block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         block = self._where.blocks[at] = RunningBlock(steps, frame, flow)
         if len(steps) > 1 and self._footprints.waits(steps):
             order = self._footprints.order(steps)
-            await run_concurrently(order, lambda number: self._begin(block, number, at))
+            await run_concurrently(order, lambda number: self._start_step(block, number, at))
         else:
             for number in range(len(steps)):
-                if (job := self._begin(block, number, at)) is not None:
+                if (job := self._start_step(block, number, at)) is not None:
                     await job
         del self._where.blocks[at]
 
-    def _begin(self, block: RunningBlock, number: int, at: str) -> Job | None:
+    def _start_step(self, block: RunningBlock, number: int, at: str) -> Job | None:
         """Do a step that needs nothing from outside at once; for any other give the job to wait for."""
         step = block.steps[number]
-        if self._pure.answered:
+        if self._pure.has_answer:
             return None
         if isinstance(step, Each) or self._footprints.of(step).waits:
-            return self._job(block, number, at)
-        self._pure.step(step, block.frame, f"{at}{number}", block.flow)
+            return self._run_job(block, number, at)
+        self._pure.run_step(step, block.frame, f"{at}{number}", block.flow)
         block.ended.add(number)
         return None
 
-    async def _job(self, block: RunningBlock, number: int, at: str) -> None:
+    async def _run_job(self, block: RunningBlock, number: int, at: str) -> None:
         await self._step(block.steps[number], block.frame, f"{at}{number}", block.flow)
         block.ended.add(number)
 
@@ -166,15 +166,15 @@ class PlanEngine:
             case Each():
                 await self._each(step, frame, at, flow)
             case When():
-                inside = self._pure.inside(step.condition, frame, flow)
-                branch, side = self._pure.branch(step, frame, at)
+                inside = self._pure.branch_flow(step.condition, frame, flow)
+                branch, side = self._pure.choose_branch(step, frame, at)
                 await self._block(branch, frame, f"{at}/{side}/", inside)
-                self._note_written(self._pure.leave(step, frame, flow, inside))
+                self._note_written(self._pure.leave_branch(step, frame, flow, inside))
             case Call() | Extract() | Ask():
                 async with self._slots:
                     with step_span(step, at) as told:
                         try:
-                            found = await self._touch(step, frame, at, flow.pc)
+                            found = await self._run_effect(step, frame, at, flow.pc)
                         except BicameralError as error:
                             raise add_step_to_error(error, at) from error.__cause__
                         record_step_result(told, found)
@@ -182,37 +182,37 @@ class PlanEngine:
                 if step.name is not None and found is not None:
                     frame.bind(step.name, *found)
             case _:
-                self._pure.step(step, frame, at, flow)
+                self._pure.run_step(step, frame, at, flow)
 
-    async def _touch(
+    async def _run_effect(
         self, step: Call | Extract | Ask, frame: VariableFrame, at: str, pc: Label
     ) -> tuple[Any, LabelTree | None] | None:
         match step:
             case Call():
                 return await self._call(step, frame, at, pc)
             case Extract():
-                source = self._pure.value(step.source, frame, at)
-                instruction = self._pure.value(step.instruction, frame, at)
-                note = self._extract_note(step, frame, at, pc)
-                value = await self._hands.extract(at, source, str(instruction), step.wanted, note)
+                source = self._pure.evaluate(step.source, frame, at)
+                instruction = self._pure.evaluate(step.instruction, frame, at)
+                note = self._extract_labels(step, frame, at, pc)
+                value = await self._hands.extract(at, source, str(instruction), step.result_type, note)
             case Ask():
-                question, note = str(self._pure.value(step.question, frame, at)), None
+                question, note = str(self._pure.evaluate(step.question, frame, at)), None
                 if self._door is not None:
                     await self._door.flush()
-                    asked = self._pure.shade(step.question, frame, pc)
+                    asked = self._pure.label(step.question, frame, pc)
                     note = StepLabels({"question": asked}, pc, lambda _: labels_after_ask(asked, at, pc))
-                value = await self._hands.ask(at, question, step.wanted, note)
-        return value, None if note is None else note.shade(value)
+                value = await self._hands.ask(at, question, step.result_type, note)
+        return value, None if note is None else note.result_labels(value)
 
     async def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> StepResult | None:
-        arguments = {name: self._pure.value(argument, frame, at) for name, argument in step.args.items()}
+        arguments = {name: self._pure.evaluate(argument, frame, at) for name, argument in step.args.items()}
         tool = self._registry[step.tool]
         if self._door is None:
             return await self._hands.call(at, tool, tool.bind(arguments)), None
         # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
-        shades = {name: self._pure.shade(argument, frame, self._given) for name, argument in step.args.items()}
-        return await self._door.pass_on(
-            at, tool, arguments, shades, pc, frame.shades, self._note_written, needed=step.name in self._read
+        shades = {name: self._pure.label(argument, frame, self._given) for name, argument in step.args.items()}
+        return await self._door.make_call(
+            at, tool, arguments, shades, pc, frame.labels, self._note_written, needed=step.name in self._names_read
         )
 
     def _note_written(self, places: dict[str, LabelTree]) -> None:
@@ -220,54 +220,54 @@ class PlanEngine:
         for place, shade in places.items():
             self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
 
-    def _lures(self, plan: Plan) -> ActionableText:
+    def _actionable_text(self, plan: Plan) -> ActionableText:
         start = self._start
         return ActionableText(
             plan if start.read.trusted else None, ASSUMED_ACTIONABLE if start.written else frozenset()
         )
 
     @cached_property
-    def _read(self) -> frozenset[str | None]:
+    def _names_read(self) -> frozenset[str | None]:
         """The variables that anything in the plan reads."""
-        return frozenset(self._footprints.read_in(self._plan.steps))
+        return frozenset(self._footprints.names_read(self._plan.steps))
 
-    def _extract_note(self, step: Extract, frame: VariableFrame, at: str, pc: Label) -> StepLabels | None:
+    def _extract_labels(self, step: Extract, frame: VariableFrame, at: str, pc: Label) -> StepLabels | None:
         if self._door is None:
             return None
-        source, instruction = self._pure.shade(step.source, frame, pc), self._pure.shade(step.instruction, frame, pc)
+        source, instruction = self._pure.label(step.source, frame, pc), self._pure.label(step.instruction, frame, pc)
         shades = {"source": source, "instruction": instruction}
         return StepLabels(shades, pc, lambda _: labels_after_extract(source, instruction, at, pc))
 
     async def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         if not self._footprints.waits(each.steps):
-            items = self._pure.items(each, frame, at)
-            leave = self._pure.without_turns(each, frame, flow)
+            items = self._pure.loop_items(each, frame, at)
+            leave = self._pure.after_local_loop(each, frame, flow)
             # Others may look at the variables meanwhile: nobody knows what will have become of them.
-            self._where.loops[at] = RunningLoop([], NOTHING, flow, apart=True)
-            await self._pure.turns(each, items, frame, at)
+            self._where.loops[at] = RunningLoop([], NOTHING, flow, concurrent=True)
+            await self._pure.run_turns(each, items, frame, at)
             del self._where.loops[at]
             leave()
             return
-        over = self._pure.shade(each.over, frame, flow.pc)
+        over = self._pure.label(each.over, frame, flow.pc)
         inside = ControlFlow(pc_inside(flow.pc, over, self._mode))
-        items, turns = self._pure.items(each, frame, at), self._footprints.turns(each)
-        apart = turns.may_overlap and frame.takes(turns.added)
+        items, turns = self._pure.loop_items(each, frame, at), self._footprints.turns(each)
+        apart = turns.may_overlap and frame.can_merge(turns.added)
         turning = self._where.loops[at] = RunningLoop(items, over, inside, apart)
         if apart:
             await self._overlapping_turns(each, turning, frame, at)
         else:
             for turn, item in enumerate(items):
-                turning.begun = turn + 1
+                turning.turns_begun = turn + 1
                 self._pure.bind_item(each, item, frame, at)
-                frame.shades.update(self._pure.turn_names(each, over, inside))
+                frame.labels.update(self._pure.turn_names(each, over, inside))
                 await self._block(each.steps, frame, f"{at}[{turn}]/", inside)
-                if self._pure.answered:
+                if self._pure.has_answer:
                     return
         del self._where.loops[at]
-        self._note_written(self._pure.leave(each, frame, flow, inside))
+        self._note_written(self._pure.leave_branch(each, frame, flow, inside))
 
     async def _overlapping_turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> None:
-        items, over, inside = turning.items, turning.over, turning.inside
+        items, over, inside = turning.items, turning.item_labels, turning.flow
         found, shades = frame.snapshot()
         shades |= self._pure.turn_names(each, over, inside)
         ended: dict[int, VariableFrame] = {}
@@ -276,7 +276,7 @@ class PlanEngine:
         async def one(turn: int) -> None:
             nonlocal merged
             own = VariableFrame(found | {RUN_WORK_KEY: found[RUN_WORK_KEY].branch()}, dict(shades), logged=True)
-            turning.begun = max(turning.begun, turn + 1)
+            turning.turns_begun = max(turning.turns_begun, turn + 1)
             self._pure.bind_item(each, items[turn], own, at)
             # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.
             await self._block(each.steps, own, f"{at}[{turn}]/", ControlFlow(inside.pc))
@@ -286,7 +286,7 @@ class PlanEngine:
                 merged += 1
                 self._merge(done, frame, at)
 
-        await run_concurrently(JobOrder.free(len(items)), one, width=MAX_CONCURRENT_TURNS)
+        await run_concurrently(JobOrder.unordered(len(items)), one, width=MAX_CONCURRENT_TURNS)
 
     def _merge(self, turn: VariableFrame, frame: VariableFrame, at: str) -> None:
         try:

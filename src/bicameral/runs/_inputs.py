@@ -73,7 +73,7 @@ class StartState:
         return {name: to_plain(held.value) for name, held in self.variables.items()}
 
     @property
-    def shades(self) -> dict[str, LabelTree]:
+    def labels(self) -> dict[str, LabelTree]:
         """The labels of the variables, and of the places that were written to."""
         return {name: held.shade for name, held in self.variables.items()} | dict(self.written)
 
@@ -150,7 +150,7 @@ def check_plan(
     if not report.ok:
         return Checked(report)
     assembled = start.assembled_values(plan, registry, request, policy.me).calls
-    options: dict[str, Any] = {"env": start.shades, "read": start.read, "assembled": assembled}
+    options: dict[str, Any] = {"env": start.labels, "read": start.read, "assembled": assembled}
     proof = prove(plan, registry, policy.preview, policy.mode, **options)
     refused = tuple(_refusal_findings(proof, places or {}))
     return Checked(replace(report, findings=(*report.findings, *refused)), proof)
@@ -206,7 +206,7 @@ class Caps:
         # A run that was recorded before there was a limit on its work had none.
         return cls(**{name: facts[name] for name in _METERED}, work=facts.get("work") or _UNLIMITED)
 
-    def run_work(self) -> RunWork:
+    def new_work_counter(self) -> RunWork:
         """What counts the work of one attempt."""
         return RunWork(self.work, lambda: CapReached("work", self.work, self.work))
 
@@ -256,12 +256,12 @@ class CapMeter:
         self._deadline: asyncio.Timeout | None = None
 
     @property
-    def worked(self) -> float:
+    def seconds_worked(self) -> float:
         """The seconds that this attempt has worked."""
         return self._working + (0.0 if self._people else time.monotonic() - self._since)
 
     @property
-    def taken(self) -> CapUsage:
+    def usage(self) -> CapUsage:
         """What all attempts together have taken."""
         before, spent = self._before, self._purse.spent
         return CapUsage(
@@ -269,19 +269,19 @@ class CapMeter:
             before.calls + self._tools + spent.calls,
             before.tokens + spent.tokens + spent.reading,
             before.money + spent.money,
-            before.seconds + self.worked,
+            before.seconds + self.seconds_worked,
         )
 
     def check(self) -> None:
         """Raise if there is nothing left of something."""
-        taken = self.taken
+        taken = self.usage
         for cap in _METERED:
             limit, had = getattr(self.caps, cap), getattr(taken, cap)
             # The round that is under way counts already.
             if had > limit or (had == limit and cap != "rounds"):
                 raise CapReached(cap, had, limit)
 
-    def tool(self) -> None:
+    def count_tool_call(self) -> None:
         """A tool is about to be called."""
         self.check()
         self._tools += 1
@@ -295,10 +295,10 @@ class CapMeter:
         self._purse.end(call, charge)
 
     @contextmanager
-    def asking(self) -> Generator[None]:
+    def pause_for_person(self) -> Generator[None]:
         """A person is asked: that takes as long as it takes."""
         if not self._people:
-            self._working = self.worked
+            self._working = self.seconds_worked
             self._until(None)
         self._people += 1
         try:
@@ -309,7 +309,7 @@ class CapMeter:
                 self._since = time.monotonic()
                 self._until(self._left)
 
-    async def within(self, work: Awaitable[T]) -> T:
+    async def run_within(self, work: Awaitable[T]) -> T:
         """Do it in the seconds that are left; what is under way then comes to its end as when a run is stopped."""
         deadline = self._deadline = asyncio.timeout(self._left)
         try:
@@ -318,13 +318,13 @@ class CapMeter:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise CapReached("seconds", self.taken.seconds, self.caps.seconds) from None
+            raise CapReached("seconds", self.usage.seconds, self.caps.seconds) from None
         finally:
             self._deadline = None
 
     @property
     def _left(self) -> float:
-        return max(0.0, self.caps.seconds - self.taken.seconds)
+        return max(0.0, self.caps.seconds - self.usage.seconds)
 
     def _until(self, seconds: float | None) -> None:
         if self._deadline is not None and not self._deadline.expired():

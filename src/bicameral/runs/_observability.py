@@ -52,7 +52,7 @@ class EventWriter:
         self._writing = Lock()
 
     @property
-    def kept(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether anything is written down at all."""
         return self._journal is not None
 
@@ -61,23 +61,23 @@ class EventWriter:
         """Why nothing more can be written down, if that is so."""
         return self._failure
 
-    def later(self, kind: EventKind, step: str, body: EventBody) -> None:
+    def write_later(self, kind: EventKind, step: str, body: EventBody) -> None:
         if self._journal is None:
             return
         self._add(kind, step, body)
         if not self._called:
             self._called = True
             try:
-                self._journal.in_background(self._write_quietly)
+                self._journal.run_in_background(self._write_quietly)
             except JournalError as error:
                 self._failure = error
                 raise
 
-    def now(self, kind: EventKind, step: str, body: EventBody) -> None:
+    def write(self, kind: EventKind, step: str, body: EventBody) -> None:
         """When this returns, the event and all before it survive the death of the process."""
         self._write_now(kind, step, body, sync=False)
 
-    def synced(self, kind: EventKind, step: str, body: EventBody) -> None:
+    def write_synced(self, kind: EventKind, step: str, body: EventBody) -> None:
         """When this returns, the event and all before it survive a power cut."""
         self._write_now(kind, step, body, sync=True)
 
@@ -154,7 +154,7 @@ def record_outcome(told: Span, outcome: RunOutcome) -> None:
     """How a run ended, and what it cost."""
     how = type(outcome).__name__.lower()
     count("bicameral.runs", 1, {"bicameral.run.outcome": how})
-    if not told.on:
+    if not told.is_recording:
         return
     usage = outcome.usage
     facts: dict[str, Fact] = {
@@ -165,11 +165,11 @@ def record_outcome(told: Span, outcome: RunOutcome) -> None:
         "bicameral.run.not_found": usage.not_found,
         **{f"bicameral.{name}": number for name, number in usage.spent.to_json().items()},
     }
-    told.tell(facts)
+    told.set_facts(facts)
     if isinstance(outcome, Finished) and outcome.shade is not None:
-        told.tell(label_summary("bicameral.answer", outcome.shade.flat))
+        told.set_facts(label_summary("bicameral.answer", outcome.shade.flat))
     if isinstance(outcome, Failed | Interrupted):
-        told.fail(outcome.error.code)
+        told.set_error(outcome.error.code)
 
 
 def step_span(step: Call | Extract | AskStep, at: str) -> Span:
@@ -182,12 +182,12 @@ def step_span(step: Call | Extract | AskStep, at: str) -> Span:
 
 def record_step_result(told: Span, found: tuple[Any, LabelTree | None] | None) -> None:
     """What a step gave, by its labels; nothing yet if it waits for a person."""
-    if not told.on:
+    if not told.is_recording:
         return
     if found is None:
-        told.tell({"bicameral.step.waits": True})
+        told.set_facts({"bicameral.step.waits": True})
     elif found[1] is not None:
-        told.tell(label_summary("bicameral.result", found[1].flat))
+        told.set_facts(label_summary("bicameral.result", found[1].flat))
 
 
 def tool_span(step: str, tool: Tool) -> Span:
@@ -209,13 +209,13 @@ def extract_span(step: str) -> Span:
 
 def record_extraction(told: Span, found: Mapping[str, Any]) -> None:
     """What came of it: how it ended, and the kinds of what was noticed."""
-    if told.on:
+    if told.is_recording:
         alerts: list[dict[str, Any]] = found.get("alerts", [])
         kinds = tuple(dict.fromkeys(str(alert["kind"]) for alert in alerts))
-        told.tell({"bicameral.extraction.outcome": str(found["outcome"])})
-        told.tell({"bicameral.alerts": len(alerts), "bicameral.alert.kinds": kinds})
+        told.set_facts({"bicameral.extraction.outcome": str(found["outcome"])})
+        told.set_facts({"bicameral.alerts": len(alerts), "bicameral.alert.kinds": kinds})
         if "rejected" in found:
-            told.tell({"bicameral.rejected": str(found["rejected"])})
+            told.set_facts({"bicameral.rejected": str(found["rejected"])})
 
 
 def ask_span(step: str) -> Span:
@@ -232,11 +232,11 @@ def record_decision(told: Span, facts: CallFacts, decision: Decision) -> None:
     """What was decided, by which rules, and what the arguments were made of."""
     said = "allowed" if isinstance(decision, Allowed) else "ask" if isinstance(decision, Ask) else "denied"
     count("bicameral.policy.decisions", 1, {"bicameral.policy.decision": said, "gen_ai.tool.name": facts.tool})
-    if told.on:
-        told.tell({"bicameral.policy.decision": said, "bicameral.policy.mode": facts.mode})
+    if told.is_recording:
+        told.set_facts({"bicameral.policy.decision": said, "bicameral.policy.mode": facts.mode})
         rules = () if isinstance(decision, Allowed) else decision.rules
-        told.tell({"bicameral.policy.rules": rules, "bicameral.control.trusted": facts.pc.trusted})
-        told.tell(label_summary("bicameral.arguments", join_all(each.label for each in facts.arguments)))
+        told.set_facts({"bicameral.policy.rules": rules, "bicameral.control.trusted": facts.pc.trusted})
+        told.set_facts(label_summary("bicameral.arguments", join_all(each.label for each in facts.arguments)))
 
 
 def approval_span(question: ApprovalQuestion) -> Span:
@@ -249,4 +249,4 @@ def record_approval(told: Span, question: ApprovalQuestion, answers: Answers) ->
     """How many calls somebody said yes to."""
     yes = sum(1 for call in question.calls if call.hash in answers.approved)
     count("bicameral.approvals", len(question.calls), {})
-    told.tell({"bicameral.approval.approved": yes})
+    told.set_facts({"bicameral.approval.approved": yes})

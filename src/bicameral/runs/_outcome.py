@@ -139,17 +139,17 @@ class RunMonitor:
         self._not_found = 0
         self._alerts = 0
 
-    def rejected(self, kind: RejectionKind) -> None:
+    def count_rejection(self, kind: RejectionKind) -> None:
         """A blank was filled with something that does not fit."""
         self._rejected[kind] += 1
         count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "rejected", "bicameral.rejected": kind})
 
-    def extraction(self, outcome: ExtractionOutcome, step: str, sources: Iterable[Source]) -> dict[str, Any]:
+    def record_extraction(self, outcome: ExtractionOutcome, step: str, sources: Iterable[Source]) -> dict[str, Any]:
         """What came of a blank, for the record of its step."""
         facts: dict[str, Any] = {"outcome": extraction_outcome_name(outcome)}
         match outcome:
             case Rejected(kind=kind):
-                self.rejected(kind)
+                self.count_rejection(kind)
                 facts["rejected"] = kind
             case NotFound(why=why):
                 self._not_found += 1
@@ -157,7 +157,7 @@ class RunMonitor:
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "not-found"})
             case _:
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "filled"})
-        if alerts := self._noted(outcome.alerts, step, tuple(sources)):
+        if alerts := self._record_alerts(outcome.alerts, step, tuple(sources)):
             facts["alerts"] = [alert.to_json() for alert in alerts]
         return facts
 
@@ -165,7 +165,7 @@ class RunMonitor:
         money, degraded = sum(ledger.money.values()), tuple(ledger.degraded)
         return RunUsage(ledger.spent, dict(self._rejected), self._not_found, self._alerts, money, degraded)
 
-    def _noted(self, alerts: Iterable[Alert], step: str, sources: tuple[Source, ...]) -> list[RunAlert]:
+    def _record_alerts(self, alerts: Iterable[Alert], step: str, sources: tuple[Source, ...]) -> list[RunAlert]:
         found = [RunAlert.of(alert, step, sources) for alert in alerts]
         self._alerts += len(found)
         kept = found[: max(0, MAX_ALERTS - len(self.alerts))]

@@ -43,9 +43,9 @@ class RunRecord:
     plan: Plan | None
     """None for a conversation."""
     tools: Mapping[str, str]
-    asked: Mapping[str, dict[str, Any]]
-    ended: Mapping[str, Event]
-    held: Mapping[str, Event]
+    started: Mapping[str, dict[str, Any]]
+    finished: Mapping[str, Event]
+    held_calls: Mapping[str, Event]
     """Calls that were not made, or not at once."""
     approvals: tuple[Event, ...]
     mode: Mode | None
@@ -63,7 +63,7 @@ class RunRecord:
     @property
     def decisions(self) -> dict[str, dict[str, Any]]:
         """What was decided about each call."""
-        bodies = {step: event.body for step, event in self.held.items()} | dict(self.asked)
+        bodies = {step: event.body for step, event in self.held_calls.items()} | dict(self.started)
         return {step: body["decision"] for step, body in bodies.items() if "decision" in body}
 
     @property
@@ -72,18 +72,18 @@ class RunRecord:
 
         Earlier versions did so. Now every such call waits first, and this is empty.
         """
-        begun = (step for step in self.asked if step not in self.held)
-        return frozenset(step for step in begun if self.asked[step].get("decision", {}).get("said") == "asked")
+        begun = (step for step in self.started if step not in self.held_calls)
+        return frozenset(step for step in begun if self.started[step].get("decision", {}).get("said") == "asked")
 
     @property
     def grants(self) -> tuple[Grant, ...]:
         """What a person granted for the rest of the run."""
-        return tuple(grant for event in self.approvals for grant in RecordedApproval.of(event).granted)
+        return tuple(grant for event in self.approvals for grant in RecordedApproval.from_event(event).granted)
 
     @property
-    def hands(self) -> RecordedEffectHandler:
+    def effect_handler(self) -> RecordedEffectHandler:
         """Hands that remember it."""
-        return RecordedEffectHandler(self.asked, self.ended, self.held, self.approvals, self.replies)
+        return RecordedEffectHandler(self.started, self.finished, self.held_calls, self.approvals, self.replies)
 
 
 class RecordedEffectHandler:
@@ -103,13 +103,13 @@ class RecordedEffectHandler:
         self._asked = asked
         self._ended = ended
         self._held = held or {}
-        self._approvals = [RecordedApproval.of(event) for event in approvals]
+        self._approvals = [RecordedApproval.from_event(event) for event in approvals]
         self._replies = replies or {}
         self._used: set[str] = set()
         self._answered: set[tuple[int, str]] = set()
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
-        value = self._recorded(step, tool_call_facts(tool, bound), note)
+        value = self._recorded_result(step, tool_call_facts(tool, bound), note)
         if tool.changes:
             self.effects.append(EffectDone(step, tool.name, tool.effect))
         return value
@@ -117,10 +117,10 @@ class RecordedEffectHandler:
     async def extract(
         self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
     ) -> Any:
-        return self._recorded(step, extraction_facts(source, instruction, wanted), note)
+        return self._recorded_result(step, extraction_facts(source, instruction, wanted), note)
 
     async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
-        return self._recorded(step, question_facts(question, wanted), note)
+        return self._recorded_result(step, question_facts(question, wanted), note)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
         """The recorded answers; how calls were put together into questions depends on the time and does not count."""
@@ -139,18 +139,18 @@ class RecordedEffectHandler:
                     grants += (grant for grant in found.granted if grant not in grants)
         return ApprovalResult(permits, tuple(grants))
 
-    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+    async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         """The files as they were when the call was last asked about."""
         found: tuple[AttachedFile, ...] = ()
         for each in self._approvals:
             found = each.files.get(step, found)
         return found
 
-    async def quiet(self) -> None:
+    async def wait_until_idle(self) -> None:
         """What is only remembered takes no time, but the turns of a loop still come to their calls one by one."""
         await yield_to_event_loop()
 
-    async def before(self) -> None:
+    async def check_initial_question(self) -> None:
         """What was asked before anything was done: a no, or nobody there, ended the run."""
         for each in self._approvals:
             if each.before and each.error is not None:
@@ -158,17 +158,17 @@ class RecordedEffectHandler:
             if each.before and (refused := each.first_refused) is not None:
                 raise refusal_error(*refused)
 
-    def knows(self, step: str) -> Literal["ended", "begun", "held"] | None:
+    def step_state(self, step: str) -> Literal["ended", "begun", "held"] | None:
         """Whether the step has ended, has begun and nobody knows how it went on, or was held back and never begun."""
         if step in self._ended:
             return "ended"
         return "begun" if step in self._asked else "held" if step in self._held else None
 
-    def has_held(self, step: str, kind: EventKind) -> bool:
+    def has_held_call(self, step: str, kind: EventKind) -> bool:
         """Whether it is recorded that this call was not made, or not at once."""
         return (found := self._held.get(step)) is not None and found.kind == kind
 
-    def said(self, step: str, call: PendingCall) -> bool | None:
+    def recorded_answer(self, step: str, call: PendingCall) -> bool | None:
         """What a person said of a call at a step; None if it is still to be asked about.
 
         What was said at this very step counts first. A no elsewhere is a no to this call wherever it comes; a yes is
@@ -188,7 +188,7 @@ class RecordedEffectHandler:
                 here = True
         return False if here is None and refused else here
 
-    def begun_alike(self, step: str, facts: dict[str, Any]) -> None:
+    def compare_started(self, step: str, facts: dict[str, Any]) -> None:
         """Hold a step that had not ended against its record; what was decided about it may be decided again."""
         recorded = self._asked[step] if step in self._asked else self._held[step].body
         self._compare(step, recorded, {name: fact for name, fact in facts.items() if name != "decision"})
@@ -199,44 +199,44 @@ class RecordedEffectHandler:
         due = [each for each in asked if (step, hash_) in each.due]
         if due or asked:
             return (due or asked)[-1]
-        return self._earlier(hash_)
+        return self._answer_without_steps(hash_)
 
-    def _earlier(self, hash_: str) -> RecordedApproval | None:
+    def _answer_without_steps(self, hash_: str) -> RecordedApproval | None:
         """The next answer about a call in a record of an earlier version, which names only the first of its steps."""
         last: RecordedApproval | None = None
         for number, each in enumerate(self._approvals):
-            if hash_ in each.anywhere:
+            if hash_ in each.without_steps:
                 last = each
                 if (number, hash_) not in self._answered:
                     self._answered.add((number, hash_))
                     return each
         return last
 
-    def model_called(self, step: str, facts: dict[str, Any]) -> None:
+    def record_model_call(self, step: str, facts: dict[str, Any]) -> None:
         """A model was asked; what it said and under which label must be as it was. What it cost was paid then."""
         said = {name: fact for name, fact in facts.items() if name != "charges"}
         self._compare(step, self._replies.get(step, {}), said)
 
-    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
         found = self._held.get(step)
         if found is None or found.kind != kind:
             self.differences.append(f"step {step}: {kind!r} is not as recorded")
         else:
-            self._compare(step, found.body, tool_call_facts(tool, bound) | note.started())
+            self._compare(step, found.body, tool_call_facts(tool, bound) | note.start_facts())
 
     def unused_effects(self) -> list[str]:
         """Steps that changed the world by the record, and that nothing has come to again."""
         changed = {step for step, asked in self._asked.items() if asked.get("effect") in CHANGING}
         return sorted(changed & set(self._ended) - self._used)
 
-    def unused(self) -> list[str]:
+    def unused_steps(self) -> list[str]:
         """Steps that the record holds and that were not run again."""
         return sorted(set(self._ended) - self._used)
 
-    def _recorded(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> Any:
+    def _recorded_result(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> Any:
         asked, ended = self._asked.get(step), self._ended.get(step)
         if asked is not None:
-            self._compare(step, asked, facts if note is None else facts | note.started())
+            self._compare(step, asked, facts if note is None else facts | note.start_facts())
         if asked is None or ended is None:
             self.in_flight.add(step)
             raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
@@ -244,7 +244,7 @@ class RecordedEffectHandler:
         if ended.kind == "step-failed":
             raise recorded_error(ended.body["error"])
         value = value_from_json(ended.body["result"])
-        if note is not None and not is_same_json(ended.body.get("shade"), label_tree_json(note.shade(value))):
+        if note is not None and not is_same_json(ended.body.get("shade"), label_tree_json(note.result_labels(value))):
             self.differences.append(f"step {step}: 'shade' is not as recorded")
         return value
 
@@ -269,7 +269,7 @@ class RecordedApproval:
     """The step and the tool of the first call that was not approved."""
     shown: frozenset[tuple[str, str]]
     """At each step, the hash of what was shown of the call."""
-    anywhere: frozenset[str]
+    without_steps: frozenset[str]
     """Calls in a record of an earlier version: all their steps but the first are not known."""
     files: Mapping[str, tuple[AttachedFile, ...]]
     """The files that go along with a call, by step."""
@@ -280,7 +280,7 @@ class RecordedApproval:
         return frozenset(hash_ for _, hash_ in self.due | self.ahead)
 
     @classmethod
-    def of(cls, event: Event) -> RecordedApproval:
+    def from_event(cls, event: Event) -> RecordedApproval:
         calls, approved = event.body["calls"], frozenset(event.body["approved"])
         permits = {
             ahead: frozenset(
@@ -395,14 +395,21 @@ async def replay(
             f"run {record.run} is a conversation or a pattern and has no plan",
             fix="A conversation is replayed with `Agent.replay` or `bicameral runs replay`; a pattern is not replayed.",
         )
-    judge, hands = _replay_decider(record, policy), record.hands
+    judge, hands = _replay_decider(record, policy), record.effect_handler
     hands.differences += _environment_changes(record, registry, plan, judge)
     own = () if policy is None else policy.me
     assembled = (
         (record.start or StartState()).assembled_values(what, registry, recorded_request(events[0].body), own).calls
     )
     engine = PlanEngine(
-        what, registry, hands, judge, record.start, caps=record.caps, before=hands.before, assembled=assembled
+        what,
+        registry,
+        hands,
+        judge,
+        record.start,
+        caps=record.caps,
+        before=hands.check_initial_question,
+        assembled=assembled,
     )
     return await _run_again(record, engine, hands, plan_telemetry(what))
 
@@ -416,7 +423,7 @@ async def replay_workload(
 ) -> Replayed:
     """The same for a run that has no plan: `make` gives what is to be done again with the recorded hands."""
     record = read_run_record(events, journal)
-    judge, hands = _replay_decider(record, policy), record.hands
+    judge, hands = _replay_decider(record, policy), record.effect_handler
     if judge is None:
         raise JournalError("journal.damaged", f"{journal.path}: run {record.run} has no labels")
     hands.differences += _environment_changes(record, registry, None, judge)
@@ -434,7 +441,7 @@ async def _run_again(
         outcome = _unanswered_outcome(record, error, hands, time.perf_counter() - started)
     else:
         seconds = time.perf_counter() - started
-        outcome = Finished(record.run, answer, seconds, effects=tuple(hands.effects), shade=work.answer_shade)
+        outcome = Finished(record.run, answer, seconds, effects=tuple(hands.effects), shade=work.answer_labels)
     hands.differences += _end_differences(record, outcome, hands)
     return Replayed(record.run, not hands.differences, tuple(hands.differences), outcome)
 
@@ -506,4 +513,4 @@ def _end_differences(record: RunRecord, outcome: RunOutcome, hands: RecordedEffe
         if not is_same_json(record.end.body.get(name), value)
     )
     if kind == "run-finished":
-        yield from (f"step {step} was recorded and not run again" for step in hands.unused())
+        yield from (f"step {step} was recorded and not run again" for step in hands.unused_steps())

@@ -165,31 +165,31 @@ class ResumingEffectHandler:
         recorded.effects = live.effects
 
     async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
-        known = self._recorded.knows(step)
+        known = self._recorded.step_state(step)
         if known == "ended":
-            return await self._remembered(self._recorded.call(step, tool, bound, note))
+            return await self._from_record(self._recorded.call(step, tool, bound, note))
         if known is not None:
-            self._begun_alike(step, tool_call_facts(tool, bound), note)
-            if known == "begun" and not tool.repeatable:
-                await self._in_doubt(step, tool, bound)
+            self._compare_started(step, tool_call_facts(tool, bound), note)
+            if known == "begun" and not tool.is_repeatable:
+                await self._ask_to_repeat(step, tool, bound)
         return await self._live.call(step, tool, bound, note)
 
     async def extract(
         self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
     ) -> Any:
-        known = self._recorded.knows(step)
+        known = self._recorded.step_state(step)
         if known == "ended":
-            return await self._remembered(self._recorded.extract(step, source, instruction, wanted, note))
+            return await self._from_record(self._recorded.extract(step, source, instruction, wanted, note))
         if known == "begun":
-            self._begun_alike(step, extraction_facts(source, instruction, wanted), note)
+            self._compare_started(step, extraction_facts(source, instruction, wanted), note)
         return await self._live.extract(step, source, instruction, wanted, note)
 
     async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
-        known = self._recorded.knows(step)
+        known = self._recorded.step_state(step)
         if known == "ended":
-            return await self._remembered(self._recorded.ask(step, question, wanted, note))
+            return await self._from_record(self._recorded.ask(step, question, wanted, note))
         if known == "begun":
-            self._begun_alike(step, question_facts(question, wanted), note)
+            self._compare_started(step, question_facts(question, wanted), note)
         return await self._live.ask(step, question, wanted, note)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
@@ -197,53 +197,53 @@ class ResumingEffectHandler:
         permits: Counter[Permit] = Counter()
         still_open: list[PendingCall] = []
         for call in question.calls:
-            said = {step: self._recorded.said(step, call) for step in call.steps}
+            said = {step: self._recorded.recorded_answer(step, call) for step in call.steps}
             permits.update((step, call.hash) for step in call.steps if said[step])
             if steps := [step for step in call.steps if said[step] is None]:
-                still_open.append(call.at(steps))
+                still_open.append(call.at_steps(steps))
         if not still_open:
             return ApprovalResult(permits)
         before = question.before and len(still_open) == len(question.calls)
         now = await self._live.approve(ApprovalQuestion(tuple(still_open), before))
         return ApprovalResult(permits + now.permits, now.grants)
 
-    async def attached(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
+    async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
         # A call that was made is held against the record; one that is still to be made, against the world.
-        if self._recorded.knows(step) == "ended":
-            return await self._recorded.attached(step, tool, bound)
-        return await self._live.attached(step, tool, bound)
+        if self._recorded.step_state(step) == "ended":
+            return await self._recorded.attached_files(step, tool, bound)
+        return await self._live.attached_files(step, tool, bound)
 
-    async def quiet(self) -> None:
-        await self._live.quiet()
+    async def wait_until_idle(self) -> None:
+        await self._live.wait_until_idle()
 
-    def held(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
-        if not self._recorded.has_held(step, kind):
-            self._live.held(step, kind, tool, bound, note)
+    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+        if not self._recorded.has_held_call(step, kind):
+            self._live.record_held_call(step, kind, tool, bound, note)
             return
-        self._recorded.held(step, kind, tool, bound, note)
-        self._unchanged()
+        self._recorded.record_held_call(step, kind, tool, bound, note)
+        self._raise_on_difference()
 
-    def ended(self) -> None:
+    def check_effects_repeated(self) -> None:
         """Nothing that was done before may be missing from a run that has come to its end."""
         if missing := self._recorded.unused_effects():
             raise _changed_run_error(f"the run did not come to step {missing[0]!r} again, which it had done before")
 
-    async def _remembered(self, answer: Awaitable[Any]) -> Any:
+    async def _from_record(self, answer: Awaitable[Any]) -> Any:
         try:
             return await answer
         finally:
             # Before anything else is said or done on the strength of it.
-            self._unchanged()
+            self._raise_on_difference()
 
-    def _begun_alike(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> None:
-        self._recorded.begun_alike(step, facts if note is None else facts | note.started())
-        self._unchanged()
+    def _compare_started(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> None:
+        self._recorded.compare_started(step, facts if note is None else facts | note.start_facts())
+        self._raise_on_difference()
 
-    def _unchanged(self) -> None:
+    def _raise_on_difference(self) -> None:
         if self._recorded.differences:
             raise _changed_run_error(self._recorded.differences[0])
 
-    async def _in_doubt(self, step: str, tool: Tool, bound: dict[str, Any]) -> None:
+    async def _ask_to_repeat(self, step: str, tool: Tool, bound: dict[str, Any]) -> None:
         """Ask about a call that may have been made already; only a yes to just that makes it again."""
         call = PendingCall(
             step,
@@ -296,13 +296,13 @@ class ResumingDecider(PolicyDecider):
         self._ended = ended
         self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
 
-    def judge(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
+    def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         if step not in self._known:
-            return super().judge(step, facts, values, grants)
-        then = self._recorded.judge(step, facts, values, grants)
+            return super().decide(step, facts, values, grants)
+        then = self._recorded.decide(step, facts, values, grants)
         if step in self._ended:
             return then
-        now = super().judge(step, facts, values, grants)
+        now = super().decide(step, facts, values, grants)
         match now.decision, then.decision:
             case (Denied(), _) | (Ask(), Allowed()):
                 return now
@@ -362,7 +362,7 @@ async def resume_plan(
 
     def begun() -> Workload:
         # From here on the run is ours: whoever had it finds this event where his next one should go.
-        writing.now("run-resumed", "", {"attempt": attempts + 1})
+        writing.write("run-resumed", "", {"attempt": attempts + 1})
         return _resume_workload(record, plan, events, registry, live, policy)
 
     return await run_attempt(begun, writing, live, plan_telemetry(plan), earlier=earlier, leaving=leaving)
@@ -378,10 +378,10 @@ def _resume_workload(
 ) -> Workload:
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
-    hands = ResumingEffectHandler(record.hands, live, began)
+    hands = ResumingEffectHandler(record.effect_handler, live, began)
     judge = None
     if policy is not None:
-        judge = ResumingDecider(policy, record.decisions, frozenset(record.ended), record.permitted)
+        judge = ResumingDecider(policy, record.decisions, frozenset(record.finished), record.permitted)
     may_ask = frozenset(map(str, facts.get("may_ask", ())))
     ahead = bool(facts.get("ahead", True))
     own = () if policy is None else policy.me
@@ -411,12 +411,12 @@ class _ResumedPlan:
 
     async def run(self) -> Any:
         answer = await self.engine.run()
-        self.hands.ended()
+        self.hands.check_effects_repeated()
         return answer
 
     @property
-    def answer_shade(self) -> LabelTree | None:
-        return self.engine.answer_shade
+    def answer_labels(self) -> LabelTree | None:
+        return self.engine.answer_labels
 
     @property
     def written(self) -> dict[str, LabelTree]:

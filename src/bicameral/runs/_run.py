@@ -58,7 +58,7 @@ class Workload(Protocol):
         ...
 
     @property
-    def answer_shade(self) -> LabelTree | None:
+    def answer_labels(self) -> LabelTree | None:
         """The labels of the answer."""
         ...
 
@@ -102,14 +102,14 @@ async def _run_to_end(make: Callable[[], Workload], ending: OutcomeRecorder, lea
     """Do the work to its end, whichever that is."""
     try:
         work = ending.work = make()
-        answer = await ending.meter.within(work.run())
-        return ending.finished(answer, work.answer_shade)
+        answer = await ending.meter.run_within(work.run())
+        return ending.finished(answer, work.answer_labels)
     except BicameralError as error:
         return ending.failed(error)
     except Suspend as waits:
         return ending.waiting(waits)
     except asyncio.CancelledError:
-        outcome = ending.left() if leaving is not None and leaving() else ending.stopped()
+        outcome = ending.leave() if leaving is not None and leaving() else ending.stopped()
         # Whoever stopped the run has what he wanted; what the task does next is not to be stopped again.
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
@@ -143,10 +143,10 @@ class OutcomeRecorder:
             self._write("run-finished", "", facts)
         except JournalError as error:
             return self.failed(error)
-        return Finished(self._record.run, answer, seconds, shade=shade, **self._rest)
+        return Finished(self._record.run, answer, seconds, shade=shade, **self._common_fields)
 
     def failed(self, error: BicameralError) -> RunOutcome:
-        if self._is_of_the_record(error):
+        if self._is_record_failure(error):
             return self._interrupted(error)
         seconds = self._seconds
         step = error.place.step if error.place and error.place.step else ""
@@ -154,9 +154,9 @@ class OutcomeRecorder:
             self._write("run-failed", step, {"error": error.to_json(), "seconds": round(seconds, 6)})
         except JournalError as failure:
             # A run whose end is not written down has not ended: who takes it up comes to the same.
-            if self._is_of_the_record(failure):
+            if self._is_record_failure(failure):
                 return self._interrupted(failure)
-        return Failed(self._record.run, error, step, seconds, **self._rest)
+        return Failed(self._record.run, error, step, seconds, **self._common_fields)
 
     def waiting(self, waits: Suspend) -> RunOutcome:
         seconds = self._seconds
@@ -166,30 +166,30 @@ class OutcomeRecorder:
             self._write("run-waits", "", facts | {"seconds": round(seconds, 6)})
         except JournalError as error:
             return self._interrupted(error)
-        return Waiting(self._record.run, question, ask, seconds, **self._rest)
+        return Waiting(self._record.run, question, ask, seconds, **self._common_fields)
 
     def stopped(self) -> RunOutcome:
         seconds, in_flight = self._seconds, tuple(sorted(self._hands.in_flight))
         try:
             self._write("run-stopped", "", {"in_flight": list(in_flight), "seconds": round(seconds, 6)})
         except JournalError as error:
-            if self._is_of_the_record(error):
+            if self._is_record_failure(error):
                 return self._interrupted(error)
-        return Stopped(self._record.run, in_flight, seconds, **self._rest)
+        return Stopped(self._record.run, in_flight, seconds, **self._common_fields)
 
-    def left(self) -> Interrupted:
+    def leave(self) -> Interrupted:
         """The run goes on elsewhere."""
         return self._interrupted(RunError("run.left", "the run is left to another process", fix="Resume it."))
 
     def _interrupted(self, error: BicameralError) -> Interrupted:
-        return Interrupted(self._record.run, error, self._seconds, **self._rest)
+        return Interrupted(self._record.run, error, self._seconds, **self._common_fields)
 
-    def _is_of_the_record(self, error: BicameralError) -> bool:
+    def _is_record_failure(self, error: BicameralError) -> bool:
         """Whether it is the record that failed, so that nobody can say how the run ended."""
         return error is self._record.failure and error.code not in (*UNRECORDABLE, "journal.run-exists")
 
     @property
-    def _rest(self) -> dict[str, Any]:
+    def _common_fields(self) -> dict[str, Any]:
         """What every outcome says."""
         effects = tuple(self._hands.effects)
         return {"effects": effects, "written": self._written, "usage": self._usage, "alerts": self._alerts}
@@ -197,7 +197,7 @@ class OutcomeRecorder:
     @property
     def _seconds(self) -> float:
         """The time that all attempts together worked."""
-        return self._earlier.seconds + self.meter.worked
+        return self._earlier.seconds + self.meter.seconds_worked
 
     @property
     def _written(self) -> Mapping[str, LabelTree]:
@@ -205,11 +205,11 @@ class OutcomeRecorder:
 
     @property
     def _usage(self) -> RunUsage:
-        return self._earlier.usage + self._hands.noticed.usage(self._ledger)
+        return self._earlier.usage + self._hands.monitor.usage(self._ledger)
 
     @property
     def _alerts(self) -> tuple[RunAlert, ...]:
-        return (*self._earlier.alerts, *self._hands.noticed.alerts)
+        return (*self._earlier.alerts, *self._hands.monitor.alerts)
 
     def _write(self, kind: EventKind, step: str, body: dict[str, Any]) -> None:
         more: dict[str, Any] = {"effects": effects_to_json(self._hands.effects), "usage": self._usage.to_json()}
@@ -219,7 +219,7 @@ class OutcomeRecorder:
         lost = {"lost_calls": self._ledger.lost} if self._ledger.lost else {}
         # What a run came to matters after a power cut where it has changed something, or where a person is waited for.
         lasting = bool(self._hands.effects or self._hands.in_flight) or kind == "run-waits"
-        (self._record.synced if lasting else self._record.now)(kind, step, body | more | lost)
+        (self._record.write_synced if lasting else self._record.write)(kind, step, body | more | lost)
 
 
 def effects_to_json(effects: list[EffectDone]) -> list[dict[str, str]]:
@@ -349,7 +349,7 @@ async def run_workload(
     )
 
     def begun() -> Workload:
-        record.later("run-started", "", facts)
+        record.write_later("run-started", "", facts)
         return make(hands)
 
     return await run_attempt(begun, record, hands, told or {}, leaving=leaving)

@@ -46,12 +46,12 @@ class JobOrder:
     The longer the chain of jobs that wait for a job, the sooner it is begun.
     """
 
-    before: Sequence[int]
-    after_it: Sequence[Sequence[int]]
+    predecessor_counts: Sequence[int]
+    successors: Sequence[Sequence[int]]
     urgency: Sequence[int]
 
     @classmethod
-    def after(cls, dependencies: Sequence[Iterable[int]]) -> JobOrder:
+    def from_dependencies(cls, dependencies: Sequence[Iterable[int]]) -> JobOrder:
         after_it: list[list[int]] = [[] for _ in dependencies]
         before = [0] * len(dependencies)
         for number, earlier in enumerate(dependencies):
@@ -64,7 +64,7 @@ class JobOrder:
         return cls(before, after_it, [-length for length in chain])
 
     @classmethod
-    def free(cls, count: int) -> JobOrder:
+    def unordered(cls, count: int) -> JobOrder:
         """Any order will do."""
         return cls([0] * count, [()] * count, [0] * count)
 
@@ -75,21 +75,21 @@ async def run_concurrently(order: JobOrder, act: StartJob, *, width: int | None 
     When one fails, those with a larger number are stopped and those with a smaller one come to their end, so that
     the failure that is raised is the one of a run without any overlap, whatever took how long.
     """
-    crew = _JobRunner(order, act, width or len(order.before))
+    crew = _JobRunner(order, act, width or len(order.predecessor_counts))
     try:
-        await crew.work()
+        await crew.run()
     except BaseException:
-        await crew.leave()
+        await crew.cancel_all()
         raise
 
 
 class _JobRunner:
     def __init__(self, order: JobOrder, act: StartJob, width: int) -> None:
-        self._after_it = order.after_it
+        self._after_it = order.successors
         self._urgency = order.urgency
         self._act = act
         self._width = width
-        self._missing = list(order.before)
+        self._missing = list(order.predecessor_counts)
         self._ready = [(order.urgency[number], number) for number, missing in enumerate(self._missing) if not missing]
         heapify(self._ready)
         # The job that each task is at; None when it has ended one and looks for the next.
@@ -99,14 +99,14 @@ class _JobRunner:
         self._over = asyncio.get_running_loop().create_future()
         self._leaving = False
 
-    async def work(self) -> None:
-        self._begin()
+    async def run(self) -> None:
+        self._start_ready()
         if self._running:
             await self._over
         if self._failure is not None:
             raise self._failure
 
-    async def leave(self) -> None:
+    async def cancel_all(self) -> None:
         """Stop whatever is still running and wait for it, so that nothing goes on behind the caller's back."""
         self._leaving = True
         for task in self._running:
@@ -114,11 +114,11 @@ class _JobRunner:
         if self._running:
             await asyncio.wait(self._running)
 
-    def _begin(self) -> None:
-        while len(self._running) < self._width and (following := self._next()):
+    def _start_ready(self) -> None:
+        while len(self._running) < self._width and (following := self._next_job()):
             task = asyncio.create_task(self._chain(*following))
             self._running[task] = following[0]
-            task.add_done_callback(self._left)
+            task.add_done_callback(self._on_task_done)
 
     async def _chain(self, number: int, job: Job) -> None:
         """Do a job and go on with what follows, without a detour through the event loop."""
@@ -127,14 +127,14 @@ class _JobRunner:
         while True:
             await job
             self._running[task] = None
-            self._ended(number, None)
-            if self._leaving or (following := self._next()) is None:
+            self._finish_job(number, None)
+            if self._leaving or (following := self._next_job()) is None:
                 return
             number, job = following
             self._running[task] = number
-            self._begin()
+            self._start_ready()
 
-    def _next(self) -> tuple[int, Job] | None:
+    def _next_job(self) -> tuple[int, Job] | None:
         """The most urgent job that has to be waited for; those that are done at once are done on the way."""
         while self._ready:
             _, number = heappop(self._ready)
@@ -143,24 +143,24 @@ class _JobRunner:
             try:
                 job = self._act(number)
             except Exception as error:
-                self._ended(number, error)
+                self._finish_job(number, error)
                 continue
             if job is not None:
                 return number, job
-            self._ended(number, None)
+            self._finish_job(number, None)
         return None
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         number, failure = self._running.pop(task), _task_failure(task)
         if self._leaving:
             return
         if number is not None:
-            self._ended(number, failure)
-        self._begin()
+            self._finish_job(number, failure)
+        self._start_ready()
         if not self._running and not self._over.done():
             self._over.set_result(None)
 
-    def _ended(self, number: int, failure: BaseException | None) -> None:
+    def _finish_job(self, number: int, failure: BaseException | None) -> None:
         if failure is None:
             for follower in self._after_it[number]:
                 self._missing[follower] -= 1
@@ -243,7 +243,7 @@ class Footprints:
             known = self._names[id(expr)] = (expr, _expression_names(expr))
         return known[1]
 
-    def read_in(self, steps: Sequence[Step]) -> frozenset[str]:
+    def names_read(self, steps: Sequence[Step]) -> frozenset[str]:
         """The variables that any of these steps reads."""
         return self._block(steps).reads
 
@@ -256,7 +256,7 @@ class Footprints:
         if known is None:
             known = self._orders[id(steps)] = (
                 steps,
-                JobOrder.after(step_dependencies([self.of(step) for step in steps])),
+                JobOrder.from_dependencies(step_dependencies([self.of(step) for step in steps])),
             )
         return known[1]
 

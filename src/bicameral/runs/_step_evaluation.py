@@ -81,24 +81,24 @@ class LocalSteps:
         self._mode: Mode = mode
         self._labelled = labelled
         self._codes: dict[int, Callable[[dict[str, Any]], Any]] = {}
-        self._without_labels = CompiledSteps(footprints.names, self.items, self._end)
+        self._without_labels = CompiledSteps(footprints.names, self.loop_items, self._end)
         self._turns_left = MAX_TURNS
         self.answer: Any = NO_ANSWER
-        self.answer_shade: LabelTree | None = None
+        self.answer_labels: LabelTree | None = None
 
     @property
-    def answered(self) -> bool:
+    def has_answer(self) -> bool:
         return self.answer is not NO_ANSWER
 
     def _end(self, answer: Any) -> None:
         self.answer = answer
 
-    def value(self, expr: Expr, frame: VariableFrame, at: str) -> Any:
+    def evaluate(self, expr: Expr, frame: VariableFrame, at: str) -> Any:
         code = self._codes.get(id(expr))
         if code is None:
             code = self._codes[id(expr)] = compile_expr(expr)
-        if frame.extends_in_place:
-            frame.seen(self._footprints.names(expr))
+        if frame.has_owned:
+            frame.mark_read(self._footprints.names(expr))
         try:
             return code(frame.values)
         except BicameralError as error:
@@ -106,14 +106,14 @@ class LocalSteps:
 
     # Labels ---------------------------------------------------------------------------------------------------------
 
-    def shade(self, expr: Expr, frame: VariableFrame, pc: Label) -> LabelTree:
-        return labels_of(expr, frame.shades, pc, self._mode) if self._labelled else NOTHING
+    def label(self, expr: Expr, frame: VariableFrame, pc: Label) -> LabelTree:
+        return labels_of(expr, frame.labels, pc, self._mode) if self._labelled else NOTHING
 
-    def inside(self, condition: Expr, frame: VariableFrame, flow: ControlFlow) -> ControlFlow:
+    def branch_flow(self, condition: Expr, frame: VariableFrame, flow: ControlFlow) -> ControlFlow:
         """The control flow at the beginning of a branch."""
-        return ControlFlow(pc_inside(flow.pc, self.shade(condition, frame, flow.pc), self._mode))
+        return ControlFlow(pc_inside(flow.pc, self.label(condition, frame, flow.pc), self._mode))
 
-    def leave(
+    def leave_branch(
         self, step: When | Each, frame: VariableFrame, flow: ControlFlow, inside: ControlFlow
     ) -> dict[str, LabelTree]:
         """After a branch or loop what it may change carries what decided it, and all that follows if it may end.
@@ -124,62 +124,62 @@ class LocalSteps:
             return {}
         frame.taint(branch_names(step), inside.pc)
         flow.pc = pc_after(step, flow.pc, inside.pc)
-        places = places_after_branch(step, self._footprints.registry, frame.shades, inside.pc)
-        frame.shades.update(places)
+        places = places_after_branch(step, self._footprints.registry, frame.labels, inside.pc)
+        frame.labels.update(places)
         return places
 
     def turn_names(self, each: Each, over: LabelTree, inside: ControlFlow) -> dict[str, LabelTree]:
         return turn_labels(each, over, inside.pc, self._mode) if self._labelled else {}
 
-    def without_turns(self, each: Each, frame: VariableFrame, flow: ControlFlow) -> Callable[[], None]:
+    def after_local_loop(self, each: Each, frame: VariableFrame, flow: ControlFlow) -> Callable[[], None]:
         """What is to be done after a loop that touches nothing: its labels cost the same however many turns it has."""
         if not self._labelled:
             return lambda: None
-        after = labels_after_local_step(each, frame.shades, flow.pc, self._mode)
+        after = labels_after_local_step(each, frame.labels, flow.pc, self._mode)
 
         def leave() -> None:
-            frame.shades.update(after.changed)
+            frame.labels.update(after.changed)
             flow.pc = after.pc
-            if self.answered:
-                self.answer_shade = after.answer
+            if self.has_answer:
+                self.answer_labels = after.answer
 
         return leave
 
     # Steps ----------------------------------------------------------------------------------------------------------
 
-    def step(self, step: Step, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
+    def run_step(self, step: Step, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         """A step that needs nothing from outside, with its labels."""
         if not self._labelled:
             self._without_labels.step(step)(frame, at)
             return
         match step:
             case Compute():
-                frame.bind(step.name, self.value(step.value, frame, at), self.shade(step.value, frame, flow.pc))
+                frame.bind(step.name, self.evaluate(step.value, frame, at), self.label(step.value, frame, flow.pc))
             case Update():
-                after = labels_after_update(step, frame.shades, flow.pc, self._mode)
+                after = labels_after_update(step, frame.labels, flow.pc, self._mode)
                 self._without_labels.step(step)(frame, at)
-                frame.shades[step.name] = after
+                frame.labels[step.name] = after
             case Each():
-                leave = self.without_turns(step, frame, flow)
+                leave = self.after_local_loop(step, frame, flow)
                 self._without_labels.step(step)(frame, at)
                 leave()
             case When():
-                inside = self.inside(step.condition, frame, flow)
-                branch, side = self.branch(step, frame, at)
+                inside = self.branch_flow(step.condition, frame, flow)
+                branch, side = self.choose_branch(step, frame, at)
                 for number, inner in enumerate(branch):
-                    self.step(inner, frame, f"{at}/{side}/{number}", inside)
-                    if self.answered:
+                    self.run_step(inner, frame, f"{at}/{side}/{number}", inside)
+                    if self.has_answer:
                         return
-                self.leave(step, frame, flow, inside)
+                self.leave_branch(step, frame, flow, inside)
             case Answer():
-                self.answer, self.answer_shade = (
-                    self.value(step.value, frame, at),
-                    self.shade(step.value, frame, flow.pc),
+                self.answer, self.answer_labels = (
+                    self.evaluate(step.value, frame, at),
+                    self.label(step.value, frame, flow.pc),
                 )
             case _:
                 raise TypeError(f"{step.do!r} is not a pure step")
 
-    async def turns(self, each: Each, items: list[Any], frame: VariableFrame, at: str) -> None:
+    async def run_turns(self, each: Each, items: list[Any], frame: VariableFrame, at: str) -> None:
         """The turns of a loop that touches nothing; its labels are computed apart."""
         once = self._without_labels.turn(each)
         for turn, item in enumerate(items):
@@ -189,12 +189,12 @@ class LocalSteps:
                 # A long computation must not keep other steps from going on, nor Ctrl-C from being heard.
                 await asyncio.sleep(0)
 
-    def branch(self, when: When, frame: VariableFrame, at: str) -> tuple[Sequence[Step], str]:
-        return (when.steps, "then") if self.value(when.condition, frame, at) else (when.otherwise, "else")
+    def choose_branch(self, when: When, frame: VariableFrame, at: str) -> tuple[Sequence[Step], str]:
+        return (when.steps, "then") if self.evaluate(when.condition, frame, at) else (when.otherwise, "else")
 
-    def items(self, each: Each, frame: VariableFrame, at: str) -> list[Any]:
+    def loop_items(self, each: Each, frame: VariableFrame, at: str) -> list[Any]:
         """What a loop goes over; all loops of a run together have only so many turns."""
-        value = self.value(each.over, frame, at)
+        value = self.evaluate(each.over, frame, at)
         try:
             items = list(iterable_items(value))
             frame.charge(len(items))
@@ -237,10 +237,10 @@ class RunningLoop:
     """A loop that is being run: `begun` turns have begun, and those that go on have a block. `apart`: side by side."""
 
     items: list[Any]
-    over: LabelTree
-    inside: ControlFlow
-    apart: bool
-    begun: int = 0
+    item_labels: LabelTree
+    flow: ControlFlow
+    concurrent: bool
+    turns_begun: int = 0
 
 
 class RunPosition:
@@ -309,7 +309,7 @@ class Lookahead:
         self.unknown: set[str] = set()
         """The steps, as the plan counts them, whose calls are known already, and those of which some are not."""
 
-    def block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
+    def visit_block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
         """Go through steps that are still to be done; False where it is not known whether anything comes after.
 
         The frame is the look's own. A block that has begun goes on from where it is.
@@ -335,7 +335,7 @@ class Lookahead:
                 return self._call(step, frame, at, flow.pc)
             case Compute() | Update():
                 if self._footprints.of(step).reads <= frame.values.keys():
-                    self._pure.step(step, frame, at, flow)
+                    self._pure.run_step(step, frame, at, flow)
                 else:
                     _forget_names(frame, (step.name,))
                 return True
@@ -351,10 +351,10 @@ class Lookahead:
 
     def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> bool:
         goes_on = True
-        if self._knows(step.args.values(), frame):
-            arguments = {name: self._pure.value(argument, frame, at) for name, argument in step.args.items()}
-            shades = {name: self._pure.shade(argument, frame, self._given) for name, argument in step.args.items()}
-            goes_on = self._foresee(at, self._registry[step.tool], arguments, shades, pc, frame.shades)
+        if self._is_known(step.args.values(), frame):
+            arguments = {name: self._pure.evaluate(argument, frame, at) for name, argument in step.args.items()}
+            shades = {name: self._pure.label(argument, frame, self._given) for name, argument in step.args.items()}
+            goes_on = self._foresee(at, self._registry[step.tool], arguments, shades, pc, frame.labels)
             self.known.add(static_path(at))
         else:
             self.unknown.add(static_path(at))
@@ -368,67 +368,73 @@ class Lookahead:
         if begun is not None:
             (side, block), inside = begun, ControlFlow(begun[1].flow.pc)
             branch: Sequence[Step] = block.steps
-        elif self._knows((when.condition,), frame):
-            inside = self._pure.inside(when.condition, frame, flow)
-            branch, side = self._pure.branch(when, frame, at)
+        elif self._is_known((when.condition,), frame):
+            inside = self._pure.branch_flow(when.condition, frame, flow)
+            branch, side = self._pure.choose_branch(when, frame, at)
         else:
-            return self._passed_by(when, frame)
-        if not self.block(branch, frame, f"{at}/{side}/", inside):
+            return self._skip(when, frame)
+        if not self.visit_block(branch, frame, f"{at}/{side}/", inside):
             return False
-        self._pure.leave(when, frame, flow, inside)
+        self._pure.leave_branch(when, frame, flow, inside)
         return True
 
     def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
         turning = self._where.loops.get(at)
         if turning is None:
-            if not self._knows((each.over,), frame):
-                return self._passed_by(each, frame)
-            over = self._pure.shade(each.over, frame, flow.pc)
-            items = iterable_items(self._pure.value(each.over, frame, at))
-            turning = RunningLoop(list(items), over, ControlFlow(pc_inside(flow.pc, over, self._mode)), apart=False)
-        goes_on = self._apart(each, turning, frame, at) if turning.apart else self._turns(each, turning, frame, at)
-        self._pure.leave(each, frame, flow, turning.inside)
+            if not self._is_known((each.over,), frame):
+                return self._skip(each, frame)
+            over = self._pure.label(each.over, frame, flow.pc)
+            items = iterable_items(self._pure.evaluate(each.over, frame, at))
+            turning = RunningLoop(
+                list(items), over, ControlFlow(pc_inside(flow.pc, over, self._mode)), concurrent=False
+            )
+        goes_on = (
+            self._concurrent_turns(each, turning, frame, at)
+            if turning.concurrent
+            else self._turns(each, turning, frame, at)
+        )
+        self._pure.leave_branch(each, frame, flow, turning.flow)
         return goes_on
 
     def _turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
-        inside = ControlFlow(turning.inside.pc)
-        for turn in range(max(turning.begun - 1, 0), len(turning.items)):
+        inside = ControlFlow(turning.flow.pc)
+        for turn in range(max(turning.turns_begun - 1, 0), len(turning.items)):
             if f"{at}[{turn}]/" not in self._where.blocks:
                 self._pure.bind_item(each, turning.items[turn], frame, at)
-                frame.shades.update(self._pure.turn_names(each, turning.over, inside))
-            if not self.block(each.steps, frame, f"{at}[{turn}]/", inside):
+                frame.labels.update(self._pure.turn_names(each, turning.item_labels, inside))
+            if not self.visit_block(each.steps, frame, f"{at}[{turn}]/", inside):
                 return False
         return True
 
-    def _apart(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
+    def _concurrent_turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
         """Turns side by side: each has variables of its own, and what they come to together is not known before."""
         for turn, item in enumerate(turning.items):
             begun: RunningBlock | None = self._where.blocks.get(f"{at}[{turn}]/")
-            if begun is None and turn < turning.begun:
+            if begun is None and turn < turning.turns_begun:
                 continue
             own = copy_frame(frame if begun is None else begun.frame, self.work)
             if begun is None:
                 self._pure.bind_item(each, item, own, at)
-                own.shades.update(self._pure.turn_names(each, turning.over, turning.inside))
-            if not self.block(each.steps, own, f"{at}[{turn}]/", ControlFlow(turning.inside.pc)):
+                own.labels.update(self._pure.turn_names(each, turning.item_labels, turning.flow))
+            if not self.visit_block(each.steps, own, f"{at}[{turn}]/", ControlFlow(turning.flow.pc)):
                 return False
-        return self._passed_by(each, frame)
+        return self._skip(each, frame)
 
-    def _passed_by(self, step: When | Each, frame: VariableFrame) -> bool:
+    def _skip(self, step: When | Each, frame: VariableFrame) -> bool:
         """Nobody knows what will be done here; what comes after is come to unless the run may end here."""
         _forget_names(frame, branch_names(step))
         return not can_answer(step)
 
-    def _knows(self, exprs: Iterable[Expr], frame: VariableFrame) -> bool:
+    def _is_known(self, exprs: Iterable[Expr], frame: VariableFrame) -> bool:
         return all(self._footprints.names(expr) <= frame.values.keys() for expr in exprs)
 
 
 def copy_frame(frame: VariableFrame, work: RunWork) -> VariableFrame:
     """The same variables, to be changed without changing anything; what is computed of them is charged to the look."""
-    return VariableFrame(frame.values | {RUN_WORK_KEY: work}, dict(frame.shades))
+    return VariableFrame(frame.values | {RUN_WORK_KEY: work}, dict(frame.labels))
 
 
 def _forget_names(frame: VariableFrame, names: Iterable[str]) -> None:
     for name in names:
         frame.values.pop(name, None)
-        frame.shades.pop(name, None)
+        frame.labels.pop(name, None)

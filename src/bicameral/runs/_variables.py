@@ -57,10 +57,10 @@ class VariableFrame:
         self, values: dict[str, Any] | None = None, shades: dict[str, LabelTree] | None = None, *, logged: bool = False
     ) -> None:
         self.values: dict[str, Any] = {} if values is None else values
-        self.shades: dict[str, LabelTree] = {} if shades is None else shades
+        self.labels: dict[str, LabelTree] = {} if shades is None else shades
         self._own: set[str] = set()
         # The shades as a turn found them, and what has tainted names that were not bound in this turn.
-        self._found: dict[str, LabelTree] = dict(self.shades) if logged else {}
+        self._found: dict[str, LabelTree] = dict(self.labels) if logged else {}
         self._taints: dict[str, Label] = {}
         # What happened to each name: the additions, or None once it was bound in this frame.
         self._log: dict[str, list[Addition] | None] | None = {} if logged else None
@@ -68,13 +68,13 @@ class VariableFrame:
     def snapshot(self) -> tuple[dict[str, Any], dict[str, LabelTree]]:
         """The variables and their shades as every turn of a loop finds them."""
         self._own.clear()
-        return dict(self.values), dict(self.shades)
+        return dict(self.values), dict(self.labels)
 
     def bind(self, name: str, value: Any, shade: LabelTree | None = None) -> None:
         self.values[name] = value
         self._own.discard(name)
         if shade is not None:
-            self.shades[name] = shade
+            self.labels[name] = shade
         if self._log is not None:
             self._log[name] = None
             self._taints.pop(name, None)
@@ -84,17 +84,17 @@ class VariableFrame:
         if label is NOTHING:
             return
         for name in names:
-            if name in self.shades:
-                self.shades[name] = taint(self.shades[name], label)
+            if name in self.labels:
+                self.labels[name] = taint(self.labels[name], label)
             if not self._bound_here(name):
                 self._taints[name] = join(self._taints.get(name, NOTHING), label)
 
     @property
-    def extends_in_place(self) -> bool:
+    def has_owned(self) -> bool:
         """Whether there are lists or dicts that only this frame knows."""
         return bool(self._own)
 
-    def seen(self, names: frozenset[str]) -> None:
+    def mark_read(self, names: frozenset[str]) -> None:
         """These variables were read: their lists may now be known under other names."""
         self._own -= names
 
@@ -103,7 +103,7 @@ class VariableFrame:
         if self._log is None or self._bound_here(name):
             self._apply(name, op, key, value)
             return
-        self._apply_to_nothing(name, op, key, value)
+        self._check_update(name, op, key, value)
         additions = self._log.setdefault(name, [])
         if additions is not None:
             additions.append(Addition(op, key, value))
@@ -114,7 +114,7 @@ class VariableFrame:
         if work is not None:
             work.charge(amount)
 
-    def takes(self, additions: Iterable[tuple[str, str]]) -> bool:
+    def can_merge(self, additions: Iterable[tuple[str, str]]) -> bool:
         """Whether these variables are such that additions can be put together later, with the same result."""
         return all(isinstance(self.values.get(name), _MERGEABLE[op]) for name, op in additions)
 
@@ -124,7 +124,7 @@ class VariableFrame:
             self.charge(work.used)
         for name, additions in (turn._log or {}).items():
             if additions is None:
-                self.bind(name, turn.values[name], turn.shades.get(name))
+                self.bind(name, turn.values[name], turn.labels.get(name))
             else:
                 for addition in additions:
                     self.update(name, *addition)
@@ -132,10 +132,10 @@ class VariableFrame:
 
     def _merge_shades(self, turn: VariableFrame) -> None:
         """What was bound in the turn has its shade already; all else keeps what it had and takes on what is new."""
-        for name, shade in turn.shades.items():
+        for name, shade in turn.labels.items():
             if shade is not turn._found.get(name) and not turn._bound_here(name):
-                known = self.shades.get(name)
-                self.shades[name] = shade if known is None else join_trees(known, shade)
+                known = self.labels.get(name)
+                self.labels[name] = shade if known is None else join_trees(known, shade)
         for name, label in turn._taints.items():
             self.taint((name,), label)
 
@@ -174,7 +174,7 @@ class VariableFrame:
         cast("list[Any]", current).extend(_check_size(each) for each in cast("list[Any]", value))
         return True
 
-    def _apply_to_nothing(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
+    def _check_update(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
         """Refuse now what would be refused when the turns are put together."""
         current = self.values.get(name)
         match current:
@@ -277,8 +277,8 @@ class CompiledSteps:
         code, names = compile_expr(expr), self._names(expr)
 
         def run(frame: VariableFrame, where: BlockPath) -> Any:
-            if frame.extends_in_place:
-                frame.seen(names)
+            if frame.has_owned:
+                frame.mark_read(names)
             try:
                 return code(frame.values)
             except BicameralError as error:

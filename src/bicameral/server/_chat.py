@@ -288,7 +288,7 @@ async def complete(
     words, ignored = _request_text(wanted, desk), _ignored_parts(wanted)
     with ExitStack() as places:
         # First the place, then the run: whoever is sent away has begun nothing.
-        places.enter_context(desk.watches.one(caller.user))
+        places.enter_context(desk.watches.slot(caller.user))
         view = await _recent_run(desk, caller.user, words) if retry_count not in ("", "0") else None
         if view is None:
             user_input(words)

@@ -150,7 +150,7 @@ class RateLimiter:
         self._left: dict[str, tuple[float, float]] = {}
         self._swept = clock()
 
-    def take(self, user: str) -> None:
+    def count_request(self, user: str) -> None:
         """Count one request; `server.too-many-requests` says when to come again."""
         now = self._clock()
         self._sweep(now)
@@ -178,11 +178,11 @@ class ConcurrencyLimiter:
         self._taken: Counter[str] = Counter()
 
     @property
-    def taken(self) -> int:
+    def in_use(self) -> int:
         return self._taken.total()
 
     @contextmanager
-    def one(self, name: str = "") -> Generator[None]:
+    def slot(self, name: str = "") -> Generator[None]:
         """A place until the block ends."""
         if self._taken[name] >= self._each:
             raise HttpError(self._status, ServerError(self._code, self._message), retry_after=RETRY_AFTER_SECONDS)
@@ -210,7 +210,7 @@ class HttpMetrics:
         self._sum: dict[str, float] = {}
         self._submitted = 0
 
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+    def count_answer(self, method: str, route: str, status: int, seconds: float) -> None:
         # A method is whatever a client writes there.
         self._answers[method if method in HTTP_METHODS else "other", route, status] += 1
         self._seconds[route] += 1
@@ -219,10 +219,10 @@ class HttpMetrics:
             if seconds <= bound:
                 self._buckets[route, bound] += 1
 
-    def submitted(self) -> None:
+    def count_submission(self) -> None:
         self._submitted += 1
 
-    def text(self, gauges: Mapping[str, tuple[str, Iterable[tuple[str, float]]]]) -> str:
+    def render(self, gauges: Mapping[str, tuple[str, Iterable[tuple[str, float]]]]) -> str:
         """Everything, with `gauges`: name, help, and pairs of labels and value."""
         lines = [*_metric_header("bicameral_http_requests_total", "counter", "Answers by method, route and status.")]
         lines += [

@@ -40,7 +40,7 @@ async def plan(wanted: PlanWanted, desk: CurrentContext, _: Caller) -> SafeJsonR
 
     A request for which there is no plan is an answer too: `ok` is false and `error` says why.
     """
-    with desk.plans.one():
+    with desk.plans.slot():
         try:
             planned = await desk.agent.plan(
                 user_input(wanted.request), deterministic=wanted.deterministic, fresh=wanted.fresh
@@ -65,7 +65,7 @@ async def check(wanted: CheckWanted, desk: CurrentContext, _: Caller) -> SafeJso
 
     A text that is no plan is an answer too: `ok` is false and `error` says why.
     """
-    with desk.plans.one():
+    with desk.plans.slot():
         return SafeJsonResponse(await asyncio.to_thread(_check_text, desk.agent, wanted.plan))
 
 
@@ -223,8 +223,8 @@ async def metrics(desk: CurrentContext, _: Caller) -> PlainTextResponse:
     states = await desk.runs.counts()
     gauges = {
         "bicameral_runs": ("Runs by state.", [(f'{{state="{state}"}}', count) for state, count in states.items()]),
-        "bicameral_watches": ("Runs that are being watched here.", [("", desk.watches.taken)]),
+        "bicameral_watches": ("Runs that are being watched here.", [("", desk.watches.in_use)]),
         "bicameral_workers": ("Workers that are alive.", [("", len(alive))]),
         "bicameral_worker_runs": ("Runs that workers have in hand.", [("", sum(worker.runs for worker in alive))]),
     }
-    return PlainTextResponse(desk.metrics.text(gauges), media_type="text/plain; version=0.0.4")
+    return PlainTextResponse(desk.metrics.render(gauges), media_type="text/plain; version=0.0.4")

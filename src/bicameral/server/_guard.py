@@ -53,12 +53,12 @@ class AdmissionGuard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answering = GuardedResponse(scope, send, self._desk)
-        with answering.places, suppress(SlowReader):
+        with answering.slots, suppress(SlowReader):
             try:
                 receive = await self._admit(scope, receive, answering)
                 await self._app(scope, receive, answering.send)
             except Exception as error:
-                if not answering.began:
+                if not answering.has_begun:
                     await response_for(error)(scope, receive, answering.send)
 
     async def _admit(self, scope: Scope, receive: Receive, answering: GuardedResponse) -> Receive:
@@ -67,7 +67,7 @@ class AdmissionGuard:
         desk = self._desk
         if desk.stopping.is_set():
             raise HttpError(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
-        token = answering.token = desk.tokens.holder(_bearer_token(scope))
+        token = answering.token = desk.tokens.find_holder(_bearer_token(scope))
         if token is None:
             error = ServerError(
                 "server.unauthenticated",
@@ -76,12 +76,12 @@ class AdmissionGuard:
             )
             raise HttpError(401, error)
         scope.setdefault("state", {})["token"] = token
-        desk.rate.take(token.user)
-        answering.places.enter_context(desk.requests.one())
+        desk.rate.count_request(token.user)
+        answering.slots.enter_context(desk.requests.slot())
         if scope["method"] in ("GET", "HEAD"):
             return receive
         body = await _read_request_body(scope, receive, desk.config.server.max_body)
-        if not desk.tokens.holds(token):
+        if not desk.tokens.is_valid(token):
             # A body may take its time, and nothing is done for a token that has ended meanwhile.
             raise HttpError(401, token_ended_error())
         return _replay_body(body, receive)
@@ -93,29 +93,29 @@ class GuardedResponse:
     def __init__(self, scope: Scope, send: Send, desk: ServerContext) -> None:
         self._scope, self._send, self._desk = scope, send, desk
         self._started = time.perf_counter()
-        self.began = False
-        self.places = ExitStack()
+        self.has_begun = False
+        self.slots = ExitStack()
         self.token: AccessToken | None = None
         self._over = False
 
     async def send(self, message: Message) -> None:
-        if self.token is not None and not self._desk.tokens.holds(self.token):
+        if self.token is not None and not self._desk.tokens.is_valid(self.token):
             await self._end()
         if self._over:
             return
         if message["type"] == "http.response.start":
-            self.began = True
+            self.has_begun = True
             message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS]
             route: Any = self._scope.get("route")
-            self._desk.metrics.answered(
+            self._desk.metrics.count_answer(
                 self._scope["method"],
                 getattr(route, "path", "none"),
                 message["status"],
                 time.perf_counter() - self._started,
             )
             # What goes on for long after this, a watch, has places of its own.
-            self.places.close()
-        await self._sent(message)
+            self.slots.close()
+        await self._send_in_time(message)
 
     async def _end(self) -> None:
         """The token has ended: every piece of every answer passes here, so nothing goes on telling after that.
@@ -123,14 +123,14 @@ class GuardedResponse:
         An answer that has not begun becomes an error; one that has is told why it ends, and ends.
         """
         self.token = None
-        if self.began:
+        if self.has_begun:
             closing = self._scope.get("state", {}).get("closing", b"")
-            await self._sent({"type": "http.response.body", "body": closing})
+            await self._send_in_time({"type": "http.response.body", "body": closing})
         else:
             await response_for(HttpError(401, token_ended_error()))(self._scope, _receive_disconnect, self.send)
         self._over = True
 
-    async def _sent(self, message: Message) -> None:
+    async def _send_in_time(self, message: Message) -> None:
         try:
             await asyncio.wait_for(self._send(message), READ_SECONDS)
         except TimeoutError:

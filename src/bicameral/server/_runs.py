@@ -91,7 +91,7 @@ async def get_run(
     """A run as it stands; with `wait`, as it stands once it has ended or waits, or when the time is over."""
     view = await get_own_run(desk, run, caller.user)
     if wait and not is_settled(view):
-        with desk.watches.one(caller.user):
+        with desk.watches.slot(caller.user):
             wait = min(wait, desk.config.server.watch_seconds)
             view = await wait_until_settled(desk, run, caller, wait, request.is_disconnected)
     return SafeJsonResponse(run_json(view))
@@ -138,7 +138,7 @@ async def build_submission(
         user_input(wanted.request)
         return Submission(request=wanted.request, deterministic=wanted.deterministic, **common)
     try:
-        with desk.plans.one():
+        with desk.plans.slot():
             plan = await asyncio.to_thread(parse_checked_plan, desk.agent, wanted.plan)
     except PlanError as error:
         raise HttpError(409, error) from None
@@ -159,7 +159,7 @@ async def submit_run(desk: ServerContext, what: Submission) -> RunView:
     if what.key is not None and what.request is not None and view.request != what.request:
         error = ServerError("server.key-reused", "this key was used for another request", fix="Use a new key.")
         raise HttpError(409, error)
-    desk.metrics.submitted()
+    desk.metrics.count_submission()
     return view
 
 
@@ -184,7 +184,7 @@ async def wait_until_settled(
     while True:
         view = await desk.runs.get(run, user=caller.user)
         left = end - loop.time()
-        over = is_settled(view) or left <= 0 or desk.stopping.is_set() or not desk.tokens.holds(caller)
+        over = is_settled(view) or left <= 0 or desk.stopping.is_set() or not desk.tokens.is_valid(caller)
         if over or (gone is not None and await gone()):
             return view
         with suppress(TimeoutError):
@@ -257,11 +257,11 @@ async def watch_run(
     """Watch a run until it ends. Whoever is cut off comes again with the id of the last event and misses nothing."""
     start = after if last_event_id is None else last_event_id
     view = await get_own_run(desk, run, caller.user)
-    if view.ended and start >= 0 and not await _has_events_after(desk, run, caller.user, start):
+    if view.has_ended and start >= 0 and not await _has_events_after(desk, run, caller.user, start):
         return Response(status_code=204)
     places = ExitStack()
     # Taken here, where a refusal can still be answered, and given back when the stream ends.
-    places.enter_context(desk.watches.one(caller.user))
+    places.enter_context(desk.watches.slot(caller.user))
     return WatchResponse(
         _stream_events(desk, run, caller, start),
         places,
@@ -299,7 +299,7 @@ async def _stream_events(desk: ServerContext, run: str, caller: AccessToken, aft
     loop = asyncio.get_running_loop()
     end, beaten = loop.time() + desk.config.server.watch_seconds, loop.time()
     async for event in with_heartbeats(watched, desk.stopping, end):
-        if not desk.tokens.holds(caller):
+        if not desk.tokens.is_valid(caller):
             # The guard lets nothing more through, and says why.
             return
         if event is not None:
@@ -311,7 +311,7 @@ async def _stream_events(desk: ServerContext, run: str, caller: AccessToken, aft
             beaten = loop.time()
             yield b": still here\n\n"
     view = await desk.runs.get(run, user=caller.user)
-    if view.ended:
+    if view.has_ended:
         yield sse_message(run_json(view), "end")
 
 

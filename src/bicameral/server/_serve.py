@@ -41,7 +41,7 @@ def require_server_packages() -> None:
 
 def check_may_listen(host: str, tokens: TokenFile) -> None:
     """Refuse to listen where others can reach the server while nobody has a token."""
-    if not tokens.all() and not _is_loopback(host):
+    if not tokens.all_tokens() and not _is_loopback(host):
         raise ServerError(
             "server.no-tokens",
             f"nobody has a token, so the server does not listen on {host!r}, where others could reach it",

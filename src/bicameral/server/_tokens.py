@@ -64,7 +64,7 @@ class TokenFile:
         self._seen: _FileState | None = None
         self._certain = False
 
-    def all(self) -> tuple[AccessToken, ...]:
+    def all_tokens(self) -> tuple[AccessToken, ...]:
         """Every token there is, expired ones too."""
         seen = _file_state(self.file)
         if seen != self._seen or not self._certain:
@@ -74,37 +74,37 @@ class TokenFile:
             self._seen = seen
         return (*self._read, *self._extra)
 
-    def holds(self, token: AccessToken) -> bool:
+    def is_valid(self, token: AccessToken) -> bool:
         """Whether a token that was presented still holds as it was then: of the same user, not removed, not expired.
 
         Whatever lasts longer than a request asks this again, before each piece of what it tells.
         """
-        return token in self.all() and self._in_time(token)
+        return token in self.all_tokens() and self._is_unexpired(token)
 
-    def _in_time(self, token: AccessToken) -> bool:
+    def _is_unexpired(self, token: AccessToken) -> bool:
         return token.expires is None or token.expires > self._clock()
 
-    def holder(self, presented: str) -> AccessToken | None:
+    def find_holder(self, presented: str) -> AccessToken | None:
         """The token that somebody presents, if it is one and still holds."""
         digest = token_hash(presented)
         found: AccessToken | None = None
-        for token in self.all():
+        for token in self.all_tokens():
             # All of them, whether one was found or not.
             if hmac.compare_digest(token.hash, digest):
                 found = token
-        return found if found is not None and self._in_time(found) else None
+        return found if found is not None and self._is_unexpired(found) else None
 
     def add(self, user: str, seconds: float | None = None) -> tuple[AccessToken, str]:
         """A new token for a user, and its text, which is kept nowhere."""
         token, text = new_token(user, seconds, self._clock())
-        with self._changing():
-            self._write((*self._of_file(), token))
+        with self._locked():
+            self._write((*self._stored_tokens(), token))
         return token, text
 
     def remove(self, token_id: str) -> AccessToken:
         """Take a token away; whoever still holds it is a stranger from now on."""
-        with self._changing():
-            tokens = self._of_file()
+        with self._locked():
+            tokens = self._stored_tokens()
             gone = next((token for token in tokens if token.id == token_id), None)
             if gone is None:
                 known = nearest_name(token_id, [token.id for token in tokens])
@@ -113,7 +113,7 @@ class TokenFile:
         return gone
 
     @contextmanager
-    def _changing(self) -> Generator[None]:
+    def _locked(self) -> Generator[None]:
         """Read and write as one: else two that change the file at once could bring back a token that one removed."""
         if self.file is None:
             raise ServerError("server.bad-tokens", "these tokens are kept in no file")
@@ -132,7 +132,7 @@ class TokenFile:
         finally:
             os.close(lock)
 
-    def _of_file(self) -> tuple[AccessToken, ...]:
+    def _stored_tokens(self) -> tuple[AccessToken, ...]:
         return () if self.file is None or _file_state(self.file) is None else _load_tokens(self.file)
 
     def _write(self, tokens: tuple[AccessToken, ...]) -> None:

@@ -121,7 +121,7 @@ class Ledger:
         if self.records is not None:
             self.records.append(call.to_json())
 
-    def lose(self, role: Role, charges: Sequence[Charge]) -> None:
+    def add_lost(self, role: Role, charges: Sequence[Charge]) -> None:
         """A call that came to nothing, and what it cost."""
         self._add(role, sum((charge.usage for charge in charges), Usage()), charges)
         if self.records is not None:
@@ -167,7 +167,7 @@ def record_lost_call(role: Role, charges: Sequence[Charge]) -> None:
     """Write what a failed call cost into every ledger that is open around it."""
     if charges:
         for ledger in _LEDGERS.get():
-            ledger.lose(role, charges)
+            ledger.add_lost(role, charges)
 
 
 def record_call(call: ModelCall) -> None:
@@ -216,8 +216,8 @@ def model_span(role: Role, name: str, request: ModelRequest) -> Span:
 def record_reply(told: Span, call: ModelCall) -> None:
     """What is known when the reply has come."""
     usage = call.reply.usage
-    if told.on:
-        told.tell(
+    if told.is_recording:
+        told.set_facts(
             {
                 "gen_ai.response.finish_reasons": (call.reply.finish,),
                 "gen_ai.usage.input_tokens": usage.prompt,

@@ -82,7 +82,7 @@ class Session:
         self.role: Role = role
         self.provider = _check_chamber(role, provider)
         # A quarantined model counts its own calls: nobody else can reach it.
-        self._asked = provider if type(provider) is Quarantined else meter_provider(provider)
+        self._metered = provider if type(provider) is Quarantined else meter_provider(provider)
         self.setup = setup
         self._max_tokens = max_tokens
         self._timeout = timeout
@@ -112,7 +112,7 @@ class Session:
             adapter=self._adapter,
             confidence=confidence,
         )
-        return await self._sent(request)
+        return await self._send(request)
 
     async def converse(
         self,
@@ -142,17 +142,17 @@ class Session:
             model=model,
             tools=tools,
         )
-        return await self._sent(request, job, hear)
+        return await self._send(request, job, hear)
 
-    async def _sent(
+    async def _send(
         self, request: ModelRequest, job: str | None = None, hear: Callable[[str], None] | None = None
     ) -> ModelReply:
         check_allowance(self.role)
         side: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
         async with quota_slot("model", side):
-            return await self._in_turn(request, side, job, hear)
+            return await self._generate(request, side, job, hear)
 
-    async def _in_turn(
+    async def _generate(
         self, request: ModelRequest, side: Chamber, job: str | None, hear: Callable[[str], None] | None
     ) -> ModelReply:
         started = time.perf_counter()
@@ -168,9 +168,9 @@ class Session:
         ):
             try:
                 if hear is None:
-                    reply = await self._asked.generate(request)
+                    reply = await self._metered.generate(request)
                 else:
-                    reply = await _stream_reply(self._asked, request, hear)
+                    reply = await _stream_reply(self._metered, request, hear)
             except BaseException:
                 # What was paid for nothing was paid all the same.
                 record_lost_call(self.role, charges)

@@ -91,13 +91,13 @@ class Span(Protocol):
     """Something that goes on. `on` says whether anybody listens: where facts cost something, ask first."""
 
     @property
-    def on(self) -> bool: ...
+    def is_recording(self) -> bool: ...
 
-    def tell(self, facts: Facts) -> None:
+    def set_facts(self, facts: Facts) -> None:
         """Add facts; they are made safe and short."""
         ...
 
-    def fail(self, code: str) -> None:
+    def set_error(self, code: str) -> None:
         """It failed; an exception that leaves the `with` says so by itself."""
         ...
 
@@ -127,11 +127,11 @@ class _NoSpan:
 
     __slots__ = ()
 
-    on = False
+    is_recording = False
 
-    def tell(self, facts: Facts) -> None: ...
+    def set_facts(self, facts: Facts) -> None: ...
 
-    def fail(self, code: str) -> None: ...
+    def set_error(self, code: str) -> None: ...
 
     def __enter__(self) -> Span:
         return self
@@ -147,14 +147,14 @@ class _RecordingSpan:
 
     __slots__ = ("_entered", "_facts", "_kind", "_name", "_span", "_tracer")
 
-    on = True
+    is_recording = True
 
     def __init__(self, tracer: Tracer, name: str, kind: SpanKind, facts: Facts) -> None:
         self._tracer, self._name, self._kind, self._facts = tracer, name, kind, facts
         self._span: Any = None
         self._entered: Any = None
 
-    def tell(self, facts: Facts) -> None:
+    def set_facts(self, facts: Facts) -> None:
         if self._span is not None:
             with suppress(Exception):
                 self._span.set_attributes(safe_facts(facts))
@@ -178,12 +178,12 @@ class _RecordingSpan:
         if self._entered is None:
             return
         if error is not None:
-            self.fail(_error_type(error))
+            self.set_error(_error_type(error))
         with suppress(Exception):
             self._entered.__exit__(None, None, None)
 
-    def fail(self, code: str) -> None:
-        self.tell({"error.type": code})
+    def set_error(self, code: str) -> None:
+        self.set_facts({"error.type": code})
         with suppress(Exception):
             from opentelemetry.trace import StatusCode
 

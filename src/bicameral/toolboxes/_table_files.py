@@ -391,15 +391,15 @@ class FileShape:
         self._known: dict[str, tuple[object, Type, ColumnTexts]] = {}
 
     def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
-        found = self._look(literals)
+        found = self._shape_and_texts(literals)
         return None if found is None else found[0]
 
     def cells(self, literals: LiteralValues) -> ColumnTexts:
         """The short texts in the columns of the file that a plan names."""
-        found = self._look(literals)
+        found = self._shape_and_texts(literals)
         return {} if found is None else found[1]
 
-    def _look(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
+    def _shape_and_texts(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
         path = literals.get("path")
         if not isinstance(path, str) or not path.lower().endswith(self._endings):
             return None

@@ -107,13 +107,13 @@ class _TextBuilder:
 
     lines: list[str] = field(default_factory=list[str])
     line: list[str] = field(default_factory=list[str])
-    begun: bool = False
+    has_text: bool = False
     """Whether the line has anything but blanks in it."""
     pre: int = 0
     rows: int = 0
     """How many rows with several cells we are inside of: there a block is no reason for a new line."""
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if not self.pre:
             self._append(_SPACES.sub(" ", text))
             return
@@ -125,9 +125,9 @@ class _TextBuilder:
 
     def _append(self, piece: str) -> None:
         self.line.append(piece)
-        self.begun = self.begun or bool(piece.strip())
+        self.has_text = self.has_text or bool(piece.strip())
 
-    def mark(self, mark: _LayoutMark) -> None:
+    def add_mark(self, mark: _LayoutMark) -> None:
         match mark:
             case "line" | "apart":
                 if self.rows:
@@ -135,7 +135,7 @@ class _TextBuilder:
                 else:
                     self.end_line(apart=mark == "apart")
             case "cell":
-                if self.begun:
+                if self.has_text:
                     self.line.append(" | ")
             case "row":
                 self.end_line()
@@ -154,7 +154,7 @@ class _TextBuilder:
         joined = "".join(self.line)
         shown = joined.rstrip() if self.pre else _SPACES.sub(" ", joined).strip()
         self.line.clear()
-        self.begun = False
+        self.has_text = False
         if shown:
             self.lines.append(shown)
         if apart and self.lines and self.lines[-1]:
@@ -208,9 +208,9 @@ def _render_tree(root: LexborNode, *, with_navigation: bool) -> str:
     while todo:
         item = todo.pop()
         if isinstance(item, str):
-            out.mark(item)
+            out.add_mark(item)
         elif item.is_text_node:
-            out.say(item.text_content or "")
+            out.add_text(item.text_content or "")
         elif item.is_element_node and _is_visible(item, with_navigation=with_navigation):
             _open_tag(item, out)
             todo.extend(_close_marks(item))
@@ -231,22 +231,22 @@ def _is_visible(node: LexborNode, *, with_navigation: bool) -> bool:
 def _open_tag(node: LexborNode, out: _TextBuilder) -> None:
     tag = node.tag or ""
     if tag == "pre":
-        out.mark("pre")
+        out.add_mark("pre")
     elif tag == "tr" and _has_several_cells(node):
-        out.mark("row")
+        out.add_mark("row")
     elif tag in ("td", "th"):
-        out.mark("cell")
+        out.add_mark("cell")
     elif tag == "table":
         # A table inside a cell is there for layout: its rows are lines again.
         out.end_line(apart=not out.rows)
     elif tag in _PARAGRAPH_TAGS:
-        out.mark("apart")
+        out.add_mark("apart")
     elif tag in _LINE_TAGS:
-        out.mark("line")
+        out.add_mark("line")
     if tag == "li":
-        out.say("- ")
+        out.add_text("- ")
     elif len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
-        out.say("#" * int(tag[1]) + " ")
+        out.add_text("#" * int(tag[1]) + " ")
 
 
 def _close_marks(node: LexborNode) -> Iterator[_LayoutMark]:

@@ -87,7 +87,7 @@ class FileTools:
         recursive: Annotated[bool, "also in subfolders"] = False,
     ) -> list[File]:
         """List the files in a folder."""
-        return list(self._listed(folder, pattern, recursive=recursive))
+        return list(self._iter_files(folder, pattern, recursive=recursive))
 
     def search_files(self, text: str, folder: str = ".", pattern: Annotated[str, "like *.txt"] = "*") -> list[Match]:
         """Find the lines that contain a text in the files of a folder and its subfolders."""
@@ -96,8 +96,8 @@ class FileTools:
         wanted = text.casefold()
         return [
             Match(file.path, number, line)
-            for file in self._listed(folder, pattern, recursive=True)
-            for number, line in enumerate(self._searchable(file.path), 1)
+            for file in self._iter_files(folder, pattern, recursive=True)
+            for number, line in enumerate(self._lines_or_none(file.path), 1)
             if wanted in line.casefold()
         ]
 
@@ -107,11 +107,11 @@ class FileTools:
 
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; the target must be new or a folder."""
-        self.folders.copy(source, self._in_folder(source, target))
+        self.folders.copy(source, self._target_path(source, target))
 
     def move_file(self, source: str, target: str) -> None:
         """Move or rename a file; the target must be new or a folder."""
-        self.folders.move(source, self._in_folder(source, target))
+        self.folders.move(source, self._target_path(source, target))
 
     def delete_file(self, path: str) -> None:
         """Delete a file."""
@@ -136,7 +136,7 @@ class FileTools:
     def copy_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """Where a copy goes. A target that is no folder yet may be one when the call is made."""
         source, target = given.get("source"), given.get("target")
-        copied = not (isinstance(source, str) and self.folders.trusts(source))
+        copied = not (isinstance(source, str) and self.folders.is_trusted(source))
         if not isinstance(target, str):
             return WriteTarget(copied=copied)
         found = self.folders.target(target, copied=copied)
@@ -145,7 +145,7 @@ class FileTools:
         inside = self.folders.target(f"{target.rstrip('/')}/{Path(source).name}", copied=copied)
         named_anew = is_table_path(target) and not is_table_path(source)
         executed = found.executed or inside.executed or named_anew or self.folders.is_program(source)
-        into = inside.protected if self._in_folder(source, target) != target else None
+        into = inside.protected if self._target_path(source, target) != target else None
         return WriteTarget(executed, copied, found.protected or into)
 
     def move_target(self, given: Mapping[str, Any]) -> WriteTarget:
@@ -153,18 +153,18 @@ class FileTools:
         found = self.copy_target(given)
         return replace(found, protected=found.protected or self.folders.target(given.get("source")).protected)
 
-    def _in_folder(self, source: str, target: str) -> str:
+    def _target_path(self, source: str, target: str) -> str:
         """The full name of the target: a folder (or what is spelled like one) keeps the name of the source."""
         if target.endswith("/") or self.folders.is_folder(target, "write"):
             return f"{target.rstrip('/')}/{Path(source).name}"
         return target
 
-    def _listed(self, folder: str, pattern: str, *, recursive: bool) -> Iterator[File]:
+    def _iter_files(self, folder: str, pattern: str, *, recursive: bool) -> Iterator[File]:
         recursive = recursive or "/" in pattern or "**" in pattern
         wanted = pattern.replace("**/", "").casefold() or "*"
-        top = self.folders.reading(folder)
+        top = self.folders.resolve_readable(folder)
         count = 0
-        for found in self.folders.files(folder, recursive=recursive):
+        for found in self.folders.list_files(folder, recursive=recursive):
             inner = found.path.relative_to(top)
             # Hidden files (and whatever lies in hidden folders) are listed only for who asks for them.
             if any(part.startswith(".") for part in inner.parts) and not wanted.startswith("."):
@@ -178,7 +178,7 @@ class FileTools:
                     f"there are more than {self.settings.max_files:,} files in {folder!r}",
                     fix="Name a narrower folder or pattern.",
                 )
-            shown = Path(self.folders.shown(found.path))
+            shown = Path(self.folders.display_path(found.path))
             yield File(
                 path=str(shown),
                 name=shown.name,
@@ -187,7 +187,7 @@ class FileTools:
                 modified=datetime.fromtimestamp(int(found.info.st_mtime)),
             )
 
-    def _searchable(self, path: str) -> list[str]:
+    def _lines_or_none(self, path: str) -> list[str]:
         """The lines of a file; what is no readable text has none."""
         try:
             return self.read_lines(path)
@@ -212,11 +212,11 @@ _LISTING = {"": _UNTRUSTED, "[].size": _SYSTEM, "[].modified": _SYSTEM}
 def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = FileTools(folders, settings)
-    read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.trusts(given["path"]))
+    read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.is_trusted(given["path"]))
     done = {"": _SYSTEM}
 
     def own_source(given: Mapping[str, Any]) -> bool:
-        return folders.trusts(given["source"])
+        return folders.is_trusted(given["source"])
 
     def changed(given: Mapping[str, Any]) -> WriteTarget:
         return replace(folders.target(given.get("path")), executed=False)
@@ -247,7 +247,9 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             target=files.text_target,
             words=("append", "add", "log", "note", "jot", "extend"),
         )(files.append_text),
-        tool(effect="read", origins=_LISTING, owned=lambda given: folders.trusts(given["folder"]))(files.list_files),
+        tool(effect="read", origins=_LISTING, owned=lambda given: folders.is_trusted(given["folder"]))(
+            files.list_files
+        ),
         tool(effect="read", origins=_UNTRUSTED)(files.search_files),
         tool(effect="read", origins=_SYSTEM)(files.file_exists),
         tool(

@@ -211,7 +211,7 @@ class TableTools:
 
     def stamp(self, path: str) -> tuple[int, int]:
         """What changes when the file does."""
-        found = self.folders.reading(path).stat()
+        found = self.folders.resolve_readable(path).stat()
         return found.st_mtime_ns, found.st_size
 
     def _text(self, path: str) -> str:
@@ -333,11 +333,11 @@ _SAVE_WORDS = (
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = TableTools(folders, settings)
-    csv_shape = FileShape(files.read_csv, files.stamp, (".csv", ".tsv"), folders.trusts)
-    json_shape = FileShape(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.trusts)
+    csv_shape = FileShape(files.read_csv, files.stamp, (".csv", ".tsv"), folders.is_trusted)
+    json_shape = FileShape(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.is_trusted)
     # Anybody may have written a table that lies around.
     reading = partial(
-        tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.trusts(given["path"])
+        tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.is_trusted(given["path"])
     )
     writing = partial(
         tool,

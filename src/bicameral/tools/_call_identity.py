@@ -273,13 +273,13 @@ def _hash_file(folders: Folders, path: str) -> AttachedFile:
 
 def _refuse_link(folders: Folders, path: str) -> None:
     """Refuse a link: whoever approves `menu.txt` must not send what another name leads to."""
-    real = folders.reading(path)
+    real = folders.resolve_readable(path)
     spelled = Path(os.path.normpath(os.path.join(folders.base, os.path.expanduser(path))))
     if spelled != real:
         raise ToolError(
             "files.link",
             f"{quote_path(path)} is a link, or lies behind one, and a link cannot be attached",
-            fix=f"Name the file itself: {quote_path(folders.shown(real))}.",
+            fix=f"Name the file itself: {quote_path(folders.display_path(real))}.",
         )
 
 

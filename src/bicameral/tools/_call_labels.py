@@ -81,12 +81,12 @@ class ResultPart:
     """
 
     path: str
-    said: str
+    declared_part: str
     origin: Origin
     record: PartPath | None
-    keyed: frozenset[str] = frozenset()
+    dict_fields: frozenset[str] = frozenset()
     kind: str = "flat"
-    inside: tuple[tuple[str, ResultPart], ...] = ()
+    inner_parts: tuple[tuple[str, ResultPart], ...] = ()
 
 
 def compile_parts(origins: Origins, result: Type) -> ResultPart:
@@ -136,7 +136,7 @@ def resolve_readers(top: ResultPart, value: object) -> ResolvedReaders:
     found: list[tuple[str, Readers, bool]] = []
     for each in _value_dependent_parts(top):
         records = _values_at(value, each.record or ())
-        found.append((each.said, _part_readers(each, records), _is_users_own(each.origin, records)))
+        found.append((each.declared_part, _part_readers(each, records), _is_users_own(each.origin, records)))
     return tuple(found)
 
 
@@ -147,8 +147,8 @@ def _value_dependent_parts(top: ResultPart) -> Iterable[ResultPart]:
     while waiting:
         part = waiting.pop()
         if isinstance(part.origin.readers, Participants) or part.origin.own_when:
-            found.setdefault(part.said, part)
-        waiting.extend(each for _, each in part.inside)
+            found.setdefault(part.declared_part, part)
+        waiting.extend(each for _, each in part.inner_parts)
     return found.values()
 
 
@@ -183,7 +183,7 @@ def _part_readers(part: ResultPart, records: list[object]) -> Readers:
         return PUBLIC if origin.readers == "public" else _USER_ONLY
     readers: set[str] | None = None
     for record in records:
-        named = _named_principals(record, origin.readers.fields, part.keyed)
+        named = _named_principals(record, origin.readers.fields, part.dict_fields)
         readers = named if readers is None else readers & named
         if not readers:
             break
@@ -239,12 +239,12 @@ def _part_tree(
     part: ResultPart, tool: str, step: str, known: Mapping[str, tuple[Readers, bool]], trusted: bool
 ) -> LabelTree:
     usual = (PUBLIC if part.origin.readers == "public" else _USER_ONLY, trusted)
-    readers, own = known.get(part.said, usual)
+    readers, own = known.get(part.declared_part, usual)
     trust = "user" if own and part.origin.trust == "third_party" else part.origin.trust
     label = Label(frozenset({Source(trust, tool, part.path, step)}), readers)
     if part.kind == "flat":
         return label
-    inside = {name: _part_tree(each, tool, step, known, trusted) for name, each in part.inside}
+    inside = {name: _part_tree(each, tool, step, known, trusted) for name, each in part.inner_parts}
     if part.kind == "list":
         return ListLabels(label, inside["[]"])
     rest = inside.pop("*", label) if part.kind == "dict" else label
@@ -271,10 +271,10 @@ def _taint_unless_fresh(part: ResultPart, shade: LabelTree, given: Label) -> Lab
         return shade
     match part.kind, shade:
         case "record", RecordLabels(own=own, fields=fields, rest=rest):
-            inside = {name: _taint_unless_fresh(each, fields[name], given) for name, each in part.inside}
+            inside = {name: _taint_unless_fresh(each, fields[name], given) for name, each in part.inner_parts}
             return RecordLabels(join(own, given), inside, taint(rest, given))
         case "list", ListLabels(own=own, item=item):
-            return ListLabels(join(own, given), _taint_unless_fresh(part.inside[0][1], item, given))
+            return ListLabels(join(own, given), _taint_unless_fresh(part.inner_parts[0][1], item, given))
         case _:
             return taint(shade, given)
 
@@ -291,7 +291,7 @@ def fresh_names(top: ResultPart, value: object) -> frozenset[str]:
 def _fresh_paths(part: ResultPart, at: PartPath) -> Iterable[PartPath]:
     if part.origin.fresh:
         return (at,)
-    return [path for step, each in part.inside for path in _fresh_paths(each, (*at, step))]
+    return [path for step, each in part.inner_parts for path in _fresh_paths(each, (*at, step))]
 
 
 def has_fresh(top: ResultPart) -> bool:

@@ -107,7 +107,7 @@ def command_tool(
         receivers=UNDECLARED if spec.receivers is None or not believed else tuple(spec.receivers),
         attaches=UNDECLARED if (attached := spec_attached(spec)) is None or not believed else attached,
         hosts=_reachable_hosts(spec),
-        target=command.target if spec.effect == "write" and command.written else None,
+        target=command.write_target if spec.effect == "write" and command.written_arguments else None,
         code=program_code_hash(start),
         declared=believed and (declared or bool(spec.origins) or spec.effect == "pure"),
         self_described=not believed,
@@ -179,42 +179,44 @@ class ConfinedCommand:
         require_confinement(self.probe)
         with ExitStack() as stack:
             files = CommandFiles(self.spec, self.folders, stack)
-            values: dict[str, ArgvValue] = await asyncio.to_thread(files.resolve, arguments)
-            argv = [*self.start, *fill_template(self.template, values, fixed=self._fixed())]
+            values: dict[str, ArgvValue] = await asyncio.to_thread(files.resolve_arguments, arguments)
+            argv = [*self.start, *fill_template(self.template, values, fixed=self._literal_arguments())]
             try:
                 confinement, stdin = self._confinement(files), self._stdin(arguments)
                 done = await run_confined(argv, confinement, stdin=stdin, probe=self.probe)
             finally:
                 # However it ended: a command that was killed may have made something before.
-                files.refuse_protected()
-            self._check(done)
+                files.reject_protected_outputs()
+            self._check_result(done)
             # In a thread: megabytes of output take their time, and the others of this run have theirs.
             result = await asyncio.to_thread(parse_result, self.spec, done.stdout)
-            await asyncio.to_thread(files.keep)
+            await asyncio.to_thread(files.commit_outputs)
         return result
 
     @property
-    def written(self) -> tuple[str, ...]:
+    def written_arguments(self) -> tuple[str, ...]:
         """The arguments that name files which the command writes."""
         return tuple(
             name for name, each in self.spec.arguments.items() if _is_path_argument(each) and each.access != "read"
         )
 
-    def target(self, given: Mapping[str, Any]) -> WriteTarget:
+    def write_target(self, given: Mapping[str, Any]) -> WriteTarget:
         """What is known of the files that it writes. What it writes there it may have read anywhere it can reach."""
         spec = self.spec
         copied = bool(spec.network) or any(
             _is_path_argument(each) and each.access != "write" for each in spec.arguments.values()
         )
         found = [
-            self.folders.target(each, copied=copied) for name in self.written for each in _path_values(given, name)
+            self.folders.target(each, copied=copied)
+            for name in self.written_arguments
+            for each in _path_values(given, name)
         ]
         protected = next((each.protected for each in found if each.protected), None)
         if any(each.executed for each in found):
             return WriteTarget(True, copied, protected)
         return WriteTarget(None if any(each.executed is None for each in found) else False, copied, protected)
 
-    def _fixed(self) -> set[str]:
+    def _literal_arguments(self) -> set[str]:
         return {name for name, argument in self.spec.arguments.items() if argument.type == "literal"}
 
     def _stdin(self, arguments: Mapping[str, Any]) -> bytes:
@@ -245,7 +247,7 @@ class ConfinedCommand:
             folder=self.folders.base,
         )
 
-    def _check(self, done: CommandResult) -> None:
+    def _check_result(self, done: CommandResult) -> None:
         name, limits = self.spec.name, self.spec.limits
         match done.ended:
             case "exited" if done.exit_code in self.spec.ok_exit_codes:
@@ -320,56 +322,56 @@ class CommandFiles:
     denied: list[Path] = field(default_factory=list[Path])
     environment: dict[str, str] = field(default_factory=dict[str, str])
     _staged: list[_StagedFile] = field(default_factory=list[_StagedFile])
-    _open: list[str] = field(default_factory=list[str])
+    _open_folders: list[str] = field(default_factory=list[str])
     """Folders in which the command could make whatever it wanted."""
 
-    def resolve(self, arguments: Mapping[str, Any]) -> dict[str, ArgvValue]:
+    def resolve_arguments(self, arguments: Mapping[str, Any]) -> dict[str, ArgvValue]:
         """The arguments with every path as the command is to see it: absolute, and never outside the folders."""
         values: dict[str, ArgvValue] = dict(arguments)
         for name, argument in self.spec.arguments.items():
             given = arguments.get(name)
             if argument.type == "path" and given is not None:
-                values[name] = self._path(given, name, argument)
+                values[name] = self._resolve_path(given, name, argument)
             elif argument.type == "list[path]" and given is not None:
-                values[name] = [self._path(one, name, argument) for one in given]
+                values[name] = [self._resolve_path(one, name, argument) for one in given]
         if self.spec.scratch:
             scratch = self._new_folder()
             self.write.append(scratch)
             self.environment["TMPDIR"] = str(scratch)
         return values
 
-    def keep(self) -> None:
+    def commit_outputs(self) -> None:
         """Put what the command made into its place, each file whole."""
         # All are read before any is put: a missing one must not leave half of the others behind.
-        made = [(staged, self._content(staged)) for staged in self._staged]
+        made = [(staged, self._staged_content(staged)) for staged in self._staged]
         for staged, content in made:
             self.folders.write_atomic(staged.target, content)
 
-    def refuse_protected(self) -> None:
+    def reject_protected_outputs(self) -> None:
         """Set aside what the command made in a folder of its own choice and no tool may make."""
-        for folder in self._open:
-            if (name := self.folders.set_aside(folder)) is not None:
+        for folder in self._open_folders:
+            if (name := self.folders.rename_protected(folder)) is not None:
                 raise ToolError(
                     "tools.protected",
                     f"{self.spec.name!r} made {name!r}, which no tool may make; it was given another name",
                     fix="Look at the file that begins with 'refused-', and delete it.",
                 )
 
-    def _path(self, given: str, name: str, argument: ArgumentSpec) -> Path:
+    def _resolve_path(self, given: str, name: str, argument: ArgumentSpec) -> Path:
         if argument.access == "read":
-            real = self.folders.reading(given)
+            real = self.folders.resolve_readable(given)
             self.read.append(real)
             return real
-        real = self.folders.writing(given)
+        real = self.folders.resolve_writable(given)
         if argument.access == "write" and real.is_dir():
             # The sandbox lets the command write whatever is in there, so nothing protected may be.
-            self.write.append(self.folders.writing_inside(given))
-            self._open.append(given)
+            self.write.append(self.folders.resolve_writable_folder(given))
+            self._open_folders.append(given)
             self.denied += [real / CONFIGURATION, real / STATE]
             return real
-        return self._stage(given, real, name, argument)
+        return self._stage_output(given, real, name, argument)
 
-    def _stage(self, given: str, real: Path, name: str, argument: ArgumentSpec) -> Path:
+    def _stage_output(self, given: str, real: Path, name: str, argument: ArgumentSpec) -> Path:
         folder = self._new_folder()
         copy = folder / real.name
         if argument.access == "edit":
@@ -378,7 +380,7 @@ class CommandFiles:
         self._staged.append(_StagedFile(name, folder, real.name, given))
         return copy
 
-    def _content(self, staged: _StagedFile) -> bytes:
+    def _staged_content(self, staged: _StagedFile) -> bytes:
         # The command may have left a link there that leads anywhere: it is read with the same care as a plan's paths.
         inside = Folders.of(staged.folder, read=[staged.folder])
         if not inside.exists(staged.name):

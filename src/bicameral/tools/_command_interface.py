@@ -70,18 +70,18 @@ def require_command(tool: Tool) -> ConfinedCommand:
 
 def command_usage(tool: Tool) -> str:
     """The tool as a command line, in one line: `grep [-c] [-i] [-m N] PATTERN FILES...`."""
-    shape = _CommandSyntax.of(require_command(tool))
+    shape = _CommandSyntax.from_command(require_command(tool))
     options = [f"[{word}]" for word in shape.flags]
-    options += [f"[{word} {name.upper()}]" for word, name in shape.valued.items()]
-    options += [f"[{word}{name.upper()}]" for word, name in shape.attached.items()]
+    options += [f"[{word} {name.upper()}]" for word, name in shape.valued_options.items()]
+    options += [f"[{word}{name.upper()}]" for word, name in shape.attached_options.items()]
     return " ".join((tool.name, *options, *(_usage_word(name, shape.spec.arguments[name]) for name in shape.operands)))
 
 
 def command_arguments(tool: Tool, words: Sequence[str]) -> dict[str, Any]:
     """The arguments that the words after a command's name mean; `tools.bad-command-line` says which word means none."""
-    shape = _CommandSyntax.of(require_command(tool))
+    shape = _CommandSyntax.from_command(require_command(tool))
     reading = _WordParser(tool.name, shape)
-    reading.read(list(words))
+    reading.parse(list(words))
     return reading.values | _assign_operands(tool.name, shape, reading.operands)
 
 
@@ -99,42 +99,44 @@ class _CommandSyntax:
     """What a template takes: options by how they are written, and the arguments that stand alone, in their order."""
 
     spec: ToolSpec
-    fixed: frozenset[str]
+    fixed_words: frozenset[str]
     """Words that are always there, so that it makes no difference if they are typed."""
     flags: dict[str, str]
-    valued: dict[str, str]
+    valued_options: dict[str, str]
     """Options whose value is the next word."""
-    attached: dict[str, str]
+    attached_options: dict[str, str]
     """Options whose value is the rest of the word: `--max=`."""
     operands: tuple[str, ...]
 
     @classmethod
-    def of(cls, command: ConfinedCommand) -> _CommandSyntax:
+    def from_command(cls, command: ConfinedCommand) -> _CommandSyntax:
         shape = cls(command.spec, _fixed_words(command.template), {}, {}, {}, ())
         operands: list[str] = []
         for part in command.template:
             if isinstance(part, OptionalGroup):
-                shape._group(part, operands)
+                shape._add_group(part, operands)
             else:
-                shape._element(part, operands)
-        return cls(shape.spec, shape.fixed, shape.flags, shape.valued, shape.attached, tuple(operands))
+                shape._add_element(part, operands)
+        return cls(
+            shape.spec, shape.fixed_words, shape.flags, shape.valued_options, shape.attached_options, tuple(operands)
+        )
 
-    def _group(self, group: OptionalGroup, operands: list[str]) -> None:
+    def _add_group(self, group: OptionalGroup, operands: list[str]) -> None:
         first, *others = group.elements
         if self.spec.arguments[group.when].type == "bool":
             self.flags[_literal_text(first)] = group.when
         elif others and not any(placeholder_names(first)) and _sole_placeholder(others[0]) == group.when:
-            self.valued[_literal_text(first)] = group.when
+            self.valued_options[_literal_text(first)] = group.when
         else:
             for element in group.elements:
-                self._element(element, operands)
+                self._add_element(element, operands)
 
-    def _element(self, element: ArgvElement, operands: list[str]) -> None:
+    def _add_element(self, element: ArgvElement, operands: list[str]) -> None:
         match element:
             case (Placeholder(name=name),):
                 operands.append(name)
             case (str() as begun, Placeholder(name=name)):
-                self.attached[begun] = name
+                self.attached_options[begun] = name
             case _:
                 pass
 
@@ -148,55 +150,55 @@ class _WordParser:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     operands: list[str] = field(default_factory=list[str])
 
-    def read(self, words: list[str]) -> None:
+    def parse(self, words: list[str]) -> None:
         options = True
         while words:
             word = words.pop(0)
             if options and word == "--":
                 options = False
             elif options and word.startswith("-") and word != "-":
-                self._option(word, words)
-            elif not (options and self._attached(word)):
+                self._parse_option(word, words)
+            elif not (options and self._parse_attached(word)):
                 self.operands.append(word)
 
-    def _option(self, word: str, following: list[str]) -> None:
+    def _parse_option(self, word: str, following: list[str]) -> None:
         shape = self.shape
-        if word in shape.fixed:
+        if word in shape.fixed_words:
             return
         if word in shape.flags:
             self.values[shape.flags[word]] = True
-        elif (name := shape.valued.get(word) or shape.attached.get(f"{word}=")) is not None:
+        elif (name := shape.valued_options.get(word) or shape.attached_options.get(f"{word}=")) is not None:
             if not following:
                 raise _command_line_error(self.tool, f"{_quote_word(word)} needs a value")
-            self._set(name, following.pop(0))
-        elif not self._attached(word) and not self._cluster(word):
-            known = [*shape.flags, *shape.valued, *(each.rstrip("=") for each in shape.attached)]
+            self._set_value(name, following.pop(0))
+        elif not self._parse_attached(word) and not self._parse_cluster(word):
+            known = [*shape.flags, *shape.valued_options, *(each.rstrip("=") for each in shape.attached_options)]
             raise _command_line_error(self.tool, f"it does not take {_quote_word(word)}", known=known, word=word)
 
-    def _attached(self, word: str) -> bool:
+    def _parse_attached(self, word: str) -> bool:
         """`--max=3` and `-m3`, for an option that takes a value."""
-        for begun, name in self.shape.attached.items():
+        for begun, name in self.shape.attached_options.items():
             if word.startswith(begun):
-                self._set(name, word.removeprefix(begun))
+                self._set_value(name, word.removeprefix(begun))
                 return True
-        for option, name in self.shape.valued.items():
+        for option, name in self.shape.valued_options.items():
             begun = f"{option}=" if option.startswith("--") else option
             if word.startswith(begun) and word != option:
-                self._set(name, word.removeprefix(begun))
+                self._set_value(name, word.removeprefix(begun))
                 return True
         return False
 
-    def _cluster(self, word: str) -> bool:
+    def _parse_cluster(self, word: str) -> bool:
         """`-ci` for `-c -i`."""
         if word.startswith("--"):
             return False
         letters = [f"-{letter}" for letter in word[1:]]
-        if not all(each in self.shape.flags or each in self.shape.fixed for each in letters):
+        if not all(each in self.shape.flags or each in self.shape.fixed_words for each in letters):
             return False
         self.values.update({self.shape.flags[each]: True for each in letters if each in self.shape.flags})
         return True
 
-    def _set(self, name: str, word: str) -> None:
+    def _set_value(self, name: str, word: str) -> None:
         spec = self.shape.spec.arguments[name]
         given = _parse_word(word, spec)
         self.values[name] = [*self.values.get(name, []), given] if spec.type.startswith("list") else given

@@ -350,7 +350,7 @@ class Toolbox(Generic[SettingsT]):
 
         checked = self.settings.model_validate(dict(settings or {}))
         if kept := self.keeps(checked):
-            surroundings = replace(surroundings, folders=surroundings.folders.owned_by(*kept))
+            surroundings = replace(surroundings, folders=surroundings.folders.exempting(*kept))
         return [replace(tool, toolbox=self.name) for tool in self.build(checked, surroundings)]
 
 

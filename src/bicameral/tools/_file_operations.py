@@ -60,14 +60,14 @@ def open_entry(
     """
     if not CAN_WALK:
         if guard is not None:
-            _refuse_protected(guard.reason(path), path)
+            _refuse_protected(guard.path_reason(path), path)
         _recheck_path(path, create_from)
         yield FolderEntry(path, str(path), None)
         return
     fd = _walk_to(path.parent, create_from, guard)
     try:
         if guard is not None:
-            _refuse_protected(guard.entry(path, fd), path)
+            _refuse_protected(guard.entry_reason(path, fd), path)
         yield FolderEntry(path, path.name or ".", fd)
     finally:
         os.close(fd)
@@ -109,7 +109,7 @@ def _walk_to(folder: Path, create_from: Path | None, guard: ProtectionGuard | No
             os.close(fd)
             fd = below
             if guard is not None:
-                _refuse_protected(guard.folder(fd, name), here)
+                _refuse_protected(guard.folder_reason(fd, name), here)
     except BaseException:
         os.close(fd)
         raise

@@ -98,36 +98,38 @@ class Folders:
 
     # Where a path leads
 
-    def reading(self, path: str) -> Path:
+    def resolve_readable(self, path: str) -> Path:
         """Where this path leads, if that may be read and is there."""
         real = self._locate(path, "read")
-        with self._telling(path, real, "read"), open_entry(real) as at:
+        with self._translating_errors(path, real, "read"), open_entry(real) as at:
             if entry_stat(at) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return real
 
-    def writing(self, path: str) -> Path:
+    def resolve_writable(self, path: str) -> Path:
         """Where this path leads, if that may be written; it need not be there yet."""
         real = self._locate(path, "write")
         if any(_lies_inside(root, real) for root in self.trusted):
-            raise self._kept(path)
+            raise self._trusted_folder_error(path)
         return real
 
-    def writing_inside(self, path: str) -> Path:
+    def resolve_writable_folder(self, path: str) -> Path:
         """A folder in which everything may be written, by a program that is not held to single files."""
-        real = self.writing(path)
-        if (found := self._protected.inside(real)) is not None:
-            raise protected_path_error(path, f"a folder with {self.shown(found[0])!r} in it, which is {found[1]}")
+        real = self.resolve_writable(path)
+        if (found := self._protected.find_inside(real)) is not None:
+            raise protected_path_error(
+                path, f"a folder with {self.display_path(found[0])!r} in it, which is {found[1]}"
+            )
         return real
 
-    def set_aside(self, path: str) -> str | None:
+    def rename_protected(self, path: str) -> str | None:
         """Take its name from whatever a program has made in a folder that nobody but the user may make.
 
         Gives the name that was taken, or None. What was made is kept under another name, for a person to look at.
         """
         real, first = self._locate(path, "write"), None
-        while (found := self._protected.inside(real)) is not None and found[0] != real:
-            first = first or self.shown(found[0])
+        while (found := self._protected.find_inside(real)) is not None and found[0] != real:
+            first = first or self.display_path(found[0])
             found[0].rename(found[0].with_name(f"refused-{os.urandom(4).hex()}-{found[0].name.strip('.')}.txt"))
         return first
 
@@ -151,30 +153,32 @@ class Folders:
         except ToolError:
             return False
 
-    def owned_by(self, *paths: str) -> Folders:
+    def exempting(self, *paths: str) -> Folders:
         """The same folders for the toolbox that keeps these files itself: no other tool may change them."""
-        return self._with(self._protected.exempting([Path(realpath(self._spell(path))) for path in paths]))
-
-    def protecting(self, paths: Iterable[ProtectedPath]) -> Folders:
-        """The same folders, with these paths among what no tool may change; relative ones start at the base."""
-        return self._with(
-            self._protected.plus(ProtectedPath(self.base / each.path, each.what, each.whole) for each in paths)
+        return self._copy_with(
+            self._protected.with_exempt([Path(realpath(self._absolute_path(path))) for path in paths])
         )
 
-    def _with(self, protected: ProtectedPaths) -> Folders:
+    def with_protected(self, paths: Iterable[ProtectedPath]) -> Folders:
+        """The same folders, with these paths among what no tool may change; relative ones start at the base."""
+        return self._copy_with(
+            self._protected.with_paths(ProtectedPath(self.base / each.path, each.what, each.whole) for each in paths)
+        )
+
+    def _copy_with(self, protected: ProtectedPaths) -> Folders:
         # Not made anew: the trusted folders as they were spelled are known only to this one.
         same = copy(self)
         object.__setattr__(same, "protected", protected)
         return same
 
-    def trusts(self, path: str) -> bool:
+    def is_trusted(self, path: str) -> bool:
         """Whether this path leads, by no link, into a folder that the user keeps himself.
 
         A link below the folder could be turned to another place between this answer and the reading, so a path with
         one is not trusted, wherever it leads.
         """
         try:
-            spelled = self._spell(path)
+            spelled = self._absolute_path(path)
             real = Path(realpath(spelled))
         except (ToolError, OSError):
             return False
@@ -183,7 +187,7 @@ class Folders:
                 return True
         return False
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         """A path as plans and people write it: relative to the base where that is possible."""
         text = str(path.relative_to(self.base) if path.is_relative_to(self.base) else path)
         return os.fsencode(text).decode(errors="replace")
@@ -197,7 +201,7 @@ class Folders:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise self._told(error, path, real, "read") from None
+            raise self._translate_error(error, path, real, "read") from None
         return found is not None and stat.S_ISREG(found.st_mode)
 
     def is_folder(self, path: str, use: Access = "read") -> bool:
@@ -209,7 +213,7 @@ class Folders:
     def open_read(self, path: str) -> BinaryIO:
         """Open a file for reading; pipes and devices are refused without waiting for them."""
         real = self._locate(path, "read")
-        with self._telling(path, real, "read"), open_entry(real) as at:
+        with self._translating_errors(path, real, "read"), open_entry(real) as at:
             return os.fdopen(open_file(at, path), "rb")
 
     def read_bytes(self, path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
@@ -230,14 +234,14 @@ class Folders:
         """The whole file as UTF-8 text."""
         return decode_file(self.read_bytes(path, max_bytes=max_bytes), path)
 
-    def files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[ListedFile]:
+    def list_files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[ListedFile]:
         """The files in a folder that may be read, in the order of their names; links to folders are not entered."""
         top = self._locate(folder, "read")
         waiting = [top]
         while waiting:
             here = waiting.pop()
             folders: list[Path] = []
-            for path, found in self._entries(folder if here == top else self.shown(here), here):
+            for path, found in self._entries(folder if here == top else self.display_path(here), here):
                 if stat.S_ISDIR(found.st_mode):
                     folders.append(path)
                 elif stat.S_ISREG(found.st_mode):
@@ -247,19 +251,19 @@ class Folders:
 
     def _entries(self, shown: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
         entries: list[tuple[Path, os.stat_result]] = []
-        with self._telling(shown, folder, "read"), open_listing(folder) as names:
+        with self._translating_errors(shown, folder, "read"), open_listing(folder) as names:
             for name in sorted(names, key=lambda each: each.name):
                 path = folder / name.name
-                found = self._linked(path) if name.is_symlink() else _stat_entry(name)
+                found = self._link_target_stat(path) if name.is_symlink() else _stat_entry(name)
                 if found is not None:
                     entries.append((path, found))
         return entries
 
-    def _linked(self, path: Path) -> os.stat_result | None:
+    def _link_target_stat(self, path: Path) -> os.stat_result | None:
         """The file that a link leads to, if it leads to one that may be read."""
         try:
             real = Path(realpath(path))
-            if self._root(real, "read") is None:
+            if self._allowed_root(real, "read") is None:
                 return None
             with open_entry(real) as at:
                 found = entry_stat(at)
@@ -274,7 +278,7 @@ class Folders:
         real = self._locate(path, "write")
         if path.endswith(("/", os.sep)):
             raise is_folder_error(path)
-        with self._telling(path, real, "write"), self._changing(real) as at:
+        with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.write_file(at, [content], path, replace=replace)
 
     def write_text(self, path: str, text: str) -> None:
@@ -284,7 +288,7 @@ class Folders:
     def append(self, path: str, content: bytes, *, new_line: bool = False) -> None:
         """Add bytes at the end of a file (after a line end, if asked), or make the file."""
         real = self._locate(path, "write")
-        with self._telling(path, real, "write"), self._changing(real) as at:
+        with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.append_to_file(at, content, path, new_line=new_line)
 
     def append_line(self, path: str, text: str) -> None:
@@ -296,47 +300,50 @@ class Folders:
         real = self._locate(target, "write")
         with self.open_read(source) as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777
-            with self._telling(target, real, "write"), self._changing(real) as at:
+            with self._translating_errors(target, real, "write"), self._open_for_write(real) as at:
                 writes.write_file(at, writes.iter_chunks(file), target, replace=False, mode=mode)
 
     def move(self, source: str, target: str) -> None:
         """Move a file, which must be allowed to be read and written, to a name that is not in use."""
         self._locate(source, "read", follow=False)
         real, goal = self._locate(source, "write", follow=False), self._locate(target, "write")
-        guard = self._protected.guard()
-        with self._telling(source, real, "read"), open_entry(real, guard=guard) as at:
-            create_from = self._root(goal, "write")
-            with self._telling(target, goal, "write"), open_entry(goal, create_from=create_from, guard=guard) as to:
+        guard = self._protected.make_guard()
+        with self._translating_errors(source, real, "read"), open_entry(real, guard=guard) as at:
+            create_from = self._allowed_root(goal, "write")
+            with (
+                self._translating_errors(target, goal, "write"),
+                open_entry(goal, create_from=create_from, guard=guard) as to,
+            ):
                 try:
                     writes.move_file(at, to, source, target)
                 except FileNotFoundError as error:
-                    raise self._told(error, source, real, "read") from None
+                    raise self._translate_error(error, source, real, "read") from None
 
     def delete(self, path: str) -> None:
         """Delete a file. A link is deleted itself; a folder is refused."""
         real = self._locate(path, "write", follow=False)
-        with self._telling(path, real, "write"), open_entry(real, guard=self._protected.guard()) as at:
+        with self._translating_errors(path, real, "write"), open_entry(real, guard=self._protected.make_guard()) as at:
             writes.delete_file(at, path)
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those on the way to it."""
         real = self._locate(path, "write")
-        with self._telling(path, real, "write"), self._changing(real) as at:
+        with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.make_folder(at, path)
 
     # The guard itself
 
     def _locate(self, path: str, use: Access, *, follow: bool = True) -> Path:
-        spelled = self._spell(path)
+        spelled = self._absolute_path(path)
         try:
             real = Path(realpath(spelled)) if follow else Path(realpath(spelled.parent), spelled.name)
         except OSError as error:  # a link that vanishes while it is read
             raise path_error(error, path) from None
-        if self._root(real, use) is None:
-            raise self._outside(path, use)
+        if self._allowed_root(real, use) is None:
+            raise self._outside_error(path, use)
         if use == "write" and any(_lies_inside(real, root) for root in self.trusted):
-            raise self._kept(path)
-        if use == "write" and (reason := self._protected.guard().reason(real)) is not None:
+            raise self._trusted_folder_error(path)
+        if use == "write" and (reason := self._protected.make_guard().path_reason(real)) is not None:
             raise protected_path_error(path, reason)
         return real
 
@@ -344,22 +351,22 @@ class Folders:
     def _protected(self) -> ProtectedPaths:
         return process_protected_paths() if self.protected is None else self.protected
 
-    def _changing(self, real: Path) -> AbstractContextManager[FolderEntry]:
+    def _open_for_write(self, real: Path) -> AbstractContextManager[FolderEntry]:
         """The entry that is about to be written; folders on the way to it are made."""
-        return open_entry(real, create_from=self._root(real, "write"), guard=self._protected.guard())
+        return open_entry(real, create_from=self._allowed_root(real, "write"), guard=self._protected.make_guard())
 
-    def _spell(self, path: str) -> Path:
+    def _absolute_path(self, path: str) -> Path:
         """The path as it is written, absolute and without dots; links are still in it."""
         text = check_path_text(path)
         text = os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
         return Path(os.path.normpath(os.path.join(self.base, text)))
 
-    def _root(self, real: Path, use: Access) -> Path | None:
+    def _allowed_root(self, real: Path, use: Access) -> Path | None:
         """The outermost allowed folder that this path lies in."""
         roots = [root for root in (self.read if use == "read" else self.write) if real.is_relative_to(root)]
         return min(roots, key=lambda root: len(root.parts), default=None)
 
-    def _outside(self, path: str, use: Access) -> ToolError:
+    def _outside_error(self, path: str, use: Access) -> ToolError:
         allowed = self.read if use == "read" else self.write
         verb = "read" if use == "read" else "written"
         return ToolError(
@@ -369,7 +376,7 @@ class Folders:
             fix=f'To allow a folder, add it to `[folders] {use} = ["..."]` in bicameral.toml.',
         )
 
-    def _kept(self, path: str) -> ToolError:
+    def _trusted_folder_error(self, path: str) -> ToolError:
         return ToolError(
             "files.trusted",
             f"{quote_path(path)} would change a folder that is trusted, and no tool may write there",
@@ -377,24 +384,24 @@ class Folders:
         )
 
     @contextmanager
-    def _telling(self, path: str, real: Path, use: Access) -> Generator[None]:
+    def _translating_errors(self, path: str, real: Path, use: Access) -> Generator[None]:
         try:
             yield
         except OSError as error:
-            raise self._told(error, path, real, use) from None
+            raise self._translate_error(error, path, real, use) from None
 
-    def _told(self, error: OSError, path: str, real: Path, use: Access) -> ToolError:
+    def _translate_error(self, error: OSError, path: str, real: Path, use: Access) -> ToolError:
         if error.errno == errno.ELOOP:
-            return self._outside(path, use)
+            return self._outside_error(path, use)
         told = path_error(error, path)
         if error.errno == errno.ENOENT:
-            told.nearest = self._nearest(real)
+            told.nearest = self._nearest_path(real)
         return told
 
-    def _nearest(self, real: Path) -> str | None:
+    def _nearest_path(self, real: Path) -> str | None:
         """The name that was probably meant, in the deepest folder on the way that is there and may be read."""
         for folder in real.parents:
-            if self._root(folder, "read") is None:
+            if self._allowed_root(folder, "read") is None:
                 return None
             try:
                 with open_listing(folder) as found:
@@ -402,7 +409,7 @@ class Folders:
             except OSError:
                 continue
             close = nearest_name(real.relative_to(folder).parts[0], names)
-            return self.shown(folder / close) if close else None
+            return self.display_path(folder / close) if close else None
         return None
 
 

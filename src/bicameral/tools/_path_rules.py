@@ -152,30 +152,30 @@ class ProtectedPaths:
     paths: tuple[ProtectedPath, ...] = ()
     exempt: tuple[Path, ...] = ()
 
-    def plus(self, paths: Iterable[ProtectedPath]) -> ProtectedPaths:
+    def with_paths(self, paths: Iterable[ProtectedPath]) -> ProtectedPaths:
         """The same and these."""
         return ProtectedPaths(
             (*self.paths, *(each for given in paths for each in _spellings_and_links(given))), self.exempt
         )
 
-    def exempting(self, paths: Iterable[Path]) -> ProtectedPaths:
+    def with_exempt(self, paths: Iterable[Path]) -> ProtectedPaths:
         """The same, for the one whose files these are."""
         return ProtectedPaths(self.paths, (*self.exempt, *paths))
 
-    def guard(self) -> ProtectionGuard:
+    def make_guard(self) -> ProtectionGuard:
         """What is protected, as it is on the disk now: for one operation."""
         return ProtectionGuard(self)
 
-    def inside(self, folder: Path) -> tuple[Path, str] | None:
+    def find_inside(self, folder: Path) -> tuple[Path, str] | None:
         """The first thing in a folder that is protected, and what it is; None if there is none.
 
         It counts at any depth: whoever may write in a folder may also rename the folders in it.
         """
-        guard, looked_at = self.guard(), 0
+        guard, looked_at = self.make_guard(), 0
         for parent, folders, files in os.walk(folder):
             for name in (*folders, *files):
                 looked_at += 1
-                if found := guard.entry(Path(parent, name), None):
+                if found := guard.entry_reason(Path(parent, name), None):
                     return Path(parent, name), found
             if looked_at > _MOST_ENTRIES:
                 return folder, "too large to be looked through for files that are protected"
@@ -189,7 +189,7 @@ def process_protected_paths() -> ProtectedPaths:
 
 @lru_cache(maxsize=16)
 def _cached_process_paths(own: tuple[Path, ...], startup: str) -> ProtectedPaths:
-    return ProtectedPaths().plus(_iter_process_paths(own, startup))
+    return ProtectedPaths().with_paths(_iter_process_paths(own, startup))
 
 
 def _iter_process_paths(own: tuple[Path, ...], startup: str) -> Iterator[ProtectedPath]:
@@ -260,7 +260,7 @@ class ProtectionGuard:
                 self._parents[folder] = None
         return self._parents[folder]
 
-    def folder(self, fd: int, name: str) -> str | None:
+    def folder_reason(self, fd: int, name: str) -> str | None:
         """What an opened folder on the way to a file is, if nothing in it may be changed."""
         if found := _BY_NAME.get(normalize_name(name)):
             return found
@@ -269,7 +269,7 @@ class ProtectionGuard:
         here = os.fstat(fd)
         return self._folders.get((here.st_dev, here.st_ino))
 
-    def entry(self, path: Path, fd: int | None) -> str | None:
+    def entry_reason(self, path: Path, fd: int | None) -> str | None:
         """What the entry at a path is, if it may not be changed; `fd` is its opened folder."""
         name = normalize_name(path.name)
         if found := _BY_NAME.get(name):
@@ -286,7 +286,7 @@ class ProtectionGuard:
             return self._folders.get(key) or self._files.get(key)
         return None
 
-    def reason(self, path: Path) -> str | None:
+    def path_reason(self, path: Path) -> str | None:
         """What a resolved path is, if it may not be changed, without opening anything."""
         for each in (path, *path.parents):
             if found := _BY_NAME.get(normalize_name(each.name)):
@@ -302,7 +302,7 @@ class ProtectionGuard:
                     here = os.stat(each)
                     if found := self._folders.get((here.st_dev, here.st_ino)):
                         return found
-        return self.entry(path, None)
+        return self.entry_reason(path, None)
 
 
 def protected_path_error(path: str, what: str) -> ToolError:

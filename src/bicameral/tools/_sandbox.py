@@ -52,7 +52,7 @@ class CommandExchange:
         self._err = bytearray()
         self._result: Result | None = None
         self._selector = selectors.DefaultSelector()
-        self._begun = False
+        self._has_begun = False
 
     @property
     def stdout(self) -> bytes:
@@ -62,7 +62,7 @@ class CommandExchange:
     def stderr(self) -> bytes:
         return bytes(self._err)
 
-    def hold(self, deadline: float) -> tuple[EndReason, int]:
+    def run_to_end(self, deadline: float) -> tuple[EndReason, int]:
         """See the command to its end, or end it; says how it ended and its exit code.
 
         Raises `NeverBegan` for one that hangs or is killed before that, and leaves it to the caller to end it.
@@ -80,7 +80,7 @@ class CommandExchange:
             self._process.kill()
             self._process.wait(_REAP_SECONDS)
             return cut, -9
-        return self._how_it_ended()
+        return self._end_reason()
 
     def _watch_exit(self) -> int | None:
         pid = self._process.pid
@@ -89,41 +89,41 @@ class CommandExchange:
         except ProcessLookupError:
             alive = None
         if alive is None:
-            self._exited()
+            self._on_exit()
         else:
-            self._selector.register(alive, selectors.EVENT_READ, self._exited)
+            self._selector.register(alive, selectors.EVENT_READ, self._on_exit)
         return alive
 
     def _watch_streams(self) -> None:
         if self._stop >= 0:
             self._selector.register(self._stop, selectors.EVENT_READ, lambda: "stopped")
-        self._selector.register(self._process.stdout, selectors.EVENT_READ, self._hear)
-        self._selector.register(self._process.stderr, selectors.EVENT_READ, self._hear_complaint)
+        self._selector.register(self._process.stdout, selectors.EVENT_READ, self._read_stdout)
+        self._selector.register(self._process.stderr, selectors.EVENT_READ, self._read_stderr)
         if self._result is None and self._stdin:
             os.set_blocking(self._process.stdin.fileno(), False)
-            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, self._feed)
+            self._selector.register(self._process.stdin, selectors.EVENT_WRITE, self._write_stdin)
         elif self._result is None:
             self._process.stdin.close()
 
     def _exchange(self, deadline: float) -> EndReason | None:
-        while self._result is None or self._listening():
+        while self._result is None or self._has_open_streams():
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
-            ready = self._selector.select(left if self._begun else min(left, _START_POLL_SECONDS))
-            if not ready and not self._begun:
-                self._begun = self._process.pid is None or has_executed(self._process.pid)
+            ready = self._selector.select(left if self._has_begun else min(left, _START_POLL_SECONDS))
+            if not ready and not self._has_begun:
+                self._has_begun = self._process.pid is None or has_executed(self._process.pid)
             for key, _ in ready:
                 act: Callable[[], EndReason | None] = key.data
                 if cut := act():
                     return cut
         return None
 
-    def _listening(self) -> bool:
+    def _has_open_streams(self) -> bool:
         known = self._selector.get_map()
         return self._process.stdout in known or self._process.stderr in known
 
-    def _feed(self) -> None:
+    def _write_stdin(self) -> None:
         try:
             written = os.write(self._process.stdin.fileno(), self._stdin[:_PIPE_CHUNK])
         except BlockingIOError:
@@ -135,33 +135,33 @@ class CommandExchange:
             self._selector.unregister(self._process.stdin)
             self._process.stdin.close()
 
-    def _hear(self) -> EndReason | None:
+    def _read_stdout(self) -> EndReason | None:
         if chunk := os.read(self._process.stdout.fileno(), _PIPE_CHUNK):
             self._out += chunk[: self._limit - len(self._out) + 1]
             return "output" if len(self._out) > self._limit else None
         self._selector.unregister(self._process.stdout)
         return None
 
-    def _hear_complaint(self) -> None:
+    def _read_stderr(self) -> None:
         if chunk := os.read(self._process.stderr.fileno(), _PIPE_CHUNK):
             self._err += chunk
             del self._err[:-_STDERR_TAIL]
         else:
             self._selector.unregister(self._process.stderr)
 
-    def _exited(self) -> None:
+    def _on_exit(self) -> None:
         """The command is over: what it left running is killed, and what it said is still heard to the end."""
         known = self._selector.get_map()
         for key in list(known.values()):
-            if key.data == self._exited or key.data == self._feed:
+            if key.data == self._on_exit or key.data == self._write_stdin:
                 self._selector.unregister(key.fileobj)
         # Known only until it is buried.
         never_began = self._process.pid is not None and is_forked_copy(self._process.pid)
         self._result = self._process.wait(_REAP_SECONDS)
-        if never_began and self._how_it_ended()[0] == "killed":
+        if never_began and self._end_reason()[0] == "killed":
             raise NeverBegan
 
-    def _how_it_ended(self) -> tuple[EndReason, int]:
+    def _end_reason(self) -> tuple[EndReason, int]:
         result = self._result
         if result is None or result.reason.name in ("KILLED", "TIMEOUT"):
             return "killed", -9
@@ -319,7 +319,7 @@ def run_confined_sync(
     for _ in range(_MAX_STARTS):
         with suppress(NeverBegan), _start_process(argv, confinement) as process:
             conversation = CommandExchange(process, stdin, output=confinement.output, stop=stop)
-            ended, exit_code = conversation.hold(deadline)
+            ended, exit_code = conversation.run_to_end(deadline)
             return CommandResult(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
         if time.monotonic() > deadline or (stop >= 0 and select.select([stop], [], [], 0)[0]):
             break

@@ -172,12 +172,12 @@ class Tool:
         return self.effect in CHANGING
 
     @property
-    def repeatable(self) -> bool:
+    def is_repeatable(self) -> bool:
         """Whether a call may be made again of which nobody knows whether it happened."""
         return not self.changes or self.idempotent or self.keyed
 
     @property
-    def fetches(self) -> bool:
+    def copies_content(self) -> bool:
         """Whether what a call writes is something that it reads itself: an attachment, a file that it copies."""
         selects = self.owned is not None or any(each.purpose == "selects" for each in self.arguments)
         return self.effect == "write" and selects
@@ -286,7 +286,7 @@ class Tool:
             bound[argument.name] = value
         return bound
 
-    def result_for(self, types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type:
+    def refined_result(self, types: Mapping[str, Type], literals: Mapping[str, Any]) -> Type:
         """The type of the result of a call with arguments of these types, some of them literals."""
         if self.refine is None:
             return self.result
@@ -296,7 +296,7 @@ class Tool:
             # What cannot be looked at now will fail, with its reason, when the plan runs.
             return self.result
 
-    def cells_for(self, literals: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
+    def column_texts(self, literals: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
         """The short texts in each column of what a call with these literals reads, as far as they are known now.
 
         Somebody else may have written them: words of the user's own may be looked for in them, and no model reads them.
@@ -308,7 +308,9 @@ class Tool:
         except (BicameralError, OSError, ValueError):
             return {}
 
-    def result_shade(self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None) -> LabelTree:
+    def result_labels(
+        self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None
+    ) -> LabelTree:
         """The labels of a result by the tool's origins alone; `call_shade` adds those of the arguments.
 
         Before a run there is no value, and readers whom only the value could name are not counted. `arguments` are
@@ -317,9 +319,9 @@ class Tool:
         if self.declared and not self.origins and self.effect == "pure":
             return NOTHING
         known = () if value is None else resolve_readers(self._parts, value)
-        return result_tree(self._parts, self.name, step, known, self.reads_own(arguments))
+        return result_tree(self._parts, self.name, step, known, self.is_owned_call(arguments))
 
-    def call_shade(
+    def call_labels(
         self,
         shades: Mapping[str, LabelTree],
         value: object | None,
@@ -328,9 +330,9 @@ class Tool:
         arguments: Mapping[str, Any] | None = None,
     ) -> LabelTree:
         """The labels of what a call gave: those of its result, joined with those of all that it was given."""
-        return join_arguments(self.result_shade(value, step, arguments=arguments), shades, self.keeps, self._parts)
+        return join_arguments(self.result_labels(value, step, arguments=arguments), shades, self.keeps, self._parts)
 
-    def attached(self, given: Mapping[str, Any], names: Sequence[str], step: str) -> Iterator[tuple[str, Label]]:
+    def attached_labels(self, given: Mapping[str, Any], names: Sequence[str], step: str) -> Iterator[tuple[str, Label]]:
         """The arguments of a call that name something which goes along, with the label of what they name.
 
         `names` are the arguments that are given, `given` the values that are known: before a run the literals.
@@ -338,21 +340,21 @@ class Tool:
         return attached_labels(self, given, names, step)
 
     @property
-    def names_anew(self) -> bool:
+    def has_fresh_names(self) -> bool:
         """Whether the service gives a name of its own to what a call makes."""
         return has_fresh(self._parts)
 
-    def new_names(self, value: object) -> frozenset[str]:
+    def fresh_names(self, value: object) -> frozenset[str]:
         """The names that the service gave to what a call made."""
         return fresh_names(self._parts, value)
 
-    def readers_of(self, value: object) -> dict[tuple[str, str], Readers]:
+    def named_readers(self, value: object) -> dict[tuple[str, str], Readers]:
         """Who may read the things that a result of this tool names, by their kinds and names."""
         if not self.declared or not any(origin.names for origin in self.origins.values()):
             return {}
         return readers_by_name(self.origins, self.result, value)
 
-    def reads_own(self, arguments: Mapping[str, Any] | None) -> bool:
+    def is_owned_call(self, arguments: Mapping[str, Any] | None) -> bool:
         """Whether a call with these arguments reads only what the user himself keeps."""
         if self.owned is None or arguments is None:
             return False
@@ -362,7 +364,7 @@ class Tool:
             # Whatever goes wrong while one looks, nobody has said that this is the user's own.
             return False
 
-    def target_of(self, arguments: Mapping[str, Any]) -> WriteTarget | None:
+    def write_target(self, arguments: Mapping[str, Any]) -> WriteTarget | None:
         """What is known of the file that a call with these arguments writes; None if it writes none."""
         if self.target is None:
             return None
@@ -372,7 +374,7 @@ class Tool:
             # Whatever goes wrong while one looks, nobody has said that this is an ordinary file.
             return UNKNOWN_TARGET
 
-    def named(self, name: str) -> Tool:
+    def with_name(self, name: str) -> Tool:
         """The same tool under another name."""
         return replace(self, name=name)
 

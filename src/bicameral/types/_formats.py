@@ -75,9 +75,9 @@ class TextFormat:
     """A kind of text by name: its shape, its longest length, and what is wanted in words."""
 
     name: str
-    says: str
+    description: str
     pattern: str
-    longest: int
+    max_length: int
     bounded: bool = False
     test: Callable[[str], str | None] | None = None
     choices: tuple[str, ...] = ()
@@ -88,11 +88,11 @@ class TextFormat:
 
     def problem(self, text: str) -> str | None:
         """What is wrong with a text of this kind, in fixed words, or None."""
-        if len(text) > self.longest:
-            return f"it has more than {self.longest} characters"
+        if len(text) > self.max_length:
+            return f"it has more than {self.max_length} characters"
         # `$` would let a line break at the end pass.
         if not self.shape.fullmatch(text):
-            return f"it is not {self.says}"
+            return f"it is not {self.description}"
         return self.test(text) if self.test else None
 
 

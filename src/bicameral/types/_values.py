@@ -203,7 +203,7 @@ def to_plain(value: object) -> Any:
     """Plain values of their exact types: records become dicts, tuples lists; a TypeError names the rest."""
     if type(value) in _UNCHANGED_TYPES:
         return value
-    return _PlainConverter().plain(value, 0)
+    return _PlainConverter().convert(value, 0)
 
 
 class _PlainConverter:
@@ -215,79 +215,81 @@ class _PlainConverter:
         self.items = MAX_ITEMS
         self.text = MAX_ALL_TEXT
 
-    def plain(self, value: Any, depth: int) -> Any:
+    def convert(self, value: Any, depth: int) -> Any:
         kind = cast("type[Any]", type(value))
         if kind in _UNCHANGED_TYPES:
             return value
         if kind is str:
-            return self._text(value)
+            return self._count_text(value)
         if (exact := _EXACT_CONVERSIONS.get(kind)) is not None:
             return exact(value)
         if depth > MAX_VALUE_DEPTH:
             raise TypeError(f"the value is nested more than {MAX_VALUE_DEPTH} levels deep")
         if kind is dict:
-            return self._entries(value.items(), depth)
+            return self._convert_entries(value.items(), depth)
         if kind is list:
-            return self._list(value, depth)
-        return self._of_a_class(value, kind, depth)
+            return self._convert_items(value, depth)
+        return self._convert_subclass(value, kind, depth)
 
-    def _of_a_class(self, value: Any, kind: type[Any], depth: int) -> Any:
+    def _convert_subclass(self, value: Any, kind: type[Any], depth: int) -> Any:
         """A value whose class is made from a plain one is that plain value."""
         if issubclass(kind, str):
-            return self._text(str.__str__(value))
+            return self._count_text(str.__str__(value))
         for base, exact in _EXACT_CONVERSIONS.items():
             if issubclass(kind, base):
                 return exact(value)
         if issubclass(kind, dict):
-            return self._entries(_DICT_ENTRIES(value), depth)
+            return self._convert_entries(_DICT_ENTRIES(value), depth)
         if issubclass(kind, list):
-            return self._list(_SEQUENCE_ITEMS[list](value), depth)
+            return self._convert_items(_SEQUENCE_ITEMS[list](value), depth)
         if issubclass(kind, tuple):
-            return self._list(_SEQUENCE_ITEMS[tuple](value), depth)
+            return self._convert_items(_SEQUENCE_ITEMS[tuple](value), depth)
         if issubclass(kind, set | frozenset):
             items = _SEQUENCE_ITEMS[set if issubclass(kind, set) else frozenset](value)
             # The order of a set differs from one process to the next; a recorded run must not.
-            return sorted(self._list(items, depth), key=repr)
+            return sorted(self._convert_items(items, depth), key=repr)
         try:
-            return self._of_another_class(value, kind, depth)
+            return self._convert_object(value, kind, depth)
         except TypeError:
             raise
         except Exception as error:
             raise TypeError(f"{_class_name(kind)} cannot be read: {_class_name(type(error))}") from None
 
-    def _of_another_class(self, value: Any, kind: type[Any], depth: int) -> Any:
+    def _convert_object(self, value: Any, kind: type[Any], depth: int) -> Any:
         if issubclass(kind, BaseModel):
-            return self._entries(((name, getattr(value, name)) for name in kind.model_fields), depth)
+            return self._convert_entries(((name, getattr(value, name)) for name in kind.model_fields), depth)
         if dataclasses.is_dataclass(kind):
-            return self._entries(((each.name, getattr(value, each.name)) for each in dataclasses.fields(kind)), depth)
+            return self._convert_entries(
+                ((each.name, getattr(value, each.name)) for each in dataclasses.fields(kind)), depth
+            )
         if issubclass(kind, Mapping):
-            return self._entries(cast("Mapping[object, object]", value).items(), depth)
+            return self._convert_entries(cast("Mapping[object, object]", value).items(), depth)
         if issubclass(kind, PurePath):
-            return self._text(str(value))
+            return self._count_text(str(value))
         raise TypeError(f"{_class_name(kind)} is not a value a plan can use")
 
-    def _entries(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
+    def _convert_entries(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, item in entries:
-            self._count()
+            self._count_item()
             if not issubclass(type(key), str):
                 raise TypeError(f"a key is of the type {_class_name(type(key))}, not text")
-            found[self._text(str.__str__(cast("str", key)))] = self.plain(item, depth + 1)
+            found[self._count_text(str.__str__(cast("str", key)))] = self.convert(item, depth + 1)
         return found
 
-    def _list(self, items: Iterable[object], depth: int) -> list[Any]:
+    def _convert_items(self, items: Iterable[object], depth: int) -> list[Any]:
         found: list[Any] = []
         for item in items:
-            self._count()
-            found.append(self.plain(item, depth + 1))
+            self._count_item()
+            found.append(self.convert(item, depth + 1))
         return found
 
-    def _count(self) -> None:
+    def _count_item(self) -> None:
         self.items -= 1
         if self.items < 0:
             raise TypeError(f"the value, with everything in it, has more than {MAX_ITEMS:,} parts")
 
-    def _text(self, text: str) -> str:
+    def _count_text(self, text: str) -> str:
         if len(text) > MAX_TEXT:
             raise TypeError(f"a text of {len(text):,} characters is longer than {MAX_TEXT:,}")
         self.text -= len(text)

@@ -23,7 +23,7 @@ def wanting(finding: LintFinding) -> set[str]:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_has_exactly_the_errors_that_are_known(example: Composition) -> None:
-    errors = lint(example.stack).of("error")
+    errors = lint(example.stack).of_severity("error")
     found = {finding.wants: wanting(finding) for finding in errors}
     assert len(found) == len(errors), "one thing is said twice"
     known = {(wanted,): set(users) for wanted, users in example.missing.items()}
@@ -36,13 +36,13 @@ def test_an_example_has_exactly_the_errors_that_are_known(example: Composition) 
 def test_an_example_with_all_that_is_missing_has_no_error_left(example: Composition) -> None:
     patterns = [use.id for use in example.stack.whole.uses]
     for _ in range(10):
-        errors = lint(stack_of({"patterns": patterns})).of("error")
+        errors = lint(stack_of({"patterns": patterns})).of_severity("error")
         patterns += [finding.wants[0].partition("|")[0] for finding in errors]
-    assert not lint(stack_of({"patterns": patterns})).of("error")
+    assert not lint(stack_of({"patterns": patterns})).of_severity("error")
 
 
 def test_what_is_wrong_is_said_once_and_names_every_rule_that_says_so() -> None:
-    errors = {finding.wants[0]: finding for finding in lint(compositions()["EX9"].stack).of("error")}
+    errors = {finding.wants[0]: finding for finding in lint(compositions()["EX9"].stack).of_severity("error")}
     assert errors["V9"].rule == "LAW1"
     assert {"LAW7", "REQ-H4-H1-V9", "REQ-H5-S9-H1-V9-V10-V14"} <= {*errors["V9"].also}
     assert {"LAW8", "REQ-H-K10-K11"} == {*errors["K10|K11"].rules}
@@ -75,9 +75,11 @@ def test_what_is_wrong_in_some_agents_at_one_place_is_said_once() -> None:
 
 def test_what_every_agent_lacks_is_said_once_for_the_whole() -> None:
     agents = {name: {"patterns": ["R4"]} for name in ("a", "b", "c")}
-    errors = {finding.wants[0]: finding for finding in lint(stack_of({"agents": agents})).of("error")}
+    errors = {finding.wants[0]: finding for finding in lint(stack_of({"agents": agents})).of_severity("error")}
     assert {*errors} == {"V9", "V14"}
     assert errors["V9"].message.endswith("(every agent)")
     agents["b"]["patterns"] += ["V9", "V14"]
-    errors = [finding for finding in lint(stack_of({"agents": agents})).of("error") if finding.wants == ("V9",)]
+    errors = [
+        finding for finding in lint(stack_of({"agents": agents})).of_severity("error") if finding.wants == ("V9",)
+    ]
     assert sorted(finding.path.split(".")[1] for finding in errors) == ["a", "c"]

@@ -13,7 +13,7 @@ from bicameral.errors import CatalogError
 
 
 def asked(text: str, **known: Any) -> Any:
-    return parse_stack_condition(text).ask(lambda name: known.get(name, UnknownValue(frozenset({name}))))
+    return parse_stack_condition(text).evaluate(lambda name: known.get(name, UnknownValue(frozenset({name}))))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_a_stack_never_crashes_the_linter_and_every_finding_is_whole(described: 
         key = (each.rule, each.path, each.message.partition(" (agent")[0])
         assert key not in seen, "it is said twice"
         seen.add(key)
-    assert report.ok == (not report.of("error"))
+    assert report.ok == (not report.of_severity("error"))
 
 
 @CAREFUL

@@ -50,7 +50,7 @@ def test_every_check_of_every_rule_finds_something_and_leaves_something_alone(id
 
         def finds(stack: Any, check: Any = check) -> bool:
             found = (run_check(check, scope) for scope in agent_scopes(stack) if check_applies(check, scope.present))
-            return any(not trouble.undecided for several in found for trouble in several)
+            return any(not trouble.is_undecided for several in found for trouble in several)
 
         assert any(finds(broken) and not finds(kept) for broken, kept in cases), check
 

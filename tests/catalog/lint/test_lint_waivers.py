@@ -80,7 +80,7 @@ AGENTS = {
 
 def test_a_waiver_for_one_agent_leaves_the_other() -> None:
     report = linted(AGENTS, {"rule": BOTH, "at": "agents.a", **WHY})
-    (error,) = report.of("error")
+    (error,) = report.of_severity("error")
     assert error.path == "agents.b.patterns[0]"
     assert [finding.path for finding in report.waived if not finding.undecided] == ["agents.a.patterns[0]"]
 

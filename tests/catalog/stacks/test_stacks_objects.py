@@ -88,7 +88,7 @@ def test_places_in_an_object_are_paths() -> None:
     assert error.place is not None
     assert error.place.argument == "agents.a.patterns[0]"
     assert wrong({"patterns": ["V9"], 3: "x"}).code == "stack.bad-value"
-    (finding, *_) = lint(stack_of({"patterns": ["V9", "R13"]})).of("error")
+    (finding, *_) = lint(stack_of({"patterns": ["V9", "R13"]})).of_severity("error")
     assert finding.place.argument == finding.path
 
 
@@ -112,7 +112,7 @@ def test_patterns_of_ones_own_have_rules_of_their_own() -> None:
             "FETCH": {"name": "Fetcher"},
         },
     }
-    errors = {finding.rule: finding for finding in lint(stack_of(described)).of("error")}
+    errors = {finding.rule: finding for finding in lint(stack_of(described)).of_severity("error")}
     assert {"REQ-RANK", "ONE-RANK", "NOT-RANK-K1"} <= {*errors}
     assert errors["REQ-RANK"].reason == "it ranks"
     assert "LOOP-RANK" in errors["LAW1"].also

@@ -73,7 +73,7 @@ def test_a_key_shows_itself_to_nobody() -> None:
 def test_no_text_that_quotes_a_key_keeps_it(secret: str) -> None:
     key = Key(secret)
     assert key.reveal() == secret
-    assert secret not in key.hidden_in(f"before {secret}, after {secret}").replace("[key]", "")
+    assert secret not in key.mask_in(f"before {secret}, after {secret}").replace("[key]", "")
 
 
 @pytest.mark.parametrize("secret", ["", " ", "\n", "a\nb: c", "ключ", "a\x00b", "a\rb"])

@@ -35,7 +35,7 @@ class FactQuestion:
     """Whether it must not stay open: something could go wrong that a rule would have held."""
 
     @property
-    def wanted(self) -> str:
+    def expected_input(self) -> str:
         """What to type, in words."""
         match self.kind:
             case "yes":
@@ -188,7 +188,7 @@ class TaskFacts:
         part, whole = (getattr(self, each) for each in DERIVED_FACTS[name])
         return None if part is None or not whole else part / whole
 
-    def saying(self, **more: Any) -> TaskFacts:
+    def with_facts(self, **more: Any) -> TaskFacts:
         """These facts and more; `catalog.unknown-fact` for a name that is none."""
         for name in more:
             _known_question(name, self._places.get(name))
@@ -251,7 +251,7 @@ def check_fact(question: FactQuestion, value: Any, place: Place | None = None) -
                 "catalog.bad-fact",
                 f"{question.id} is {value!r}",
                 place=place,
-                expected=question.wanted,
+                expected=question.expected_input,
                 nearest=nearest_name(str(value), question.choices) if question.choices else None,
             )
 
@@ -360,16 +360,16 @@ class ConditionVerdict:
     """Whether a condition holds (None: not known), by which facts, and which that are missing could still change it."""
 
     holds: bool | None
-    by: tuple[str, ...] = ()
+    decided_by: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
 
 def parse_fact_condition(given: Any, spot: DataPlace) -> FactCondition:
     """A condition from a file; every fact, pattern and word in it exists."""
     if not isinstance(given, Mapping):
-        raise spot.wrong(f"{given!r} is no condition", expected="a mapping of facts")
+        raise spot.error(f"{given!r} is no condition", expected="a mapping of facts")
     return AllOf(
-        tuple(_parse_part(key, value, spot.at(str(key))) for key, value in cast("Mapping[Any, Any]", given).items())
+        tuple(_parse_part(key, value, spot.child(str(key))) for key, value in cast("Mapping[Any, Any]", given).items())
     )
 
 
@@ -391,13 +391,13 @@ def _parse_part(key: str, value: Any, spot: DataPlace) -> FactCondition:
 
 def _parse_test(fact: str, value: Any, spot: DataPlace) -> FactCondition:
     if fact not in questions() and fact not in DERIVED_FACTS:
-        raise spot.wrong(f"there is no fact {fact!r}", nearest=nearest_name(fact, questions()))
+        raise spot.error(f"there is no fact {fact!r}", nearest=nearest_name(fact, questions()))
     if not isinstance(value, Mapping):
         return FactTest(fact, "is", value)
     pairs = cast("Mapping[str, Any]", value).items()
     for operator, _ in pairs:
         if operator not in _COMPARISONS:
-            raise spot.wrong(f"there is no {operator!r}", expected=", ".join(_COMPARISONS))
+            raise spot.error(f"there is no {operator!r}", expected=", ".join(_COMPARISONS))
     tests = tuple(FactTest(fact, cast("FactOperator", operator), bound) for operator, bound in pairs)
     return tests[0] if len(tests) == 1 else AllOf(tests)
 
@@ -405,7 +405,7 @@ def _parse_test(fact: str, value: Any, spot: DataPlace) -> FactCondition:
 def _known_pattern_ids(value: Any, spot: DataPlace) -> tuple[str, ...]:
     for id in value:
         if id not in IDS:
-            raise spot.wrong(f"there is no pattern {id!r}", nearest=nearest_name(str(id), IDS))
+            raise spot.error(f"there is no pattern {id!r}", nearest=nearest_name(str(id), IDS))
     return tuple(value)
 
 
@@ -416,7 +416,7 @@ def judge_condition(
     have = frozenset(chosen)
     match condition:
         case FactTest(fact=fact) if assumed is not None and assumed in DERIVED_FACTS.get(fact, (fact,)):
-            return ConditionVerdict(True, by=(assumed,))
+            return ConditionVerdict(True, decided_by=(assumed,))
         case FactTest():
             return _judge_test(condition, facts)
         case AllOf(parts=parts):
@@ -483,24 +483,26 @@ def _judge_test(test: FactTest, facts: TaskFacts) -> ConditionVerdict:
             holds = value > test.value
         case "empty":
             holds = (not value) == test.value
-    return ConditionVerdict(bool(holds), by=names)
+    return ConditionVerdict(bool(holds), decided_by=names)
 
 
 def _join_verdicts(found: list[ConditionVerdict]) -> ConditionVerdict:
     """One that is not so decides; else one that is open leaves it open; else all are so."""
     false = [each for each in found if each.holds is False]
     if false:
-        return ConditionVerdict(False, by=_unique_names(each.by for each in false))
+        return ConditionVerdict(False, decided_by=_unique_names(each.decided_by for each in false))
     open_ = [each for each in found if each.holds is None]
     if open_:
         return ConditionVerdict(None, missing=_unique_names(each.missing for each in open_))
     return ConditionVerdict(
-        True, _unique_names(each.by for each in found), _unique_names(each.missing for each in found)
+        True, _unique_names(each.decided_by for each in found), _unique_names(each.missing for each in found)
     )
 
 
 def _negate_verdict(verdict: ConditionVerdict) -> ConditionVerdict:
-    return verdict if verdict.holds is None else ConditionVerdict(not verdict.holds, verdict.by, verdict.missing)
+    return (
+        verdict if verdict.holds is None else ConditionVerdict(not verdict.holds, verdict.decided_by, verdict.missing)
+    )
 
 
 def _unique_names(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

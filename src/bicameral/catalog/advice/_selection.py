@@ -93,7 +93,7 @@ class Rulebook:
         """Every rule by its id."""
         return {rule.id: rule for flow in self.flows for rule in flow.rules}
 
-    def hard(self, pattern: str) -> list[Requirement]:
+    def hard_needs(self, pattern: str) -> list[Requirement]:
         """What a pattern cannot do without, whatever the facts are; what hangs on a fact is a rule of the flows."""
         return [need for need in self.needs if need.strength == "hard" and need.when is None and need.binds(pattern)]
 
@@ -129,7 +129,7 @@ def is_met(need: Requirement, chosen: frozenset[str]) -> bool:
 def _read_flow(row: YamlRow, spot: DataPlace) -> RuleFlow:
     take = row.get("take")
     if take not in ("first", "each"):
-        raise spot.wrong(f"take is {take!r}", expected="first or each")
+        raise spot.error(f"take is {take!r}", expected="first or each")
     return RuleFlow(spot.id, take, tuple(_read_rule(each) for each in cast("list[YamlRow]", row["rules"])))
 
 
@@ -148,13 +148,15 @@ def _read_rule(row: YamlRow) -> AdviceRule:
     spot = DataPlace(_FLOWS_FILE, row.line, str(row.get("id")))
     found = read_record(_WrittenRule, row, spot)
     _check_known(found.then, IDS, spot, "pattern")
-    return AdviceRule(found.id, parse_fact_condition(found.condition, spot.at("if")), found.then, found.why, found.by)
+    return AdviceRule(
+        found.id, parse_fact_condition(found.condition, spot.child("if")), found.then, found.why, found.by
+    )
 
 
 def _check_known(names: Sequence[str], known: Mapping[str, Any], spot: DataPlace, what: str) -> None:
     for name in names:
         if name not in known:
-            raise spot.wrong(f"there is no {what} {name!r}", nearest=nearest_name(name, known))
+            raise spot.error(f"there is no {what} {name!r}", nearest=nearest_name(name, known))
 
 
 def _exclusions() -> tuple[Exclusion, ...]:
@@ -199,7 +201,7 @@ class UndecidedRule:
 
     rule: AdviceRule
     missing: tuple[str, ...]
-    taken: bool
+    is_taken: bool
     """Whether its patterns are chosen as long as nobody says otherwise."""
 
 
@@ -240,7 +242,7 @@ def broken_rule_ids(patterns: Iterable[str], facts: TaskFacts, book: Rulebook) -
         for rule in _active_rules(flow, facts, have, book)
         if not have.issuperset(rule.then)
     ]
-    found += [need.id for id in sorted(have) for need in book.hard(id) if not is_met(need, have)]
+    found += [need.id for id in sorted(have) for need in book.hard_needs(id) if not is_met(need, have)]
     found += [each.id for each in book.exclusions if have.issuperset(each.patterns)]
     return list(dict.fromkeys(found))
 
@@ -293,15 +295,17 @@ def _choose_rule_patterns(
     rule: AdviceRule, verdict: ConditionVerdict, facts: TaskFacts, draft: PatternSelection
 ) -> None:
     for pattern in rule.then:
-        draft.choices.setdefault(pattern, Choice(pattern, rule.id, rule.why, rule.by, _fact_values(verdict.by, facts)))
+        draft.choices.setdefault(
+            pattern, Choice(pattern, rule.id, rule.why, rule.by, _fact_values(verdict.decided_by, facts))
+        )
 
 
 def _reject_rule_patterns(
     rule: AdviceRule, verdict: ConditionVerdict, facts: TaskFacts, draft: PatternSelection
 ) -> None:
-    if not verdict.by:
+    if not verdict.decided_by:
         return
-    decided = _fact_values(verdict.by, facts)
+    decided = _fact_values(verdict.decided_by, facts)
     for pattern in rule.then:
         said = f"it would be for: {rule.why}"
         draft.ruled_out.setdefault(pattern, RejectedPattern(pattern, rule.id, said, decided))
@@ -314,7 +318,9 @@ def _fact_values(names: Iterable[str], facts: TaskFacts) -> tuple[tuple[str, Any
 def _add_needed_patterns(draft: PatternSelection, book: Rulebook) -> PatternSelection:
     """What the chosen cannot do without: first what there is no choice about, then one of several, the smallest."""
     while True:
-        wanting = [(id, need) for id in draft.choices for need in book.hard(id) if not is_met(need, draft.patterns)]
+        wanting = [
+            (id, need) for id in draft.choices for need in book.hard_needs(id) if not is_met(need, draft.patterns)
+        ]
         if not wanting:
             return draft
         sure = [(id, need) for id, need in wanting if not draft.patterns.issuperset(need.all_of)]
@@ -333,7 +339,7 @@ def _smallest_alternative(need: Requirement, draft: PatternSelection, book: Rule
             each = wanted.pop()
             if each not in found:
                 found.add(each)
-                wanted += [more for further in book.hard(each) for more in further.all_of]
+                wanted += [more for further in book.hard_needs(each) for more in further.all_of]
         return len(found)
 
     return min(need.any_of, key=brings)
@@ -344,7 +350,7 @@ def _first_conflict(draft: PatternSelection, book: Rulebook) -> RejectedPattern 
     for exclusion in book.exclusions:
         if draft.patterns.issuperset(exclusion.patterns):
             order = list(draft.choices)
-            needed = {need for id in draft.choices for each in book.hard(id) for need in each.all_of}
+            needed = {need for id in draft.choices for each in book.hard_needs(id) for need in each.all_of}
             goes = max(exclusion.patterns, key=lambda id: (id not in needed, order.index(id)))
             return _exclusion_rejection(goes, exclusion)
     return None
@@ -361,7 +367,7 @@ def _prune_alternatives(draft: PatternSelection, facts: TaskFacts, book: Ruleboo
         if not broken_rule_ids(draft.patterns - {pattern}, facts, book):
             del draft.choices[pattern]
     for pattern, choice in draft.choices.items():
-        users = tuple(id for id in draft.choices if any(pattern in need.all_of for need in book.hard(id)))
+        users = tuple(id for id in draft.choices if any(pattern in need.all_of for need in book.hard_needs(id)))
         draft.choices[pattern] = replace(choice, needed_by=choice.needed_by or users)
 
 
@@ -375,7 +381,7 @@ def adoption_order(chosen: Iterable[str], book: Rulebook) -> tuple[tuple[str, ..
     before: dict[str, set[str]] = {id: set() for id in have}
     for id in have:
         if id not in _BUILT_FIRST:
-            needed = {each for need in book.hard(id) for each in need.all_of}
+            needed = {each for need in book.hard_needs(id) for each in need.all_of}
             before[id] = {each for each in (*needed, *_BUILT_FIRST) if each in before and each != id}
     for order in book.sequences:
         stages = [[id for id in stage if id in before] for stage in order.stages]
@@ -448,7 +454,7 @@ class OpenQuestion:
             "fact": self.fact,
             "ask": self.question.ask,
             "why": self.question.why,
-            "wanted": self.question.wanted,
+            "wanted": self.question.expected_input,
             "safety": self.safety,
             "first": self.first,
             "changes": [
@@ -473,9 +479,9 @@ def open_questions(
     for each in undecided:
         affected = _affected_patterns(each, chosen)
         for fact in each.missing if affected else ():
-            also = () if each.taken else judge_condition(each.rule.condition, facts, chosen, assumed=fact).missing
+            also = () if each.is_taken else judge_condition(each.rule.condition, facts, chosen, assumed=fact).missing
             said = " or ".join(str(test) for test in dict.fromkeys(condition_tests(each.rule.condition, fact)))
-            changes.setdefault(fact, []).append(PatternChange(said, affected, each.rule.id, also, each.taken))
+            changes.setdefault(fact, []).append(PatternChange(said, affected, each.rule.id, also, each.is_taken))
             weights[fact] = weights.get(fact, 0.0) + 1 / (1 + len(also))
         first.update(each.missing[:1] if affected else ())
     known = questions()
@@ -488,4 +494,4 @@ def open_questions(
 
 def _affected_patterns(undecided: UndecidedRule, chosen: frozenset[str]) -> tuple[str, ...]:
     """The patterns of the rule that are not there yet, or those that would go."""
-    return tuple(id for id in undecided.rule.then if (id in chosen) == undecided.taken)
+    return tuple(id for id in undecided.rule.then if (id in chosen) == undecided.is_taken)

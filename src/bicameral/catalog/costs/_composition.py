@@ -241,14 +241,14 @@ class CostedPattern:
         return self.pattern.id
 
     @property
-    def at(self) -> SessionCost | None:
+    def main_session(self) -> SessionCost | None:
         """The session where what is deeper runs, or which is the call itself."""
         sessions = self.pattern.cost.sessions
         return next((each for each in sessions if each.role == self.nesting.at), None)
 
     @property
-    def others(self) -> list[SessionCost]:
-        at = self.at
+    def other_sessions(self) -> list[SessionCost]:
+        at = self.main_session
         return [each for each in self.pattern.cost.sessions if each is not at]
 
     def values(self, sizes: SizeValues) -> dict[str, float]:
@@ -270,14 +270,14 @@ class AgentCosts:
     """Patterns of the whole, which hold for this agent too and are counted there."""
     described: frozenset[str] = frozenset()
     """Patterns whose tokens are in the sizes already, since the prompt was described part by part."""
-    late: SessionLoad = EMPTY_SESSION
+    late_tokens: SessionLoad = EMPTY_SESSION
     """What every innermost call has at another place than the patterns say."""
     tool_seconds: float = 0.0
 
     def has(self, id: str) -> bool:
         return id in self.beside or any(member.id == id for member in self.members)
 
-    def of(self, *manners: str) -> list[CostedPattern]:
+    def of_manner(self, *manners: str) -> list[CostedPattern]:
         """Those that go together with the others in one of these ways, and are no part of another that is there."""
         return [
             member
@@ -306,22 +306,24 @@ class CostContext:
 def agent_parts(agent: AgentCosts, outside: CostContext | None = None) -> Iterator[CostPart]:
     """Every session of the agent with what it takes; `outside` is what goes round the whole agent."""
     around = outside or CostContext()
-    around = replace(around, usual=_add_sessions(around.usual, agent.late), most=_add_sessions(around.most, agent.late))
+    around = replace(
+        around, usual=_add_sessions(around.usual, agent.late_tokens), most=_add_sessions(around.most, agent.late_tokens)
+    )
     chain = wrapping_chain(agent)
-    hosts = sorted(agent.of("hosts"), key=lambda member: member.nesting.depth)
-    shapes = agent.of("shapes")
+    hosts = sorted(agent.of_manner("hosts"), key=lambda member: member.nesting.depth)
+    shapes = agent.of_manner("shapes")
     if not chain:
         chain = hosts[-1:] or _longest_shape(shapes, around.sizes(agent))
     yield from _PatternChain(agent, [member for member in shapes if member not in chain]).parts(chain, around)
     for member in (*hosts, *shapes):
         if member not in chain:
-            yield from _session_parts(agent, member, member.others, around)
+            yield from _session_parts(agent, member, member.other_sessions, around)
     yield from additional_parts(agent, around)
 
 
 def additional_parts(agent: AgentCosts, around: CostContext) -> Iterator[CostPart]:
     """What comes on top of the calls of an agent, and what happens apart from its runs."""
-    for member in agent.of("adds", "apart"):
+    for member in agent.of_manner("adds", "apart"):
         apart = member.nesting.manner == "apart"
         yield from _session_parts(agent, member, member.pattern.cost.sessions, around, apart=apart)
         yield from _tool_parts(agent, member, around, apart=apart)
@@ -329,7 +331,7 @@ def additional_parts(agent: AgentCosts, around: CostContext) -> Iterator[CostPar
 
 def wrapping_chain(agent: AgentCosts) -> list[CostedPattern]:
     """The patterns of an agent that go round others, the outermost first."""
-    return sorted(agent.of("wraps"), key=lambda member: member.nesting.depth)
+    return sorted(agent.of_manner("wraps"), key=lambda member: member.nesting.depth)
 
 
 def wrapping_parts(
@@ -338,11 +340,11 @@ def wrapping_parts(
     """What the chain of the whole takes by itself, and what it is for the agents inside."""
     found: list[CostPart] = []
     for member in chain:
-        found += _session_parts(whole, member, member.others, around)
+        found += _session_parts(whole, member, member.other_sessions, around)
         if not member.nesting.hands_on:
             found += _tool_parts(whole, member, around)
-        if member.at is not None:
-            around = inner_context(whole, member, member.at, around)
+        if member.main_session is not None:
+            around = inner_context(whole, member, member.main_session, around)
     return found, around
 
 
@@ -350,7 +352,11 @@ def _longest_shape(shapes: Sequence[CostedPattern], sizes: SizeValues) -> list[C
     """Where nothing wraps and nothing hosts, the call is that of the shape which makes it longest."""
 
     def length(member: CostedPattern) -> float:
-        return evaluate_session(member.at, member.values(sizes))[0].first if member.at is not None else -1.0
+        return (
+            evaluate_session(member.main_session, member.values(sizes))[0].first
+            if member.main_session is not None
+            else -1.0
+        )
 
     found = max(shapes, key=length, default=None)
     return [] if found is None else [found]
@@ -367,12 +373,12 @@ class _PatternChain:
         if not chain:
             return
         member, deeper = chain[0], chain[1:]
-        yield from _session_parts(self.agent, member, member.others, around)
-        if member.at is not None and deeper:
-            yield from self.parts(deeper, inner_context(self.agent, member, member.at, around))
-        elif member.at is not None:
+        yield from _session_parts(self.agent, member, member.other_sessions, around)
+        if member.main_session is not None and deeper:
+            yield from self.parts(deeper, inner_context(self.agent, member, member.main_session, around))
+        elif member.main_session is not None:
             innermost = self._lengthened(around)
-            yield from _session_parts(self.agent, member, [member.at], innermost, lengthened=True)
+            yield from _session_parts(self.agent, member, [member.main_session], innermost, lengthened=True)
         # What a pattern says of its workers' tools is said by the pattern of the workers, where there is one.
         if not (member.nesting.hands_on and any(each.tools(around.sizes(self.agent))[0] for each in deeper)):
             yield from _tool_parts(self.agent, member, around)
@@ -381,10 +387,10 @@ class _PatternChain:
         """The innermost call with what every shape adds; one that may call again makes the worst case longer."""
         levels, further = list(around.levels), EMPTY_SESSION
         for shape in self.shapes:
-            if shape.at is None:
+            if shape.main_session is None:
                 continue
             values = shape.values(around.sizes(self.agent))
-            usual, most = evaluate_session(shape.at, values)
+            usual, most = evaluate_session(shape.main_session, values)
             if shape.id not in self.agent.described:
                 further = _add_sessions(further, replace(_extra_tokens(usual, values, once=True), grows=usual.grows))
             if usual.calls > 0 and most.calls > usual.calls:
@@ -413,7 +419,7 @@ def inner_context(agent: AgentCosts, member: CostedPattern, at: SessionCost, aro
     if agent.has("O17"):
         return inner
     # Without a window of its own a worker also reads what stands before the one that sent it.
-    read = max((evaluate_session(other, values)[0].first for other in member.others), default=0.0)
+    read = max((evaluate_session(other, values)[0].first for other in member.other_sessions), default=0.0)
     seen = SessionLoad(0, prompt=read)
     return replace(inner, usual=_add_sessions(inner.usual, seen), most=_add_sessions(inner.most, seen))
 
@@ -456,8 +462,8 @@ def _session_parts(
         usual, most = evaluate_session(cost, values)
         if lengthened:
             usual, most = (
-                _compact_session(agent, usual.more(around.usual)),
-                _compact_session(agent, most.more(around.most)),
+                _compact_session(agent, usual.plus(around.usual)),
+                _compact_session(agent, most.plus(around.most)),
             )
         if member.id == "O18":
             # Its warm-up stores the head for the workers, which all find it.

@@ -94,7 +94,7 @@ def stack_parts(
         return list(agent_parts(whole)), [*notes, *_cap_notes(stack)]
     chain = wrapping_chain(whole)
     parts, around = wrapping_parts(whole, chain, CostContext())
-    shapes = whole.of("shapes")
+    shapes = whole.of_manner("shapes")
     share = _share_levels(around, len(stack.agents)) if chain else around
     for said in stack.agents:
         agent = _agent_costs(said, stack.whole, sizes, rates, tool_seconds)
@@ -130,7 +130,7 @@ def _agent_costs(
         {**sizes, **_tool_sizes(said), **prompt.sizes},
         _rates_by_role(said, whole, rates),
         described=prompt.owners,
-        late=prompt.late,
+        late_tokens=prompt.late,
         tool_seconds=tool_seconds,
     )
 

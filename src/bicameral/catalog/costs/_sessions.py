@@ -218,16 +218,16 @@ class Rates:
         _check_rate("lanes", self.lanes, least=1)
 
     @property
-    def again(self) -> float:
+    def cached_share(self) -> float:
         """What part of the price a token costs that is found in the cache."""
         if self.cached is not None and self.read:
             return self.cached / self.read
         return self.caching.read if self.caching is not None else 1.0
 
-    def charged(self, fresh: float, stored: float, cached: float) -> float:
+    def charged_tokens(self, fresh: float, stored: float, cached: float) -> float:
         """So many tokens at the full price would cost as much."""
         write = self.caching.write if self.caching is not None else 1.0
-        return fresh + write * stored + self.again * cached
+        return fresh + write * stored + self.cached_share * cached
 
     def money(self, charged: float, output: float) -> float | None:
         """What tokens cost, if the prices are known."""
@@ -235,13 +235,13 @@ class Rates:
             return None
         return (charged * self.read + output * self.written) / _MILLION
 
-    def reading(self, until: float, squares: float) -> float | None:
+    def reading_seconds(self, until: float, squares: float) -> float | None:
         """Seconds to read so many tokens; `squares` are the pairs they are compared in, beyond what was cached."""
         if self.prompt_speed is None:
             return None
         return (until + squares / self.square_at) / self.prompt_speed
 
-    def writing(self, output: float) -> float | None:
+    def writing_seconds(self, output: float) -> float | None:
         return None if self.output_speed is None else output / self.output_speed
 
 
@@ -299,11 +299,11 @@ class SessionLoad:
         """Tokens that the first call reads."""
         return self.stable + self.prompt
 
-    def at_once(self, calls: int) -> int:
+    def parallel_calls(self, calls: int) -> int:
         """How many of the calls go side by side."""
         return max(1, min(calls, math.floor(self.parallel)))
 
-    def more(self, other: SessionLoad) -> SessionLoad:
+    def plus(self, other: SessionLoad) -> SessionLoad:
         """The same calls with what another adds to each of them, or takes away."""
         return replace(
             self,
@@ -347,7 +347,7 @@ def _session_amounts(session: SessionLoad, rates: Rates, calls: int, *, warmed: 
     prompt = calls * session.first + session.grows * _triangular_sum(calls)
     kept = _cache_use(session, rates, calls, warmed=warmed, forgets=forgets)
     output = calls * session.output
-    charged = rates.charged(prompt - kept.stored - kept.cached, kept.stored, kept.cached)
+    charged = rates.charged_tokens(prompt - kept.stored - kept.cached, kept.stored, kept.cached)
     longest = session.first + session.grows * (calls - 1) + session.output
     return Amounts(
         calls=calls,
@@ -359,7 +359,7 @@ def _session_amounts(session: SessionLoad, rates: Rates, calls: int, *, warmed: 
         money=rates.money(charged, output),
         seconds=_session_seconds(session, rates, calls, kept),
         longest=longest,
-        memory=rates.kv_bytes * longest * session.at_once(calls),
+        memory=rates.kv_bytes * longest * session.parallel_calls(calls),
     )
 
 
@@ -394,7 +394,7 @@ class _CacheUse:
 def _cache_use(session: SessionLoad, rates: Rates, calls: int, *, warmed: bool, forgets: bool) -> _CacheUse:
     """A head is stored where a later call will find it. What is forgotten was stored all the same, and paid for."""
     caching = rates.caching
-    if caching is None or rates.again >= 1 or _seconds_between_calls(session, rates) > caching.ttl:
+    if caching is None or rates.cached_share >= 1 or _seconds_between_calls(session, rates) > caching.ttl:
         return _CacheUse()
     if caching.history and session.grows > 0 and session.parallel < 2 and session.first >= caching.minimum:
         return _history_cache_use(session, calls, caching.minimum, forgets=forgets)
@@ -405,7 +405,7 @@ def _cache_use(session: SessionLoad, rates: Rates, calls: int, *, warmed: bool, 
 
 def _head_cache_use(session: SessionLoad, calls: int, *, warmed: bool, forgets: bool) -> _CacheUse:
     """The first call writes the head, the others read it. Calls that start at once each write it for themselves."""
-    together = session.at_once(calls)
+    together = session.parallel_calls(calls)
     misses = 0 if session.known else 1 if warmed else together
     if calls <= misses and not session.later:
         return _CacheUse()
@@ -435,19 +435,19 @@ def _history_cache_use(session: SessionLoad, calls: int, least: float, *, forget
 
 def _seconds_between_calls(session: SessionLoad, rates: Rates) -> float:
     """Seconds between two uses of the head: about what one call takes. What is not known counts as none."""
-    reading, writing = rates.reading(session.first, session.first**2), rates.writing(session.output)
+    reading, writing = rates.reading_seconds(session.first, session.first**2), rates.writing_seconds(session.output)
     return (reading or 0.0) + (writing or 0.0) + rates.wait
 
 
 def _session_seconds(session: SessionLoad, rates: Rates, calls: int, kept: _CacheUse) -> float | None:
     """One waits for the longest call of each round of those that go side by side."""
-    together = session.at_once(calls)
+    together = session.parallel_calls(calls)
     turns = math.ceil(calls / together)
     grown, squares = _round_end_sums(calls, together, turns)
     first, grows = session.first, session.grows
     tokens = turns * first + grows * grown - kept.skipped
     pairs = turns * first**2 + 2 * first * grows * grown + grows**2 * squares - kept.skipped_squares
-    reading, writing = rates.reading(tokens, pairs), rates.writing(turns * session.output)
+    reading, writing = rates.reading_seconds(tokens, pairs), rates.writing_seconds(turns * session.output)
     return None if reading is None or writing is None else reading + writing + turns * rates.wait
 
 

@@ -298,7 +298,7 @@ class Catalog:
                 raise bad_data_error(shown, row.line, "a record has no id")
             spot = DataPlace(shown, row.line, id)
             if id in found:
-                raise spot.wrong("this id is there twice")
+                raise spot.error("this id is there twice")
             found[id] = read_record(kind, row, spot, **given)
             if check is not None:
                 check(found[id], spot)
@@ -337,13 +337,17 @@ class Catalog:
 def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
     """What the parts of a pattern say of each other."""
     for name, knob in pattern.knobs.items():
-        _check_knob(name, knob, spot.at(f"knobs.{name}"))
+        _check_knob(name, knob, spot.child(f"knobs.{name}"))
     for name in pattern.bounded_by:
         if name not in pattern.knobs:
-            raise spot.at("bounded_by").wrong(f"there is no knob {name!r}", nearest=nearest_name(name, pattern.knobs))
+            raise spot.child("bounded_by").error(
+                f"there is no knob {name!r}", nearest=nearest_name(name, pattern.knobs)
+            )
     known = SIZES.keys() | pattern.defaults.keys()
     for name in sorted(_expression_names(pattern) - known):
-        raise spot.at("cost").wrong(f"there is no size and no numeric knob {name!r}", nearest=nearest_name(name, known))
+        raise spot.child("cost").error(
+            f"there is no size and no numeric knob {name!r}", nearest=nearest_name(name, known)
+        )
 
 
 def _expression_names(pattern: PatternFacts) -> frozenset[str]:
@@ -365,10 +369,10 @@ def _expression_names(pattern: PatternFacts) -> frozenset[str]:
 
 def _check_knob(name: str, knob: Knob, spot: DataPlace) -> None:
     if name in SIZES:
-        raise spot.wrong(f"{name!r} is the name of a size")
+        raise spot.error(f"{name!r} is the name of a size")
     if knob.numeric and knob.least is not None and knob.default < knob.least:
-        raise spot.wrong(f"the default {knob.default!r} is below its least")
+        raise spot.error(f"the default {knob.default!r} is below its least")
     if knob.numeric and knob.most is not None and knob.default > knob.most:
-        raise spot.wrong(f"the default {knob.default!r} is above its most")
+        raise spot.error(f"the default {knob.default!r} is above its most")
     if knob.choices and knob.default not in (None, *knob.choices):
-        raise spot.wrong(f"the default {knob.default!r} is none of its choices")
+        raise spot.error(f"the default {knob.default!r} is none of its choices")

@@ -159,7 +159,7 @@ class DataPlace:
         self._around = around
         self._key = key
 
-    def at(self, key: str | int, line: int | None = None) -> DataPlace:
+    def child(self, key: str | int, line: int | None = None) -> DataPlace:
         return DataPlace(self.file, line or self.line, self.id, self, key)
 
     @property
@@ -167,7 +167,7 @@ class DataPlace:
         before = self._around.path if self._around else ""
         return f"{before}.{self._key}" if before else str(self._key)
 
-    def wrong(self, what: str, **more: Any) -> CatalogError:
+    def error(self, what: str, **more: Any) -> CatalogError:
         where = f"{self.id}: {self.path}" if self.path else self.id
         place = Place(file=self.file, line=self.line)
         return CatalogError("catalog.bad-data", f"{where}: {what}", place=place, **more)
@@ -195,13 +195,13 @@ def read_record(kind: type[T], row: YamlRow, spot: DataPlace, **given: Any) -> T
         part = parts.get(key)
         if part is None or part.name in given:
             known = [key for key, part in parts.items() if part.name not in given]
-            raise spot.wrong(
+            raise spot.error(
                 f"there is no key {key!r}", expected=f"one of {', '.join(known)}", nearest=nearest_name(key, known)
             )
         found[part.name] = part.convert(value, spot, key)
     for part in parts.values():
         if part.required and part.name not in found:
-            raise spot.wrong(f"the key {part.key!r} is missing")
+            raise spot.error(f"the key {part.key!r} is missing")
     return kind(**found)
 
 
@@ -239,37 +239,37 @@ def _converter(hint: Any) -> Converter:
 
 def _read_text(value: Any, spot: DataPlace, key: str | int) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise spot.at(key).wrong(f"{_render_value(value)} is no text")
+        raise spot.child(key).error(f"{_render_value(value)} is no text")
     return value
 
 
 def _read_bool(value: Any, spot: DataPlace, key: str | int) -> bool:
     if not isinstance(value, bool):
-        raise spot.at(key).wrong(f"{_render_value(value)} is neither true nor false")
+        raise spot.child(key).error(f"{_render_value(value)} is neither true nor false")
     return value
 
 
 def _read_number(value: Any, spot: DataPlace, key: str | int) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise spot.at(key).wrong(f"{_render_value(value)} is no number")
+        raise spot.child(key).error(f"{_render_value(value)} is no number")
     return value
 
 
 def _read_int(value: Any, spot: DataPlace, key: str | int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise spot.at(key).wrong(f"{_render_value(value)} is no whole number")
+        raise spot.child(key).error(f"{_render_value(value)} is no whole number")
     return value
 
 
 def _read_expression(value: Any, spot: DataPlace, key: str | int) -> Expression:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise spot.at(key).wrong(f"{_render_value(value)} is no cost expression")
+        raise spot.child(key).error(f"{_render_value(value)} is no cost expression")
     try:
         return parse_expression(str(value))
     except CatalogError as error:
         raise CatalogError(
             error.code,
-            f"{spot.id}: {spot.at(key).path}: {error.message}",
+            f"{spot.id}: {spot.child(key).path}: {error.message}",
             place=Place(file=spot.file, line=spot.line),
             expected=error.expected,
         ) from None
@@ -292,8 +292,8 @@ _SIMPLE_CONVERTERS: dict[Any, Converter] = {
 def _record_converter(kind: type[Any]) -> Converter:
     def convert(value: Any, spot: DataPlace, key: str | int) -> Any:
         if not isinstance(value, YamlRow):
-            raise spot.at(key).wrong(f"{_render_value(value)} is no mapping")
-        return read_record(kind, value, spot.at(key, value.line))
+            raise spot.child(key).error(f"{_render_value(value)} is no mapping")
+        return read_record(kind, value, spot.child(key, value.line))
 
     return convert
 
@@ -301,7 +301,7 @@ def _record_converter(kind: type[Any]) -> Converter:
 def _choice_converter(words: tuple[Any, ...]) -> Converter:
     def convert(value: Any, spot: DataPlace, key: str | int) -> Any:
         if value not in words:
-            raise spot.at(key).wrong(
+            raise spot.child(key).error(
                 f"{_render_value(value)} cannot stand here",
                 expected=f"one of {', '.join(map(str, words))}",
                 nearest=nearest_name(str(value), map(str, words)),
@@ -314,9 +314,9 @@ def _choice_converter(words: tuple[Any, ...]) -> Converter:
 def _list_converter(inner: Converter) -> Converter:
     def convert(value: Any, spot: DataPlace, key: str | int) -> tuple[Any, ...]:
         if not isinstance(value, list):
-            raise spot.at(key).wrong(f"{_render_value(value)} is no list")
+            raise spot.child(key).error(f"{_render_value(value)} is no list")
         items = cast("list[Any]", value)
-        here = spot.at(key)
+        here = spot.child(key)
         return tuple([inner(each, here, number) for number, each in enumerate(items)])
 
     return convert
@@ -325,8 +325,8 @@ def _list_converter(inner: Converter) -> Converter:
 def _mapping_converter(inner: Converter) -> Converter:
     def convert(value: Any, spot: DataPlace, key: str | int) -> Mapping[str, Any]:
         if not isinstance(value, YamlRow):
-            raise spot.at(key).wrong(f"{_render_value(value)} is no mapping")
-        here = spot.at(key)
+            raise spot.child(key).error(f"{_render_value(value)} is no mapping")
+        here = spot.child(key)
         return types.MappingProxyType({name: inner(each, here, name) for name, each in value.items()})
 
     return convert

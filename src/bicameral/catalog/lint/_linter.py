@@ -53,7 +53,7 @@ def _decide_condition(
         return True, []
     unknown: set[str] = set()
     for lookup in scope.variants(check.triggers):
-        value = condition.ask(lookup)
+        value = condition.evaluate(lookup)
         if isinstance(value, UnknownValue):
             unknown |= value.names
         elif value:
@@ -64,7 +64,7 @@ def _decide_condition(
 def _check_path(check: RuleCheck, scope: AgentScope) -> StackPath:
     """Where a check applies: at the first of the patterns that it is about."""
     used = next((id for id in scope.uses if id in check.triggers), "") if check.triggers else ""
-    return scope.where(used)
+    return scope.path_of(used)
 
 
 def _trigger_patterns(check: RuleCheck, scope: AgentScope) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _check_condition(check: RuleCheck, scope: AgentScope) -> Iterator[LintProble
     if not so:
         return
     for lookup in scope.variants(check.triggers):
-        value = check.must.ask(lookup)
+        value = check.must.evaluate(lookup)
         if isinstance(value, UnknownValue):
             yield from (undeclared_fact(name, _check_path(check, scope)) for name in sorted(value.names))
         elif not value:

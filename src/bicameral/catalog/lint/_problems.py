@@ -60,7 +60,7 @@ class LintProblem:
     needed_by: tuple[str, ...] = ()
 
     @property
-    def undecided(self) -> bool:
+    def is_undecided(self) -> bool:
         return self.key[0] == "undeclared"
 
 
@@ -127,7 +127,7 @@ def _group_by_place(several: list[ReportedProblem], agents: int) -> Iterable[lis
     by_scope: dict[StackPath, list[ReportedProblem]] = {}
     for each in several:
         by_scope.setdefault(each.scope.path, []).append(each)
-    if len(by_scope) == agents or several[0].trouble.undecided:
+    if len(by_scope) == agents or several[0].trouble.is_undecided:
         return [several]
     by_place: dict[StackPath, list[ReportedProblem]] = {}
     for group in by_scope.values():
@@ -151,7 +151,7 @@ def _merge_group(stack: Stack, group: Sequence[ReportedProblem]) -> LintFinding:
     rules = list(dict.fromkeys(each.rule.id for each in ranked))
     message = _finding_message(ranked) + _agent_suffix(stack, group, first.trouble)
     patterns = dict.fromkeys(id for each in ranked for id in (*each.trouble.patterns, *each.trouble.needed_by))
-    undecided = first.trouble.undecided
+    undecided = first.trouble.is_undecided
     return LintFinding(
         rules[0],
         severity,
@@ -171,7 +171,7 @@ def _merge_group(stack: Stack, group: Sequence[ReportedProblem]) -> LintFinding:
 def _agent_suffix(stack: Stack, group: Sequence[ReportedProblem], trouble: LintProblem) -> str:
     """In which agents it is wrong, where that is not clear: there are several, and the message does not say it."""
     names = list(dict.fromkeys(each.scope.member.name for each in group))
-    if len(stack.agents) < 2 or trouble.undecided or trouble.key[0] == "waiver" or repr(names[0]) in trouble.message:
+    if len(stack.agents) < 2 or trouble.is_undecided or trouble.key[0] == "waiver" or repr(names[0]) in trouble.message:
         return ""
     if len(names) == len(stack.agents):
         return " (every agent)" if trouble.path[:1] == ("agents",) else ""

@@ -19,7 +19,7 @@ def _is_stage(name: str, wanted: str) -> bool:
 
 def pipeline(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """These stages come in this order."""
-    at = scope.where(check.order[0].partition(".")[0])
+    at = scope.path_of(check.order[0].partition(".")[0])
     if scope.pipeline is None:
         yield undeclared_fact("pipeline", at)
         return
@@ -67,7 +67,7 @@ def envelope_first(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]
     envelope, content = check.order
     names = [part.part for part in scope.prompt or ()]
     if envelope not in names or content not in names:
-        yield undeclared_fact("prompt", scope.where("H10"))
+        yield undeclared_fact("prompt", scope.path_of("H10"))
     elif names.index(content) < names.index(envelope):
         part = (scope.prompt or ())[names.index(content)]
         message = f"{content} stands before {envelope}"
@@ -155,7 +155,7 @@ def breakpoint_set(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]
     if scope.prompt is not None and not any(part.breakpoint for part in scope.prompt):
         message = "no part of the prompt is marked as the cache boundary"
         yield LintProblem(
-            ("no boundary",), message, scope.where("O18"), wants=("prompt[].breakpoint",), patterns=("O18",)
+            ("no boundary",), message, scope.path_of("O18"), wants=("prompt[].breakpoint",), patterns=("O18",)
         )
 
 

@@ -86,9 +86,9 @@ class LintReport:
     @property
     def ok(self) -> bool:
         """Whether there is no error that is not waived."""
-        return not self.of("error")
+        return not self.of_severity("error")
 
-    def of(self, severity: LintSeverity) -> tuple[LintFinding, ...]:
+    def of_severity(self, severity: LintSeverity) -> tuple[LintFinding, ...]:
         """The findings of one severity."""
         return tuple(each for each in self.findings if each.severity == severity)
 

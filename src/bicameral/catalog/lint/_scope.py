@@ -61,7 +61,7 @@ class StackCondition:
 
     text: str
     names: frozenset[str]
-    ask: ConditionFunction
+    evaluate: ConditionFunction
 
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -350,7 +350,7 @@ class AgentScope:
         said += [tuple(use.knobs["at"]) for use in self.uses.get("V5", ()) if isinstance(use.knobs.get("at"), list)]
         return tuple(dict.fromkeys(each for several in said for each in several)) if said else None
 
-    def where(self, id: str) -> StackPath:
+    def path_of(self, id: str) -> StackPath:
         """The path of the first use of a pattern, or of the patterns of this agent."""
         return self.uses[id][0].path if id in self.uses else (*self.path, "patterns")
 
@@ -365,9 +365,9 @@ class AgentScope:
             return
         chosen = ([facts for use in self.uses[id] if (facts := _facts_of_use(use))] for id in sorted(said))
         for several in islice(product(*chosen), MAX_VARIANTS):
-            yield self._over({name: value for facts in several for name, value in facts.items()})
+            yield self._lookup_over({name: value for facts in several for name, value in facts.items()})
 
-    def _over(self, said: Mapping[str, Any]) -> Lookup:
+    def _lookup_over(self, said: Mapping[str, Any]) -> Lookup:
         def lookup(name: str) -> Any:
             return said[name] if name in said else self.lookup(name)
 
@@ -387,7 +387,7 @@ class AgentScope:
         head, _, tail = name.partition(".")
         if tail:
             return self._tools(tail) if head == "tools" else self.knob(head, tail)
-        return self._found_out(name)
+        return self._derived_value(name)
 
     def knob(self, id: str, name: str) -> Any:
         """What a knob is set to, or its default."""
@@ -401,7 +401,7 @@ class AgentScope:
         found = getattr(self.tools, what, None)
         return UnknownValue(frozenset({f"tools.{what}"})) if found is None else found
 
-    def _found_out(self, name: str) -> Any:
+    def _derived_value(self, name: str) -> Any:
 
         value = derive_fact(self, name)
         if value is None and name in FACTS:

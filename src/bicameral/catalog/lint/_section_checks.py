@@ -54,7 +54,7 @@ def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """What is only watched (V2) can be taken back, reaches not far and is nothing new."""
     if scope.actions is None:
-        yield undeclared_fact("actions", scope.where("V2"))
+        yield undeclared_fact("actions", scope.path_of("V2"))
     for action in scope.actions or ():
         if action.gate is None:
             yield undeclared_fact("actions", action.path)
@@ -130,7 +130,7 @@ def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
         message = f"the worker {member.name!r} loops and has no bounds of its own"
         wants = (f"{dotted_path(member.path)}.loops",)
         yield LintProblem(
-            ("unbounded", member.name), message, scope.where("R4"), wants=wants, patterns=("V9", "R4", "O6")
+            ("unbounded", member.name), message, scope.path_of("R4"), wants=wants, patterns=("V9", "R4", "O6")
         )
 
 
@@ -186,14 +186,14 @@ def separate_surfaces(scope: AgentScope, check: RuleCheck) -> Iterator[LintProbl
     said = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
     if not all(said.values()):
         for id in (id for id in check.of if not said[id]):
-            yield undeclared_fact(f"{id}.surface", scope.where(id))
+            yield undeclared_fact(f"{id}.surface", scope.path_of(id))
         return
     one, other = (said[id] for id in check.of)
     for first in one:
         for second in other:
             if _is_inside(first, second) or _is_inside(second, first):
                 message = f"{' and '.join(check.of)} may both change {max(first, second, key=len)!r}"
-                yield LintProblem(("shared surface", *check.of), message, scope.where(check.of[0]), patterns=check.of)
+                yield LintProblem(("shared surface", *check.of), message, scope.path_of(check.of[0]), patterns=check.of)
                 return
 
 
@@ -244,7 +244,7 @@ def caps_per_layer(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]
     """Stacked loops (O16) have a cap for each layer, so at least two are described."""
     if scope.loops is not None and len(scope.loops) < 2:
         message = "several layers of control share one cap"
-        yield LintProblem(("one cap", "loops"), message, scope.where("O16"), wants=("loops",), patterns=("O16", "V9"))
+        yield LintProblem(("one cap", "loops"), message, scope.path_of("O16"), wants=("loops",), patterns=("O16", "V9"))
 
 
 _JUDGING_PATTERNS = ("V15", "O5")
@@ -256,7 +256,7 @@ def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     if scope.sessions is None:
         for id in _JUDGING_PATTERNS:
             if id in scope.present:
-                yield undeclared_fact("sessions", scope.where(id))
+                yield undeclared_fact("sessions", scope.path_of(id))
     for session in scope.sessions or ():
         if own := sorted({*session.judges} & {*session.writes}):
             message = f"the session {session.name!r} judges what it wrote itself: {', '.join(own)}"
@@ -302,7 +302,7 @@ def _eraser_problems(store: StackStore) -> Iterator[LintProblem]:
 def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A store of personal data has an eraser."""
     if scope.stores is None and _PERSONAL & scope.present:
-        yield undeclared_fact("stores", scope.where(min(_PERSONAL & scope.present)))
+        yield undeclared_fact("stores", scope.path_of(min(_PERSONAL & scope.present)))
     for store in scope.stores or ():
         if store.personal or _PERSONAL & {*store.patterns}:
             yield from _eraser_problems(store)
@@ -313,7 +313,7 @@ def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     for id in check.of:
         found = _stores_of(scope, id)
         if not found:
-            yield undeclared_fact("stores", scope.where(id))
+            yield undeclared_fact("stores", scope.path_of(id))
         for store in found:
             yield from _eraser_problems(store)
 
@@ -321,7 +321,7 @@ def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
 def separate_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """These patterns do not keep what they learn in one store."""
     if not all(_stores_of(scope, id) for id in check.of):
-        yield undeclared_fact("stores", scope.where(check.of[0]))
+        yield undeclared_fact("stores", scope.path_of(check.of[0]))
     for store in scope.stores or ():
         if {*check.of} <= {*store.patterns}:
             message = f"{' and '.join(check.of)} share the store {store.name!r}"
@@ -334,7 +334,7 @@ def curators(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     lasting = [store for store in scope.stores or () if _LASTING & {*store.patterns}]
     if not lasting:
         first = next(id for id in scope.uses if id in _LASTING)
-        yield undeclared_fact("stores", scope.where(first))
+        yield undeclared_fact("stores", scope.path_of(first))
     for store in lasting:
         if writing := sorted(own & {*store.writers}):
             message = f"the agent itself writes the store {store.name!r}"
@@ -371,12 +371,12 @@ def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintPr
 def guards_at(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Guards stand at all of these points."""
     if scope.guards is None:
-        yield undeclared_fact("guards", scope.where("V5"))
+        yield undeclared_fact("guards", scope.path_of("V5"))
         return
     lacks = [point for point in check.of if point not in scope.guards]
     if lacks:
         message = f"no guard stands at {' and '.join(lacks)}"
-        yield LintProblem(("no guard", *lacks), message, scope.where("V5"), wants=("guards",), patterns=("V5",))
+        yield LintProblem(("no guard", *lacks), message, scope.path_of("V5"), wants=("guards",), patterns=("V5",))
 
 
 def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:

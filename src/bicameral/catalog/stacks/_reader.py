@@ -51,32 +51,32 @@ class LocatedValue:
     path: StackPath
     locate: Callable[[StackPath], Place]
 
-    def wrong(self, code: str, message: str, **more: Any) -> CatalogError:
+    def error(self, code: str, message: str, **more: Any) -> CatalogError:
         """What is wrong here."""
         return CatalogError(code, message, place=self.locate(self.path), **more)
 
-    def bad(self, expected: str, **more: Any) -> CatalogError:
+    def bad_value(self, expected: str, **more: Any) -> CatalogError:
         """That the value is not of the kind that belongs here."""
-        return self.wrong("stack.bad-value", f"{render_short(self.value)} cannot stand here", expected=expected, **more)
+        return self.error("stack.bad-value", f"{render_short(self.value)} cannot stand here", expected=expected, **more)
 
-    def inner(self, key: str | int, value: Any) -> LocatedValue:
+    def child(self, key: str | int, value: Any) -> LocatedValue:
         return LocatedValue(value, (*self.path, key), self.locate)
 
     def mapping(self, expected: str) -> Iterator[tuple[str, LocatedValue]]:
         """Every key of a mapping with what stands there."""
         if not isinstance(self.value, Mapping):
-            raise self.bad(expected)
+            raise self.bad_value(expected)
         for key, value in cast("Mapping[Any, Any]", self.value).items():
             if not isinstance(key, str):
-                raise self.inner(str(key), value).bad("a name")
-            yield key, self.inner(key, value)
+                raise self.child(str(key), value).bad_value("a name")
+            yield key, self.child(key, value)
 
     def items(self, expected: str) -> Iterator[LocatedValue]:
         """Every item of a list."""
         if isinstance(self.value, str) or not isinstance(self.value, list | tuple):
-            raise self.bad(expected)
+            raise self.bad_value(expected)
         for number, value in enumerate(cast("list[Any]", self.value)):
-            yield self.inner(number, value)
+            yield self.child(number, value)
 
     def keys(self, known: Iterable[str], what: str) -> dict[str, LocatedValue]:
         """The keys of a mapping, of which each must be a known one."""
@@ -84,7 +84,7 @@ class LocatedValue:
         names = tuple(known)
         for key, at in self.mapping(f"{what} with {', '.join(names)}"):
             if key not in names:
-                raise at.wrong(
+                raise at.error(
                     "stack.unknown-key",
                     f"there is no key {key[:60]!r} in {what}",
                     expected=f"one of {', '.join(names)}",
@@ -95,32 +95,32 @@ class LocatedValue:
 
     def text(self) -> str:
         if not isinstance(self.value, str) or not self.value.strip() or len(self.value) > MAX_TEXT:
-            raise self.bad("a text")
+            raise self.bad_value("a text")
         return self.value
 
-    def truth(self) -> bool:
+    def boolean(self) -> bool:
         if not isinstance(self.value, bool):
-            raise self.bad("true or false")
+            raise self.bad_value("true or false")
         return self.value
 
     def count(self) -> int:
         """A whole number from 0 on."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
-            raise self.bad("a whole number from 0 on")
+            raise self.bad_value("a whole number from 0 on")
         return self.value
 
-    def amount(self) -> float:
+    def positive_number(self) -> float:
         """A number above 0 that is not endless: an endless cap is none."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise self.bad("a number above 0")
+            raise self.bad_value("a number above 0")
         return value
 
     def one_of(self, words: Iterable[T]) -> T:
         known = tuple(words)
         if self.value not in known or isinstance(self.value, bool):
             close = nearest_name(str(self.value), map(str, known))
-            raise self.bad(f"one of {', '.join(map(str, known))}", nearest=close)
+            raise self.bad_value(f"one of {', '.join(map(str, known))}", nearest=close)
         return cast("T", self.value)
 
     def texts(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def read_pattern_id(at: LocatedValue, known: Collection[str], name: str | None =
     id = name if name is not None else at.text()
     if id not in known:
         meant = nearest_name(id.upper(), known)
-        raise at.wrong(
+        raise at.error(
             "stack.unknown-pattern",
             f"there is no pattern {id[:60]!r}",
             nearest=meant,
@@ -166,7 +166,7 @@ def _read_use(at: LocatedValue, known: Collection[str]) -> PatternUse:
         return PatternUse(read_pattern_id(at, known), at.path)
     found = list(at.mapping("a pattern with its knobs"))
     if len(found) != 1:
-        raise at.bad("one pattern with its knobs, as in {R4: {max_steps: 8}}")
+        raise at.bad_value("one pattern with its knobs, as in {R4: {max_steps: 8}}")
     id, inner = found[0]
     read_pattern_id(inner, known, id)
     if inner.value is None:
@@ -180,7 +180,7 @@ def _read_knob(id: str, name: str, at: LocatedValue) -> Any:
         return list(read_guards(at))
     fact = FACTS.get(name)
     if fact is not None and not fact.accepts(at.value):
-        raise at.bad(fact.expected)
+        raise at.bad_value(fact.expected)
     return at.value
 
 
@@ -189,14 +189,14 @@ def read_facts(at: LocatedValue) -> dict[str, Any]:
     for name, each in at.mapping("facts with their values"):
         if name not in FACTS:
             where = "declares" if name in STATEMENTS else "facts"
-            raise each.wrong(
+            raise each.error(
                 "stack.unknown-fact",
                 f"there is no fact {name[:60]!r}",
                 nearest=None if where == "declares" else nearest_name(name, FACTS),
                 fix="It goes under `declares`." if where == "declares" else "`bicameral lint --facts` lists them.",
             )
         if not FACTS[name].accepts(each.value):
-            raise each.bad(FACTS[name].expected)
+            raise each.bad_value(FACTS[name].expected)
         found[name] = each.value
     return found
 
@@ -205,14 +205,14 @@ def read_declares(at: LocatedValue) -> dict[str, str | bool]:
     found: dict[str, str | bool] = {}
     for name, each in at.mapping("statements, each with where it is written down"):
         if name not in STATEMENTS:
-            raise each.wrong(
+            raise each.error(
                 "stack.unknown-fact",
                 f"there is nothing to declare by the name of {name[:60]!r}",
                 nearest=nearest_name(name, STATEMENTS),
                 fix="It goes under `facts`." if name in FACTS else "`bicameral lint --facts` lists them.",
             )
         if not STATEMENTS[name].accepts(each.value):
-            raise each.bad(STATEMENTS[name].expected)
+            raise each.bad_value(STATEMENTS[name].expected)
         found[name] = each.value
     return found
 
@@ -241,7 +241,7 @@ def _read_prompt_part(at: LocatedValue, known: Collection[str]) -> PromptPart:
     found = at.keys(("part", "stable", "tokens", "holds", "breakpoint"), "a part of the prompt")
     for needed in ("part", "stable"):
         if needed not in found:
-            raise at.wrong("stack.bad-value", f"a part of the prompt has no {needed!r}", expected="part and stable")
+            raise at.error("stack.bad-value", f"a part of the prompt has no {needed!r}", expected="part and stable")
     name = found["part"].text()
     owner = name.partition(".")[0]
     if owner[:1].isupper() and owner[1:].isdigit():
@@ -252,7 +252,7 @@ def _read_prompt_part(at: LocatedValue, known: Collection[str]) -> PromptPart:
         at.path,
         found["tokens"].count() if "tokens" in found else None,
         found["holds"].several_of(get_args(VaryingContent)) if "holds" in found else (),
-        found["breakpoint"].truth() if "breakpoint" in found else False,
+        found["breakpoint"].boolean() if "breakpoint" in found else False,
     )
 
 
@@ -263,7 +263,7 @@ def read_loops(at: LocatedValue) -> tuple[Loop, ...]:
 def _read_loop(name: str, at: LocatedValue) -> Loop:
     caps = ("steps", "tokens", "money", "seconds")
     found = at.keys((*caps, "exit"), "a loop") if at.value is not None else {}
-    amounts = {cap: found[cap].amount() for cap in caps if cap in found}
+    amounts = {cap: found[cap].positive_number() for cap in caps if cap in found}
     return Loop(name, at.path, **amounts, exit=found["exit"].text() if "exit" in found else None)
 
 
@@ -283,7 +283,7 @@ def _read_session(name: str, at: LocatedValue) -> StackSession:
         found["judges"].texts() if "judges" in found else (),
         found["tools"].texts() if "tools" in found else None,
         found["policy"].text() if "policy" in found else None,
-        found["quarantined"].truth() if "quarantined" in found else False,
+        found["quarantined"].boolean() if "quarantined" in found else False,
     )
 
 
@@ -298,9 +298,9 @@ def _read_action(name: str, at: LocatedValue) -> Action:
     return Action(
         name,
         at.path,
-        found["reversible"].truth() if "reversible" in found else None,
+        found["reversible"].boolean() if "reversible" in found else None,
         found["blast_radius"].one_of(get_args(BlastRadius)) if "blast_radius" in found else None,
-        found["novel"].truth() if "novel" in found else None,
+        found["novel"].boolean() if "novel" in found else None,
         found["gate"].one_of(gates) if "gate" in found else None,
         found["was"].one_of(gates) if "was" in found else None,
         found["review"].text() if "review" in found else None,
@@ -320,8 +320,8 @@ def _read_store(name: str, at: LocatedValue, known: Collection[str]) -> StackSto
         _read_owners(found["pattern"], known) if "pattern" in found else (),
         found["readers"].texts() if "readers" in found else (),
         found["writers"].texts() if "writers" in found else (),
-        found["eraser"].truth() if "eraser" in found else None,
-        found["personal"].truth() if "personal" in found else False,
+        found["eraser"].boolean() if "eraser" in found else None,
+        found["personal"].boolean() if "personal" in found else False,
         found["holds"].one_of(get_args(StoreContent)) if "holds" in found else "content",
     )
 
@@ -378,7 +378,7 @@ def read_description(
     agents = _read_agents(found["agents"], known) if "agents" in found else ()
     whole = _read_member("", (), {key: at for key, at in found.items() if key in _SECTION_READERS}, known)
     if not whole.uses and not any(agent.uses for agent in agents):
-        raise top.wrong(
+        raise top.error(
             "stack.empty",
             "the stack has no patterns",
             expected="patterns, as in `patterns: [R4, V9, V14]`",
@@ -395,7 +395,7 @@ def _read_agents(at: LocatedValue, known: Collection[str]) -> tuple[StackMember,
     found: list[StackMember] = []
     for name, each in at.mapping("agents by their names"):
         if not name.strip():
-            raise each.wrong("stack.bad-value", "an agent has no name", expected="a name")
+            raise each.error("stack.bad-value", "an agent has no name", expected="a name")
         sections = each.keys(_SECTION_READERS, "an agent") if each.value is not None else {}
         found.append(_read_member(name, each.path, sections, known))
     return tuple(found)
@@ -411,7 +411,7 @@ def _read_definitions(at: LocatedValue) -> dict[str, OwnPattern]:
     given = dict(at.mapping("patterns of your own by their ids"))
     for id, each in given.items():
         if id in CATALOGUE_IDS:
-            raise each.wrong("stack.known-pattern", f"the catalogue has a pattern {id!r} already", fix="Rename yours.")
+            raise each.error("stack.known-pattern", f"the catalogue has a pattern {id!r} already", fix="Rename yours.")
     known = CATALOGUE_IDS | given.keys()
     found = {id: _read_definition(id, each, known) for id, each in given.items()}
     try:
@@ -419,7 +419,7 @@ def _read_definitions(at: LocatedValue) -> dict[str, OwnPattern]:
     except CycleError as error:
         # The sorter goes from what is needed to what needs it.
         circle = cast("list[str]", error.args[1])[::-1]
-        raise given[circle[0]].wrong(
+        raise given[circle[0]].error(
             "stack.circle",
             f"these patterns need each other in a circle: {' needs '.join(circle)}",
             fix="Take one need away.",
@@ -436,7 +436,7 @@ def _read_definition(id: str, at: LocatedValue, known: Collection[str]) -> OwnPa
         return tuple(read_pattern_id(each, known) for each in keys[key].items("a list of patterns"))
 
     if id in listed("not_with"):
-        raise keys["not_with"].wrong("stack.bad-value", f"{id!r} cannot be without itself", expected="other patterns")
+        raise keys["not_with"].error("stack.bad-value", f"{id!r} cannot be without itself", expected="other patterns")
     return OwnPattern(
         id,
         keys["name"].text() if "name" in keys else id,
@@ -444,7 +444,7 @@ def _read_definition(id: str, at: LocatedValue, known: Collection[str]) -> OwnPa
         listed("needs"),
         listed("needs_one_of"),
         listed("not_with"),
-        keys["loops"].truth() if "loops" in keys else False,
+        keys["loops"].boolean() if "loops" in keys else False,
         keys["why"].text() if "why" in keys else "its definition says so",
     )
 
@@ -452,13 +452,13 @@ def _read_definition(id: str, at: LocatedValue, known: Collection[str]) -> OwnPa
 def _read_waiver(at: LocatedValue) -> Waiver:
     found = at.keys(("rule", "at", "reason", "until"), "a waiver")
     if "rule" not in found:
-        raise at.wrong("stack.bad-value", "a waiver names no rule", expected="a rule, as in `rule: CRIT6`")
+        raise at.error("stack.bad-value", "a waiver names no rule", expected="a rule, as in `rule: CRIT6`")
     rule = found["rule"]
     rules = (rule.text(),) if isinstance(rule.value, str) else rule.texts()
     # A reason that is empty is none: that is a finding, and no fault of the description.
     reason = found["reason"].value if "reason" in found else None
     if reason is not None and not isinstance(reason, str):
-        raise found["reason"].bad("a text")
+        raise found["reason"].bad_value("a text")
     return Waiver(
         rules,
         at.path,
@@ -477,7 +477,7 @@ def _read_day(at: LocatedValue) -> date:
     try:
         return date.fromisoformat(str(value))
     except ValueError:
-        raise at.bad("a day, as in 2027-03-01") from None
+        raise at.bad_value("a day, as in 2027-03-01") from None
 
 
 def check_waived_rules(stack: Stack, known: Collection[str]) -> None:

@@ -79,7 +79,7 @@ async def _read_reply(out: Output, question: OpenQuestion) -> str | None:
     out.say("")
     for line in textwrap.wrap(f"why: {question.question.why}", _TEXT_WIDTH):
         out.say(f"  {line}", style="dim")
-    reply = await read_line(out, f"? {question.question.ask} ({question.question.wanted}) ")
+    reply = await read_line(out, f"? {question.question.ask} ({question.question.expected_input}) ")
     return None if reply is None or reply.lower() in _END_WORDS else reply
 
 
@@ -87,9 +87,9 @@ def _apply_reply(out: Output, facts: TaskFacts, question: OpenQuestion, reply: s
     from bicameral.catalog.advice import parse_fact
 
     try:
-        return facts.saying(**{question.fact: parse_fact(question.fact, reply)})
+        return facts.with_facts(**{question.fact: parse_fact(question.fact, reply)})
     except BicameralError:
-        out.say(f"  that is not {question.question.wanted}")
+        out.say(f"  that is not {question.question.expected_input}")
         return None
 
 
@@ -203,7 +203,7 @@ def show_facts(out: Output) -> None:
     wide = max(len(name) for name in questions())
     for name, question in questions().items():
         unit = f", {question.unit}" if question.unit else ""
-        out.show(f"{name:<{wide}}  {question.ask} ({question.wanted}{unit})")
+        out.show(f"{name:<{wide}}  {question.ask} ({question.expected_input}{unit})")
 
 
 def _complete_fact(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -254,17 +254,17 @@ def command(
         facts = [
             {"name": each.id, "kind": each.kind, "ask": each.ask, "why": each.why} for each in questions().values()
         ]
-        out.object({"ok": True, "facts": facts})
+        out.write_json({"ok": True, "facts": facts})
         return OK
     known = _known_facts(file, given)
-    if out.interactive and not no_ask:
+    if out.is_interactive and not no_ask:
         known = asyncio.run(ask_facts(out, known))
     advice = advise(known, name=name, rates=tier_rates(config, models, TokenSpeeds()))
     show_advice(out, advice, open_prices(config).currency)
     if target is not None:
         _write_stack(target, advice.yaml())
         out.say(f"written to {target}; `bicameral lint {target}` holds it against the rules")
-    out.object({"ok": True, **advice.to_json()})
+    out.write_json({"ok": True, **advice.to_json()})
     return OK
 
 
@@ -277,7 +277,7 @@ def _known_facts(file: Path | None, given: tuple[str, ...]) -> TaskFacts:
         name, equals, value = each.partition("=")
         if not equals:
             raise click.UsageError(f"{each!r} is no fact: write NAME=VALUE.")
-        facts = facts.saying(**{name.strip(): parse_fact(name.strip(), value)})
+        facts = facts.with_facts(**{name.strip(): parse_fact(name.strip(), value)})
     return facts
 
 

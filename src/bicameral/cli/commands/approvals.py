@@ -76,7 +76,7 @@ def _approval_calls_text(approval: Approval, *, full: bool) -> str:
 
 
 def _approval_state_text(approval: Approval) -> str:
-    if approval.open:
+    if approval.is_open:
         return f"asked {local_time_text(approval.asked)}; without an answer by {local_time_text(approval.expires)} it is no"
     when = f" {local_time_text(approval.answered)}" if approval.answered else ""
     by = f" by {make_visible(approval.by)}" if approval.by else ""
@@ -84,7 +84,7 @@ def _approval_state_text(approval: Approval) -> str:
 
 
 def _answer_hints(approval: Approval) -> list[str]:
-    if not approval.open:
+    if not approval.is_open:
         if approval.kind == "calls" and approval.state == "partly":
             return ["", f"approved: {_call_numbers(approval, approval.approved)}", *_granted_text(approval)]
         return _granted_text(approval)
@@ -164,7 +164,7 @@ def list_approvals(chosen: CommonOptions, answered: bool = False, user: str | No
         for each in found
     ]
     chosen.out.show(render_table(rows, chosen.out.width) if rows else "nothing waits for an answer")
-    chosen.out.object({"ok": True, "approvals": [each.to_json() for each in found]})
+    chosen.out.write_json({"ok": True, "approvals": [each.to_json() for each in found]})
     return OK
 
 
@@ -184,7 +184,7 @@ def show_approval(chosen: CommonOptions, id: str | None, user: str | None, full:
 
     found = asyncio.run(_with_runs(chosen, asked))
     chosen.out.show(approval_text(found, full=full))
-    chosen.out.object({"ok": True, **found.to_json()})
+    chosen.out.write_json({"ok": True, **found.to_json()})
     return OK
 
 
@@ -273,7 +273,7 @@ def _submit_answer(chosen: CommonOptions, work: Callable[[Runs], Awaitable[Appro
         told = f"{len(found.approved)} of {len(found.calls)} calls approved"
     chosen.out.show(f"{found.id}: {told}")
     chosen.out.say(f"`bicameral runs watch {found.run}` shows how it goes on")
-    chosen.out.object({"ok": True, **found.to_json()})
+    chosen.out.write_json({"ok": True, **found.to_json()})
     return OK
 
 
@@ -301,9 +301,9 @@ def _call_hashes(asked: Approval, numbers: tuple[int, ...]) -> list[str]:
 
 async def _ask_person(chosen: CommonOptions, asked: Approval) -> tuple[list[str], list[str]]:
     """What the person at the terminal says: the calls with a yes, and those whose offer is taken, by their hashes."""
-    if not chosen.out.interactive:
+    if not chosen.out.is_interactive:
         raise click.UsageError("Say which calls: their numbers, or --all.")
-    if asked.kind != "calls" or not asked.open:
+    if asked.kind != "calls" or not asked.is_open:
         # Whoever answers says what is wrong with that.
         return [], []
     from bicameral.cli._prompts import TerminalApprover
@@ -332,7 +332,7 @@ async def _reply_value(chosen: CommonOptions, asked: Approval, value: str | None
         return None
     type_ = reply_type(asked)
     if value is None:
-        if not chosen.out.interactive:
+        if not chosen.out.is_interactive:
             raise click.UsageError("Give the reply.")
         return await TerminalAsker(chosen.out).ask(asked.question, type_)
     try:

@@ -29,11 +29,11 @@ def command(chosen: CommonOptions, unruled: bool) -> int:
     for leg, tools in found.legs.items():
         out.show(f"{_LEGS[leg]}: {', '.join(tools) or 'none'}")
     for way in found.ways_out:
-        out.show(f"\n{way.tool}  [{'held' if way.held else 'NOT HELD'}]")
-        for reason in way.why():
+        out.show(f"\n{way.tool}  [{'held' if way.is_held else 'NOT HELD'}]")
+        for reason in way.explain():
             out.show(f"  {reason}")
     if found.undeclared:
         out.show(f"\nnothing is declared by: {', '.join(found.undeclared)}")
     out.show(f"\n{found.verdict}")
-    out.object(found.to_json())
-    return OK if found.ok else FAILED
+    out.write_json(found.to_json())
+    return OK if found.is_safe else FAILED

@@ -77,7 +77,7 @@ class ChatSession:
         self._answered = False
 
     def greet(self) -> None:
-        if self._out.interactive:
+        if self._out.is_interactive:
             self._read_history()
             self._out.say("Say what you want. /help lists what else can be said; Ctrl-D ends.", style="dim")
 
@@ -85,7 +85,7 @@ class ChatSession:
         """The next request or command; None at the end. Ctrl-C at the prompt drops the line, as in a shell."""
         import sys
 
-        if not self._out.interactive:
+        if not self._out.is_interactive:
             line = sys.stdin.readline()
             return line.strip() if line else None
         try:
@@ -122,7 +122,7 @@ class ChatSession:
     async def _run(self, sitting: RunCommand, agent: Agent, planned: Planned) -> None:
         from bicameral.runs import Finished
 
-        _, outcome = await sitting.carry_out(agent, planned, planned_json(planned))
+        _, outcome = await sitting.execute(agent, planned, planned_json(planned))
         if isinstance(outcome, Finished):
             self._answer, self._answered = outcome.answer, True
 

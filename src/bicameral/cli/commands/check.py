@@ -107,5 +107,5 @@ def command(chosen: CommonOptions, file: str) -> int:
         out.show(f"{len(report.errors)} error{'' if len(report.errors) == 1 else 's'}")
     show_verdicts(out, checked.proof)
     facts = {"proof": proof_json(checked.proof), "notes": list(read.notes), "plan": read.plan.model_dump(mode="json")}
-    out.object({**report.to_json(), **facts})
+    out.write_json({**report.to_json(), **facts})
     return OK if report.ok else NO_PLAN

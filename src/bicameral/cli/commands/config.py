@@ -42,7 +42,7 @@ def show(chosen: CommonOptions) -> int:
         for line in found.describe():
             chosen.out.show(f"  {line}")
     withheld = [] if found is None else list(found.withheld)
-    chosen.out.object({"ok": True, "file": None if file is None else str(file), "withheld": withheld})
+    chosen.out.write_json({"ok": True, "file": None if file is None else str(file), "withheld": withheld})
     return OK
 
 
@@ -62,7 +62,7 @@ def accept(chosen: CommonOptions) -> int:
         chosen.out.say(f"  {line}")
     record_acceptance(file, widening)
     chosen.out.show(f"accepted: {file}")
-    chosen.out.object(
+    chosen.out.write_json(
         {"ok": True, "file": str(file), "settings": sorted(widening.settings), "files": sorted(widening.files)}
     )
     return OK
@@ -77,7 +77,7 @@ def forget(chosen: CommonOptions) -> int:
     file = _config_file(chosen)
     known = forget_acceptance(file)
     chosen.out.show(f"no longer accepted: {file}" if known else f"it was not accepted: {file}")
-    chosen.out.object({"ok": True, "file": str(file), "was_accepted": known})
+    chosen.out.write_json({"ok": True, "file": str(file), "was_accepted": known})
     return OK
 
 

@@ -44,7 +44,7 @@ async def _check_database(config: Config) -> list[HealthCheck]:
         checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config)}: {told}")]
         checks.append(await _check_workers(runs, open_=counts.get("queued", 0) + counts.get("running", 0)))
         if not runs.database.sqlite:
-            checks += await asyncio.to_thread(_verify_record, runs.record)
+            checks += await asyncio.to_thread(_verify_record, runs.run_journal)
         return checks
 
 
@@ -118,5 +118,5 @@ def command(chosen: CommonOptions) -> int:
             out.show(f"      {check.fix}")
     bad = sum(check.status == "bad" for check in checks)
     out.show("\nEverything that is needed is there." if not bad else f"\n{bad} to mend.")
-    out.object({"ok": not bad, "checks": [check.to_json() for check in checks]})
+    out.write_json({"ok": not bad, "checks": [check.to_json() for check in checks]})
     return FAILED if bad else OK

@@ -286,7 +286,9 @@ def _prompt_lengths(blanks: list[Extract]) -> tuple[float, float]:
 
     head = sum(estimate_tokens(message.text) for message in FORM_SETUP)
     asked = [step.instruction.value if isinstance(step.instruction, Const) else "" for step in blanks]
-    forms = [estimate_tokens(render_form("", str(said), step.wanted)) for said, step in zip(asked, blanks, strict=True)]
+    forms = [
+        estimate_tokens(render_form("", str(said), step.result_type)) for said, step in zip(asked, blanks, strict=True)
+    ]
     return head, sum(forms) / len(forms) if forms else 0.0
 
 
@@ -329,7 +331,7 @@ def command(
     prices = open_prices(config)
     found, silent, name = _make_estimate(chosen, what, measured, rates, parse_knobs(knobs), speeds)
     show_estimate(chosen.out, name, found, prices, calls=calls, silent=silent)
-    chosen.out.object(estimate_json(name, found, prices, rates, measured, calls))
+    chosen.out.write_json(estimate_json(name, found, prices, rates, measured, calls))
     return OK
 
 

@@ -117,7 +117,7 @@ def _step_words(step: Step, registry: Registry) -> str:
             return _call_words(step, registry)
         case Extract():
             asked, source = _expression_text(step.instruction), _expression_text(step.source)
-            return f"Let the quarantined model read {source} and fill in {asked} as {step.wanted}; call it {step.name}."
+            return f"Let the quarantined model read {source} and fill in {asked} as {step.result_type}; call it {step.name}."
         case Compute():
             return f"Work out {step.name} = {_expression_text(step.value)}."
         case Update():
@@ -127,7 +127,7 @@ def _step_words(step: Step, registry: Registry) -> str:
         case When():
             return f"If {_expression_text(step.condition)}:"
         case Ask():
-            return f"Ask you: {_expression_text(step.question)} (as {step.wanted}); call the reply {step.name}."
+            return f"Ask you: {_expression_text(step.question)} (as {step.result_type}); call the reply {step.name}."
         case Answer():
             return f"Answer with {_expression_text(step.value)}, and end."
 
@@ -219,7 +219,7 @@ def _show_explanation(chosen: CommonOptions, plan: Plan, checked: Checked, regis
     out.show("\n" + " ".join(plan_summary(report)))
     for finding in report.findings:
         show_finding(out, finding)
-    out.object(
+    out.write_json(
         {
             "ok": report.ok,
             "goal": plan.goal,

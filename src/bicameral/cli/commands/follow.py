@@ -39,10 +39,10 @@ def command(chosen: CommonOptions, run: str, deterministic: bool, fresh: bool, d
         journal, found = find_recorded_run(known, run)
         shown = _load_endorsement(journal, found)
     chosen.out.say(_endorsement_text(shown, found))
-    endorser = TerminalEndorser(chosen.out) if chosen.out.interactive else None
+    endorser = TerminalEndorser(chosen.out) if chosen.out.is_interactive else None
     request = asyncio.run(endorse_text(shown, endorser))
     sitting = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run), injected_agent())
-    sitting.prepare()
+    sitting.fetch_weights()
     return asyncio.run(run_until_terminated(sitting.run_request(request)))
 
 

@@ -35,5 +35,5 @@ def command(chosen: CommonOptions, user: bool, force: bool) -> int:
     # The user had this file written, and it says what holds anyway.
     record_acceptance(target, find_widening(target, target.parent))
     chosen.out.show(f"written: {target}")
-    chosen.out.object({"ok": True, "file": str(target)})
+    chosen.out.write_json({"ok": True, "file": str(target)})
     return 0

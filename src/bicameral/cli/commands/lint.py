@@ -217,7 +217,7 @@ def command(
     if unreadable:
         return max(map(exit_code, unreadable))
     reports = [each.report for each in linted if each.report is not None]
-    failed = any(not report.ok or (strict and report.of("warning")) for report in reports)
+    failed = any(not report.ok or (strict and report.of_severity("warning")) for report in reports)
     return FAILED if failed else OK
 
 
@@ -242,7 +242,7 @@ def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: 
             out.error(each.error.to_json(), str(each.error))
     reports = [each.report for each in linted if each.report is not None]
     ok = len(reports) == len(linted) and all(report.ok for report in reports)
-    out.object({"ok": ok, "stacks": [each.to_json() for each in linted]})
+    out.write_json({"ok": ok, "stacks": [each.to_json() for each in linted]})
 
 
 def _sarif(linted: list[LintResult]) -> dict[str, Any]:
@@ -268,12 +268,12 @@ def _show_reference(out: Output, *, list_rules: bool, list_facts: bool, explain:
                 fix="`bicameral lint --rules` lists them.",
             )
         show_rule(out, known[wanted])
-        out.object({"ok": True, "rule": known[wanted].to_json()})
+        out.write_json({"ok": True, "rule": known[wanted].to_json()})
     elif list_rules:
         show_rules(out, known.values())
-        out.object({"ok": True, "rules": [rule.to_json() for rule in known.values()]})
+        out.write_json({"ok": True, "rules": [rule.to_json() for rule in known.values()]})
     elif list_facts:
         facts = [*FACTS.values(), *STATEMENTS.values()]
         show_facts(out, facts)
-        out.object({"ok": True, "facts": [fact.to_json() for fact in facts]})
+        out.write_json({"ok": True, "facts": [fact.to_json() for fact in facts]})
     return OK

@@ -95,7 +95,7 @@ def list_models(chosen: CommonOptions) -> int:
             }
         )
     chosen.out.show(render_table(rows, chosen.out.width))
-    chosen.out.object({"ok": True, "folder": str(store.folder), "models": facts})
+    chosen.out.write_json({"ok": True, "folder": str(store.folder), "models": facts})
     return OK
 
 
@@ -116,7 +116,7 @@ def pull(chosen: CommonOptions, names: tuple[str, ...], file: Path | None, offli
         path = store.pull(weights, file=file, progress=_pull_progress(chosen), offline=offline)
         chosen.out.show(f"{weights.alias}: {path}")
         pulled.append({"id": weights.id, "path": str(path)})
-    chosen.out.object({"ok": True, "pulled": pulled})
+    chosen.out.write_json({"ok": True, "pulled": pulled})
     return OK
 
 
@@ -136,7 +136,7 @@ def verify(chosen: CommonOptions, names: tuple[str, ...]) -> int:
         {"id": result.weights.id, "state": result.state, "path": str(result.path), "sha256": result.found_sha256}
         for result in results
     ]
-    chosen.out.object({"ok": whole, "models": facts})
+    chosen.out.write_json({"ok": whole, "models": facts})
     return OK if whole else FAILED
 
 
@@ -151,7 +151,7 @@ def remove(chosen: CommonOptions, names: tuple[str, ...]) -> int:
     removed = {weights.alias: store.remove(weights) for weights in _wanted_weights(chosen, names)}
     for alias, existed in removed.items():
         chosen.out.show(f"{alias}: {'removed' if existed else 'was not here'}")
-    chosen.out.object({"ok": True, "removed": removed})
+    chosen.out.write_json({"ok": True, "removed": removed})
     return OK
 
 
@@ -169,7 +169,7 @@ def path(chosen: CommonOptions, name: str) -> int:
         chosen.out.show(str(found))
     else:
         chosen.out.say(f"{weights.alias} is not here; `bicameral models pull {weights.alias}` fetches it")
-    chosen.out.object({"ok": found is not None, "id": weights.id, "path": str(found) if found else None})
+    chosen.out.write_json({"ok": found is not None, "id": weights.id, "path": str(found) if found else None})
     return OK if found is not None else FAILED
 
 
@@ -181,12 +181,12 @@ def aliases(chosen: CommonOptions) -> int:
 
     config = chosen.config()
     rows = alias_rows(config)
-    chosen.out.show(render_table([row.shown() for row in rows], chosen.out.width))
+    chosen.out.show(render_table([row.to_row() for row in rows], chosen.out.width))
     said = alias_notes(config)
     for note in said:
         chosen.out.say(f"note: {note}")
     facts = {"aliases": [row.to_json() for row in rows], "notes": [each.to_json() for each in said]}
-    chosen.out.object({"ok": True, **facts})
+    chosen.out.write_json({"ok": True, **facts})
     return OK
 
 
@@ -211,5 +211,5 @@ def explain(chosen: CommonOptions, role: str, **facts: Any) -> int:
 
     found = explain_route(chosen.config(), role, **facts)
     chosen.out.show(found.text)
-    chosen.out.object({"ok": True, **found.facts})
+    chosen.out.write_json({"ok": True, **found.facts})
     return OK

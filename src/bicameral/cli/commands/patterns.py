@@ -242,7 +242,7 @@ def list_patterns(chosen: CommonOptions, category: str | None = None, implemente
     chosen.out.show("\n".join(category_lines(found, chosen.out.width)))
     if not found:
         chosen.out.say("none of these can be run yet")
-    chosen.out.object({"ok": True, "patterns": [pattern_row_json(each) for each in found]})
+    chosen.out.write_json({"ok": True, "patterns": [pattern_row_json(each) for each in found]})
     return OK
 
 
@@ -255,7 +255,7 @@ def show_pattern(chosen: CommonOptions, id: str) -> int:
 
     pattern = catalog().pattern(id)
     show_page(chosen.out, pattern)
-    chosen.out.object({"ok": True, "pattern": pattern_json(pattern)})
+    chosen.out.write_json({"ok": True, "pattern": pattern_json(pattern)})
     return OK
 
 
@@ -272,7 +272,7 @@ def search(chosen: CommonOptions, words: tuple[str, ...], limit: int) -> int:
     if not hits:
         chosen.out.say("no pattern fits these words")
     found = [pattern_row_json(hit.pattern) | {"score": hit.score, "words": list(hit.words)} for hit in hits]
-    chosen.out.object({"ok": True, "patterns": found})
+    chosen.out.write_json({"ok": True, "patterns": found})
     return OK
 
 
@@ -301,7 +301,7 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
             with agent.spending():
                 playing = PatternRunner(chosen.out)
                 if request is None:
-                    return await playing.example(agent, id, set_to)
-                return await playing.request(agent, id, request, set_to)
+                    return await playing.run_example(agent, id, set_to)
+                return await playing.run_request(agent, id, request, set_to)
 
     return asyncio.run(run_until_terminated(run()))

@@ -60,8 +60,8 @@ def command(
     show_report(out, planned.report, planned.proof)
     say_degraded(out, planned.degraded)
     say_budget(out, agent, planned.report)
-    worst = {"worst": agent.worst(planned.report).to_json()} if planned.report.ok else {}
-    out.object({"ok": planned.report.ok, **planned_json(planned), **worst})
+    worst = {"worst": agent.worst_case(planned.report).to_json()} if planned.report.ok else {}
+    out.write_json({"ok": planned.report.ok, **planned_json(planned), **worst})
     return OK if planned.report.ok else NO_PLAN
 
 
@@ -71,7 +71,7 @@ async def _make_plan(
     """The plan, how it is written in the wanted form, and the agent that would run it."""
     async with open_agent(config, make) as agent:
         with open_display(out) as shown:
-            asker = TerminalAsker(out, shown.quiet) if out.interactive else None
+            asker = TerminalAsker(out, shown.quiet) if out.is_interactive else None
             shown.phase("planning")
             planned = await agent.plan(
                 request, deterministic=deterministic, fresh=fresh, asker=asker, watch=shown.statement

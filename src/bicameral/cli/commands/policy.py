@@ -37,7 +37,7 @@ def show_policy(out: Output, policy: Policy) -> None:
     weaker = " (weaker: control flow does not count)" if policy.mode == "normal" else ""
     out.show(f"\nmode: {policy.mode}{weaker}")
     facts = {"mode": policy.mode, "fingerprint": policy.fingerprint}
-    out.object({"ok": True, **facts, "policies": [rule.to_json() for rule in policy.rules]})
+    out.write_json({"ok": True, **facts, "policies": [rule.to_json() for rule in policy.rules]})
 
 
 def _rule_headline(rule: PolicyRule) -> str:
@@ -54,19 +54,19 @@ def _rule_headline(rule: PolicyRule) -> str:
 def show_outcomes(out: Output, outcomes: Sequence[CaseResult]) -> None:
     """Each case, and what was said of it where that is not what it should be."""
     for outcome in outcomes:
-        out.show(f"{'ok  ' if outcome.ok else 'FAIL'}  {outcome.case.name}: {outcome.said}")
-        if not outcome.ok:
+        out.show(f"{'ok  ' if outcome.is_expected else 'FAIL'}  {outcome.case.name}: {outcome.decided}")
+        if not outcome.is_expected:
             wanted = outcome.case.policies
             out.show(f"      expected {outcome.case.expect}" + (f" by {', '.join(wanted)}" if wanted else ""))
             out.show(f"      {_case_reason(outcome)}")
-    failed = sum(not outcome.ok for outcome in outcomes)
+    failed = sum(not outcome.is_expected for outcome in outcomes)
     out.show(f"\n{len(outcomes)} {'case' if len(outcomes) == 1 else 'cases'}, {failed or 'none'} failed")
-    out.object({"ok": not failed, "cases": [outcome.to_json() for outcome in outcomes]})
+    out.write_json({"ok": not failed, "cases": [outcome.to_json() for outcome in outcomes]})
 
 
 def _case_reason(outcome: CaseResult) -> str:
     named = f"by {', '.join(outcome.policies)}: " if outcome.policies else ""
-    return f"{named}{outcome.why}" if outcome.why else "no policy stops it"
+    return f"{named}{outcome.explanation}" if outcome.explanation else "no policy stops it"
 
 
 def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> bool:
@@ -78,7 +78,7 @@ def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> b
         out.show(line)
     if not proof.calls:
         out.show("it calls no tool")
-    out.object({"ok": not proof.refused, "mode": policy.mode, "calls": [call_json(call) for call in proof.calls]})
+    out.write_json({"ok": not proof.refused, "mode": policy.mode, "calls": [call_json(call) for call in proof.calls]})
     return not proof.refused
 
 
@@ -98,7 +98,7 @@ def show(chosen: CommonOptions, schema: bool = False) -> int:
     _, policy = _open_tools_and_policy(chosen.config())
     if schema:
         chosen.out.show(schema_text())
-        chosen.out.object({"ok": True, "schema": schema_text()})
+        chosen.out.write_json({"ok": True, "schema": schema_text()})
         return OK
     show_policy(chosen.out, policy)
     return OK
@@ -114,7 +114,7 @@ def test(chosen: CommonOptions, file: Path) -> int:
     registry, policy = _open_tools_and_policy(chosen.config())
     outcomes = [run_case(case, policy, registry) for case in read_cases(file)]
     show_outcomes(chosen.out, outcomes)
-    return OK if all(outcome.ok for outcome in outcomes) else FAILED
+    return OK if all(outcome.is_expected for outcome in outcomes) else FAILED
 
 
 @command.command("explain")

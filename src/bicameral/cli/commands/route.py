@@ -30,7 +30,7 @@ class AliasRow:
     chambers: tuple[str, ...]
     used_for: tuple[str, ...]
 
-    def shown(self) -> dict[str, object]:
+    def to_row(self) -> dict[str, object]:
         return {
             "alias": self.alias,
             "model": self.model,
@@ -202,7 +202,7 @@ def explain(chosen: CommonOptions, run: str) -> int:
         chosen.out.show(f"{call['call']:>3}  {call['step'] or 'planning':<10} {route_line(call)}")
     if not calls:
         chosen.out.say("no model was asked in this run")
-    chosen.out.object({"ok": True, "run": name, "calls": calls})
+    chosen.out.write_json({"ok": True, "run": name, "calls": calls})
     return OK
 
 

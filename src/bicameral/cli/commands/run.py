@@ -99,7 +99,7 @@ def command(
     sitting = RunCommand(chosen, config, wishes, injected_agent())
     if plan_file is not None:
         return asyncio.run(run_until_terminated(sitting.run_file(plan_file)))
-    sitting.prepare()
+    sitting.fetch_weights()
     return asyncio.run(run_until_terminated(sitting.run_request(request or "")))
 
 
@@ -109,7 +109,7 @@ class RunCommand:
     def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions, make: MakeAgent | None) -> None:
         self._out, self._config, self._wishes, self._make = chosen.out, config, wishes, make
 
-    def prepare(self) -> None:
+    def fetch_weights(self) -> None:
         """Fetch what planning needs, before anything else is shown."""
         if self._make is None:
             fetch_missing_weights(
@@ -133,22 +133,22 @@ class RunCommand:
                 if self._strategy is not None:
                     from bicameral.cli._pattern_runs import StrategyRunner
 
-                    return await StrategyRunner(self._out, careful=not self._wishes.yes).work(
+                    return await StrategyRunner(self._out, careful=not self._wishes.yes).run_request(
                         agent, request, self._strategy
                     )
                 if self._wishes.rounds is not None:
                     return await self._reason(agent, request, self._wishes.rounds)
                 with open_display(self._out) as shown:
                     planned = await self.plan(agent, request, shown)
-                return (await self.carry_out(agent, planned, planned_json(planned)))[0]
+                return (await self.execute(agent, planned, planned_json(planned)))[0]
 
     async def _reason(self, agent: Agent, request: str, rounds: int) -> int:
         from bicameral.cli._pattern_runs import RoundsRunner
 
         async def may(plan: Plan, checked: Checked) -> bool:
-            if not await self._may(checked):
+            if not await self._confirm_effects(checked):
                 return False
-            await self._bring_quarantined(plan)
+            await self._fetch_quarantined(plan)
             return True
 
         wishes = self._wishes
@@ -171,11 +171,11 @@ class RunCommand:
                 "report": checked.report.to_json(),
                 "proof": proof_json(checked.proof),
             }
-            return (await self.carry_out(agent, file.plan, facts, checked))[0]
+            return (await self.execute(agent, file.plan, facts, checked))[0]
 
     async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
         """The plan, written before the person's eyes and then shown as a whole."""
-        asker = TerminalAsker(self._out, shown.quiet) if self._out.interactive else None
+        asker = TerminalAsker(self._out, shown.quiet) if self._out.is_interactive else None
         shown.phase("planning")
         planned = await agent.plan(
             user_input(request),
@@ -192,7 +192,7 @@ class RunCommand:
         say_budget(self._out, agent, planned.report)
         return planned
 
-    async def carry_out(
+    async def execute(
         self, agent: Agent, what: Plan | Planned, facts: dict[str, Any], checked: Checked | None = None
     ) -> tuple[int, RunOutcome | None]:
         """Run a plan that was shown, unless it may not run, should not, or the person says no."""
@@ -200,39 +200,39 @@ class RunCommand:
 
         checked = checked or _as_checked(agent, what)
         if not checked.ok:
-            self._out.object({"ok": False, **facts})
+            self._out.write_json({"ok": False, **facts})
             return NO_PLAN, None
         if self._wishes.dry_run:
             self._out.say("nothing was run (--dry-run)")
-            self._out.object({"ok": True, "dry_run": True, **facts})
+            self._out.write_json({"ok": True, "dry_run": True, **facts})
             return OK, None
-        if not await self._may(checked):
+        if not await self._confirm_effects(checked):
             self._out.say("not run")
             return FAILED, None
-        await self._bring_quarantined(what)
+        await self._fetch_quarantined(what)
         with open_display(self._out) as shown:
             shown.phase("running")
             asker, approver = None, None
-            if self._out.interactive:
+            if self._out.is_interactive:
                 asker = TerminalAsker(self._out, shown.quiet)
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
         show_outcome(self._out, outcome, None if isinstance(what, Plan) else what.spent)
-        self._out.object(outcome_json(outcome) | facts)
+        self._out.write_json(outcome_json(outcome) | facts)
         return outcome_exit_code(outcome), outcome
 
-    async def _may(self, checked: Checked) -> bool:
+    async def _confirm_effects(self, checked: Checked) -> bool:
         """Ask once, where someone is there, before what cannot be taken back. The request itself is the authority.
 
         A plan of which every such call will be put to the person in the run, to the letter, need not be asked about
         twice.
         """
         grave = [use.path for use in checked.report.effects if use.effect in ("send", "irreversible")]
-        if self._wishes.yes or not self._out.interactive or all(_is_asked_about(checked, path) for path in grave):
+        if self._wishes.yes or not self._out.is_interactive or all(_is_asked_about(checked, path) for path in grave):
             return True
         return await confirm_yes(self._out, f"This plan {effects_text(checked.report)}. Run it?")
 
-    async def _bring_quarantined(self, what: Plan | Planned) -> None:
+    async def _fetch_quarantined(self, what: Plan | Planned) -> None:
         from bicameral.plans import Extract, Plan, walk
 
         plan = what if isinstance(what, Plan) else what.plan

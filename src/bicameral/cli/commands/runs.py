@@ -69,20 +69,20 @@ async def _watch(chosen: CommonOptions, run: str, user: str | None) -> int:
     async with open_records(chosen.config()) as known:
         found = await known.find(run)
         if known.runs is None or found.view is None:
-            last = await RunWatcher(out).recorded(found.recorded(), found.run)
+            last = await RunWatcher(out).watch_recorded(found.recorded_journal(), found.run)
             return _show_end(chosen, last)
-        if not found.view.ended and await is_without_workers(known.runs):
+        if not found.view.has_ended and await is_without_workers(known.runs):
             out.say("no worker is there: `bicameral worker` starts one", style="yellow")
-        ended = await RunWatcher(out).submitted(known.runs, found.run, user)
+        ended = await RunWatcher(out).watch_submitted(known.runs, found.run, user)
     show_run_view(out, ended)
-    out.object({"ok": ended.state == "finished", **run_json(ended)})
+    out.write_json({"ok": ended.state == "finished", **run_json(ended)})
     return run_exit_code(ended)
 
 
 def _show_end(chosen: CommonOptions, last: Event) -> int:
     """How a run ended that was not submitted; its last event has been shown."""
     state = last.kind.removeprefix("run-")
-    chosen.out.object({"ok": state == "finished", "run": last.run, "state": state})
+    chosen.out.write_json({"ok": state == "finished", "run": last.run, "state": state})
     return OK if state == "finished" else FAILED
 
 
@@ -106,17 +106,17 @@ def cancel(chosen: CommonOptions, run: str, user: str | None) -> int:
     elif view.state == "stopped":
         out.show(f"{view.run}: stopped")
     else:
-        ended = f"has {view.state} already" if view.ended else "will stop; it is still under way"
+        ended = f"has {view.state} already" if view.has_ended else "will stop; it is still under way"
         out.show(f"{view.run}: {ended}")
-    stopped = view.state == "stopped" or not view.ended
-    out.object({"ok": stopped, **run_json(view)})
+    stopped = view.state == "stopped" or not view.has_ended
+    out.write_json({"ok": stopped, **run_json(view)})
     return OK if stopped else FAILED
 
 
 async def _cancel(chosen: CommonOptions, run: str, user: str | None) -> tuple[str, RunView]:
     async with open_submitted_runs(chosen.config()) as runs:
         before = await runs.get(run, user)
-        if not before.ended:
+        if not before.has_ended:
             await runs.cancel(before.run, user)
         return before.state, await runs.wait(before.run, user, timeout=_CANCEL_SECONDS)
 
@@ -146,7 +146,7 @@ async def _resume(chosen: CommonOptions, config: Config, run: str) -> int:
     from bicameral.cli.commands.run import outcome_exit_code
 
     show_outcome(chosen.out, outcome)
-    chosen.out.object(outcome_json(outcome))
+    chosen.out.write_json(outcome_json(outcome))
     return outcome_exit_code(outcome)
 
 
@@ -154,10 +154,10 @@ async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> 
     out = chosen.out
     view = await runs.resume(view.run)
     out.show(f"{view.run}: {run_state_text(view)}")
-    if not view.ended and await is_without_workers(runs):
+    if not view.has_ended and await is_without_workers(runs):
         out.say("no worker is there: `bicameral worker` starts one", style="yellow")
-    out.object({"ok": not view.ended, **run_json(view)})
-    return OK if not view.ended else FAILED
+    out.write_json({"ok": not view.has_ended, **run_json(view)})
+    return OK if not view.has_ended else FAILED
 
 
 async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
@@ -165,7 +165,7 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     from bicameral.runs import resume_plan
 
     out, make = chosen.out, injected_agent()
-    journal = found.recorded()
+    journal = found.recorded_journal()
     if make is None and _has_extracts(journal.events(found.run)):
         fetch_missing_weights(out, config, ["quarantined"])
     async with open_agent(config, make) as agent:
@@ -177,8 +177,8 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
                 agent.registry,
                 policy=agent.policy,
                 extractor=agent.executor,
-                asker=TerminalAsker(out, shown.quiet) if out.interactive else None,
-                approver=TerminalApprover(out, agent.registry, shown.quiet) if out.interactive else None,
+                asker=TerminalAsker(out, shown.quiet) if out.is_interactive else None,
+                approver=TerminalApprover(out, agent.registry, shown.quiet) if out.is_interactive else None,
                 observer=shown.step,
             )
 
@@ -207,7 +207,7 @@ def verify(chosen: CommonOptions, run: str | None) -> int:
     for line in breaks:
         chosen.out.show(line)
     chosen.out.say(f"{', '.join(journals)}: " + ("as it was written" if not breaks else f"{len(breaks)} to look at"))
-    chosen.out.object({"ok": not breaks, "journals": journals, "breaks": breaks})
+    chosen.out.write_json({"ok": not breaks, "journals": journals, "breaks": breaks})
     return FAILED if breaks else OK
 
 
@@ -220,7 +220,7 @@ async def _verify(chosen: CommonOptions, run: str | None) -> tuple[list[str], li
             breaks = [line for each in journals for line in await asyncio.to_thread(each.verify)]
         else:
             found = await known.find(run)
-            journals = [found.recorded()]
+            journals = [found.recorded_journal()]
             breaks = await asyncio.to_thread(journals[0].verify, found.run)
         return [str(each.path) for each in journals], breaks
 
@@ -245,8 +245,8 @@ def erase(chosen: CommonOptions, run: str, why: str, yes: bool) -> int:
 async def _erase(chosen: CommonOptions, run: str, why: str, yes: bool) -> int:
     async with open_records(chosen.config()) as known:
         found = await known.find(run)
-        if found.view is not None and not found.view.ended:
-            found.ended()
+        if found.view is not None and not found.view.has_ended:
+            found.ended_journal()
         if not await _confirm_erasure(chosen.out, f"Erase all that the run {found.run} holds, for good?", yes):
             return FAILED
         gone = None if found.journal is None else await asyncio.to_thread(found.journal.erase, found.run, why)
@@ -254,7 +254,7 @@ async def _erase(chosen: CommonOptions, run: str, why: str, yes: bool) -> int:
             await known.runs.forget(found.run)
     chosen.out.show(f"{found.run}: erased")
     _say_scrubbed(chosen.out, gone)
-    chosen.out.object({"ok": True, "run": found.run, **_erased_facts(gone)})
+    chosen.out.write_json({"ok": True, "run": found.run, **_erased_facts(gone)})
     return OK
 
 
@@ -291,7 +291,7 @@ async def _prune_all(chosen: CommonOptions, older_than: float, unfinished: bool,
     for each in gone:
         _say_scrubbed(chosen.out, each)
     facts = {name: sum(getattr(each, name) for each in gone) for name in ("events", "values")}
-    chosen.out.object({"ok": True, "runs": runs, **facts, "scrubbed": all(each.scrubbed for each in gone)})
+    chosen.out.write_json({"ok": True, "runs": runs, **facts, "scrubbed": all(each.scrubbed for each in gone)})
     return OK
 
 
@@ -317,7 +317,7 @@ async def _forget_ended(runs: Runs, when: datetime) -> list[str]:
     before: str | datetime = when
     while page := await runs.list(limit=_PRUNE_PAGE, before=before):
         before = page[-1].run
-        old += [view.run for view in page if view.ended and view.updated < when]
+        old += [view.run for view in page if view.has_ended and view.updated < when]
     for run in old:
         await runs.forget(run)
     return old
@@ -326,7 +326,7 @@ async def _forget_ended(runs: Runs, when: datetime) -> list[str]:
 async def _confirm_erasure(out: Output, question: str, yes: bool) -> bool:
     if yes:
         return True
-    if not out.interactive:
+    if not out.is_interactive:
         raise RunError("run.needs-answer", f"nobody is there to be asked: {question}", fix="--yes says yes.")
     from bicameral.cli._prompts import confirm_yes
 
@@ -376,7 +376,7 @@ def list_runs(chosen: CommonOptions, limit: int = 20, state: str | None = None) 
     chosen.out.show(
         render_table(rows, chosen.out.width) if rows else "no runs yet" if state is None else f"no run is {state}"
     )
-    chosen.out.object({"ok": True, "runs": [to_plain_json(row) for row in rows]})
+    chosen.out.write_json({"ok": True, "runs": [to_plain_json(row) for row in rows]})
     return OK
 
 
@@ -430,10 +430,10 @@ def show_recorded_run(chosen: CommonOptions, run: str, full: bool) -> int:
     usage = recorded_usage_json(events)
     if text := recorded_usage_text(usage):
         out.show(text)
-    if view is not None and not view.ended:
+    if view is not None and not view.has_ended:
         out.show(f"{view.run}: {run_state_text(view)}")
     submitted = {} if view is None else {"submitted": run_json(view)}
-    out.object({"ok": True, "run": run, "events": [event_json(event) for event in events], **usage, **submitted})
+    out.write_json({"ok": True, "run": run, "events": [event_json(event) for event in events], **usage, **submitted})
     return OK
 
 
@@ -457,7 +457,7 @@ def replay_run(chosen: CommonOptions, run: str) -> int:
         for difference in replayed.differences:
             out.show(f"  {difference}")
     facts: dict[str, Any] = {"run": replayed.run, "differences": list(replayed.differences)}
-    out.object({"ok": replayed.identical, **facts, "answer": to_plain_json(replayed.answer)})
+    out.write_json({"ok": replayed.identical, **facts, "answer": to_plain_json(replayed.answer)})
     return OK if replayed.identical else FAILED
 
 
@@ -469,7 +469,7 @@ async def _replay(config: Config, run: str) -> Replayed:
     registry = open_registry(config)
     async with open_records(config) as known:
         found = await known.find(run)
-        journal = found.ended()
+        journal = found.ended_journal()
         if is_conversation(journal, found.run):
             return await replay_conversation(journal, found.run, registry, open_policy(config, registry))
         return await replay(journal, found.run, registry)

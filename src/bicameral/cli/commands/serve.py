@@ -46,7 +46,7 @@ def command(context: click.Context, chosen: CommonOptions, host: str | None, por
     config = _with_address(chosen.config(), host, port)
     tokens, passing = TokenFile(config.token_file), None
     check_may_listen(config.server.host, tokens)
-    if not tokens.all():
+    if not tokens.all_tokens():
         token, passing = new_token("local")
         tokens = TokenFile(config.token_file, [token])
     make = injected_agent()
@@ -68,7 +68,7 @@ def _say_started(chosen: CommonOptions, address: str, passing: str | None) -> No
     if passing is not None:
         chosen.out.say("there are no tokens yet: this one holds as long as this process runs")
     facts = {"address": address} | ({"token": passing} if passing is not None else {})
-    chosen.out.object({"ok": True, **facts})
+    chosen.out.write_json({"ok": True, **facts})
     chosen.out.say(f"serving on {address}; Ctrl-C stops" + (f"\n  token: {passing}" if passing is not None else ""))
 
 
@@ -101,7 +101,7 @@ def add(chosen: CommonOptions, user: str, days: float | None) -> int:
     made, text = _open_tokens(chosen).add(user, None if days is None else days * 86400)
     chosen.out.say(f"token {made.id} of {made.user}; it is shown only now")
     chosen.out.show(text)
-    chosen.out.object({"ok": True, "token": text, **_token_facts(made)})
+    chosen.out.write_json({"ok": True, "token": text, **_token_facts(made)})
     return OK
 
 
@@ -109,12 +109,12 @@ def add(chosen: CommonOptions, user: str, days: float | None) -> int:
 @common_options
 def list_(chosen: CommonOptions) -> int:
     """Every token: its id, whose it is, and until when it holds."""
-    found = [_token_facts(each) for each in _open_tokens(chosen).all()]
+    found = [_token_facts(each) for each in _open_tokens(chosen).all_tokens()]
     for each in found:
         chosen.out.show(f"{each['id']}  {each['user']}  made {each['created']}  until {each['expires'] or 'removed'}")
     if not found:
         chosen.out.say("there are no tokens")
-    chosen.out.object({"ok": True, "tokens": found})
+    chosen.out.write_json({"ok": True, "tokens": found})
     return OK
 
 
@@ -125,7 +125,7 @@ def remove(chosen: CommonOptions, token_id: str) -> int:
     """Take a token away by its id."""
     gone = _open_tokens(chosen).remove(token_id)
     chosen.out.say(f"token {gone.id} of {gone.user} holds no longer")
-    chosen.out.object({"ok": True, **_token_facts(gone)})
+    chosen.out.write_json({"ok": True, **_token_facts(gone)})
     return OK
 
 

@@ -107,10 +107,10 @@ async def _submit(
             return await _wait_for_end(chosen, runs, view)
         idle = await is_without_workers(runs)
     chosen.out.say(f"run {view.run} is {run_state_text(view)}")
-    if idle and not view.ended:
+    if idle and not view.has_ended:
         chosen.out.say("no worker is there: `bicameral worker` starts one", style="yellow")
     chosen.out.show(view.run)
-    chosen.out.object({"ok": True, **run_json(view), "workers": not idle})
+    chosen.out.write_json({"ok": True, **run_json(view), "workers": not idle})
     return OK
 
 
@@ -141,7 +141,7 @@ async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -
             return file.plan
         show_plan(chosen.out, print_plan(file.plan, agent.registry))
         show_report(chosen.out, checked.report, checked.proof, briefly=True)
-        chosen.out.object({"ok": False, "report": checked.report.to_json(), "proof": proof_json(checked.proof)})
+        chosen.out.write_json({"ok": False, "report": checked.report.to_json(), "proof": proof_json(checked.proof)})
         return None
 
 
@@ -150,7 +150,7 @@ async def _wait_for_end(chosen: CommonOptions, runs: Runs, view: RunView) -> int
     out.say(f"run {view.run}; Ctrl-C leaves it going")
     if await is_without_workers(runs):
         out.say("no worker is there: `bicameral worker` starts one", style="yellow")
-    ended = await RunWatcher(out, quiet=out.as_json).submitted(runs, view.run, view.user, until_asked=True)
+    ended = await RunWatcher(out, quiet=out.as_json).watch_submitted(runs, view.run, view.user, until_asked=True)
     show_run_view(out, ended)
-    out.object({"ok": ended.state == "finished", **run_json(ended)})
+    out.write_json({"ok": ended.state == "finished", **run_json(ended)})
     return run_exit_code(ended)

@@ -32,7 +32,7 @@ def list_tools(chosen: CommonOptions) -> int:
 
     tools = list(open_registry(chosen.config()))
     _show_tools(chosen, tools)
-    chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
+    chosen.out.write_json({"ok": True, "tools": [tool.describe() for tool in tools]})
     return 0
 
 
@@ -65,7 +65,7 @@ def show_tool(chosen: CommonOptions, name: str) -> int:
     out.show("\n".join(_policy_facts(tool)))
     if tool.words:
         out.show(f"asked for with: {', '.join(tool.words)}")
-    out.object({"ok": True, "tool": tool.describe()})
+    out.write_json({"ok": True, "tool": tool.describe()})
     return 0
 
 
@@ -94,7 +94,7 @@ def add_check(chosen: CommonOptions, file: Path) -> int:
     Registry([*open_registry(config), *tools])
     _show_tools(chosen, tools)
     chosen.out.say(f'sound. To use them, add "{file}" to `files` in [toolboxes] of bicameral.toml')
-    chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
+    chosen.out.write_json({"ok": True, "tools": [tool.describe() for tool in tools]})
     return 0
 
 
@@ -107,7 +107,7 @@ def describe(chosen: CommonOptions, words: tuple[str, ...]) -> int:
 
     tools = describe_tool(_absolute_command(words))
     if chosen.out.as_json:
-        chosen.out.object({"ok": True, "tools": [tool.describe() for tool in tools]})
+        chosen.out.write_json({"ok": True, "tools": [tool.describe() for tool in tools]})
     else:
         chosen.out.show("\n".join(json.dumps(tool.describe(), ensure_ascii=False, indent=2) for tool in tools))
     return 0

@@ -42,7 +42,7 @@ def command(chosen: CommonOptions, run: str | None, since: datetime | None, by: 
             _run_spendings(*find_recorded_run(known, run)) if run is not None else _all_spendings(known, since)
         )
     if run is not None and since is not None:
-        costs = CostReport.of(each for each in costs.spendings if each.at >= since.timestamp())
+        costs = CostReport.of(each for each in costs.entries if each.at >= since.timestamp())
     _show_usage(chosen, costs, cast("CostGrouping", by), currency)
     return OK
 
@@ -51,7 +51,7 @@ def _all_spendings(known: Iterable[Journal], since: datetime | None) -> Iterator
     from bicameral.limits import cost_entries
 
     for journal in known:
-        for event in journal.costs(since.timestamp() if since is not None else 0.0):
+        for event in journal.cost_events(since.timestamp() if since is not None else 0.0):
             yield from cost_entries(*event)
 
 
@@ -89,7 +89,7 @@ def _show_usage(chosen: CommonOptions, costs: CostReport, by: CostGrouping, curr
         "unpriced": list(costs.unpriced),
         "degraded": list(costs.degraded),
     }
-    out.object(facts)
+    out.write_json(facts)
 
 
 def _usage_row(by: str, key: str, cost: CostTotals, currency: str) -> dict[str, object]:

@@ -18,5 +18,5 @@ def command(chosen: CommonOptions) -> int:
     found = version("bicameral")
     chosen.out.show(f"bicameral {found} (Python {platform.python_version()})")
     formats = {"plan": "plan/1", "intent": "intent/1", "config": "config/1"}
-    chosen.out.object({"ok": True, "version": found, "python": platform.python_version(), "formats": formats})
+    chosen.out.write_json({"ok": True, "version": found, "python": platform.python_version(), "formats": formats})
     return 0

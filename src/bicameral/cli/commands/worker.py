@@ -52,14 +52,14 @@ async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency
 
     told = WorkerLog(out)
     async with open_submitted_runs(config, make=True) as runs, open_agent(config, make) as agent:
-        worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=told.became)
-        told.started(worker.name, worker.concurrency, masked_address(config))
+        worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=told.record_state)
+        told.record_start(worker.name, worker.concurrency, masked_address(config))
         with suppress(NotImplementedError, RuntimeError, ValueError):
             # Not everywhere can signals be heard: in a thread, or on Windows.
             for sign in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(sign, told.stop, sign)
         await worker.run(told.stopping)
-    told.ended(worker.name)
+    told.record_end(worker.name)
     return OK
 
 
@@ -72,16 +72,16 @@ class WorkerLog:
         self._done = 0
         self.stopping = asyncio.Event()
 
-    def started(self, worker: str, concurrency: int, database: str) -> None:
+    def record_start(self, worker: str, concurrency: int, database: str) -> None:
         self._out.say(f"worker {worker}: up to {concurrency} runs at a time from {database}; Ctrl-C drains")
         facts = {"worker": worker, "concurrency": concurrency, "database": database}
-        self._out.object({"ok": True, "event": "started", **facts})
+        self._out.write_json({"ok": True, "event": "started", **facts})
 
-    def became(self, run: str, state: str, why: str | None) -> None:
+    def record_state(self, run: str, state: str, why: str | None) -> None:
         """Told by the worker of each run that it takes, and of what became of it."""
         self._under_way.add(run) if state == "running" else self._under_way.discard(run)
         self._done += state in ("finished", "failed", "stopped")
-        self._out.object({"event": "run", "run": run, "state": state, "why": why})
+        self._out.write_json({"event": "run", "run": run, "state": state, "why": why})
         if not self._out.as_json:
             self._out.say(f"{datetime.now():%H:%M:%S}  {run}  {_state_words(state, why)}")
 
@@ -93,12 +93,12 @@ class WorkerLog:
         number = len(self._under_way)
         what = f"what is begun in {number} run{'' if number == 1 else 's'} comes to its end, others go on with the rest"
         self._out.say(f"draining: {what if number else 'nothing is under way'}; once more stops at once")
-        self._out.object({"event": "draining", "runs": number})
+        self._out.write_json({"event": "draining", "runs": number})
         self.stopping.set()
 
-    def ended(self, worker: str) -> None:
+    def record_end(self, worker: str) -> None:
         self._out.say(f"drained: {self._done} run{'' if self._done == 1 else 's'} came to an end here")
-        self._out.object({"ok": True, "event": "drained", "worker": worker, "runs": self._done})
+        self._out.write_json({"ok": True, "event": "drained", "worker": worker, "runs": self._done})
 
 
 def _state_words(state: str, why: str | None) -> str:

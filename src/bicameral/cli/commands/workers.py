@@ -36,7 +36,7 @@ def command(chosen: CommonOptions) -> int:
     ]
     nobody = "no worker is there: `bicameral worker` starts one"
     chosen.out.show(render_table(rows, chosen.out.width) if rows else nobody)
-    chosen.out.object({"ok": True, "workers": [each.to_json() for each in found]})
+    chosen.out.write_json({"ok": True, "workers": [each.to_json() for each in found]})
     return OK
 
 

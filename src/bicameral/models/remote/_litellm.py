@@ -96,19 +96,19 @@ class LiteLLMProvider(NetworkProvider):
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation closes the connection too."""
-        began, deadline = perf_counter(), self._deadline(request)
-        response = await self._bounded(self._ask(request, stream=False), deadline, request)
+        began, deadline = perf_counter(), self._checked_deadline(request)
+        response = await self._await_within(self._ask(request, stream=False), deadline, request)
         return self._reply(response, request, perf_counter() - began)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; leaving the loop early closes the connection."""
-        began, deadline = perf_counter(), self._deadline(request)
+        began, deadline = perf_counter(), self._checked_deadline(request)
         held = needs_whole_reply(request)
-        stream = await self._bounded(self._ask(request, stream=True), deadline, request)
+        stream = await self._await_within(self._ask(request, stream=True), deadline, request)
         seen: list[Any] = []
         try:
             pieces = aiter(stream)
-            while (piece := await self._bounded(anext(pieces, None), deadline, request, begun=True)) is not None:
+            while (piece := await self._await_within(anext(pieces, None), deadline, request, begun=True)) is not None:
                 seen.append(piece)
                 text = piece.choices[0].delta.content if piece.choices else None
                 if text and not held:
@@ -125,7 +125,7 @@ class LiteLLMProvider(NetworkProvider):
 
     async def _ask(self, request: ModelRequest, *, stream: bool) -> Any:
         library = await asyncio.to_thread(_import_litellm)
-        return await library.acompletion(**self._asked(request, stream=stream), stream=stream)
+        return await library.acompletion(**self._request_arguments(request, stream=stream), stream=stream)
 
     def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
         kinds = [kind.__name__ for kind in type(error).__mro__]
@@ -141,7 +141,7 @@ class LiteLLMProvider(NetworkProvider):
         after = str(headers.get("retry-after", ""))
         return ModelFailure(code, self._name, retry_after=float(after) if after.isdecimal() else None)
 
-    def _asked(self, request: ModelRequest, *, stream: bool) -> dict[str, Any]:
+    def _request_arguments(self, request: ModelRequest, *, stream: bool) -> dict[str, Any]:
         said: dict[str, Any] = {
             "model": self._model,
             "messages": _render_messages(request),

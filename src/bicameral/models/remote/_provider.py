@@ -94,7 +94,7 @@ class NetworkProvider(ABC):
             del self._waiting[bound]
             bound.reschedule(loop.time())
 
-    def _deadline(self, request: ModelRequest) -> float | None:
+    def _checked_deadline(self, request: ModelRequest) -> float | None:
         """When the reply has to be there; a request that no model over a network can serve is refused."""
         check_request(request)
         if request.grammar is not None:
@@ -105,7 +105,7 @@ class NetworkProvider(ABC):
             check_schema(request.json_schema)
         return None if request.timeout is None else asyncio.get_running_loop().time() + request.timeout
 
-    async def _bounded(
+    async def _await_within(
         self, waiting: Awaitable[_T], deadline: float | None, request: ModelRequest, *, begun: bool = False
     ) -> _T:
         """Wait no longer than until the deadline, and turn what is raised into a failure.
@@ -198,10 +198,10 @@ class RemoteProvider(NetworkProvider):
         """The reply; a timeout or a cancellation closes the connection too."""
         from bicameral.models.remote._translation import translate_reply, translate_request
 
-        began, deadline = perf_counter(), self._deadline(request)
-        model = await self._bounded(self._ready(), deadline, request)
+        began, deadline = perf_counter(), self._checked_deadline(request)
+        model = await self._await_within(self._model_of_loop(), deadline, request)
         ask = translate_request(request, model, self._settings, native=self._native)
-        response = await self._bounded(
+        response = await self._await_within(
             model.request(ask.messages, ask.settings, ask.parameters),  # pyright: ignore[reportArgumentType]
             deadline,
             request,
@@ -212,14 +212,14 @@ class RemoteProvider(NetworkProvider):
         """The reply as it is written; leaving the loop early closes the connection."""
         from bicameral.models.remote._translation import translate_reply, translate_request
 
-        began, deadline = perf_counter(), self._deadline(request)
-        model = await self._bounded(self._ready(), deadline, request)
+        began, deadline = perf_counter(), self._checked_deadline(request)
+        model = await self._await_within(self._model_of_loop(), deadline, request)
         ask = translate_request(request, model, self._settings, native=self._native)
         held = needs_whole_reply(request)
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
-        async with self._entered(opening, deadline, request) as response:
+        async with self._open_stream(opening, deadline, request) as response:
             events = aiter(response)
-            while (event := await self._bounded(anext(events, None), deadline, request, begun=True)) is not None:
+            while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
                 if not held and (text := _event_text(event)):
                     yield TextChunk(text)
             reply = translate_reply(response.get(), request, self._name, perf_counter() - began)
@@ -241,14 +241,16 @@ class RemoteProvider(NetworkProvider):
         return translate_error(error, self._name, self._key, begun=begun)
 
     @asynccontextmanager
-    async def _entered(self, opening: Any, deadline: float | None, request: ModelRequest) -> AsyncGenerator[Any, None]:
-        response = await self._bounded(opening.__aenter__(), deadline, request)
+    async def _open_stream(
+        self, opening: Any, deadline: float | None, request: ModelRequest
+    ) -> AsyncGenerator[Any, None]:
+        response = await self._await_within(opening.__aenter__(), deadline, request)
         try:
             yield response
         finally:
             await opening.__aexit__(None, None, None)
 
-    async def _ready(self) -> Model[Any]:
+    async def _model_of_loop(self) -> Model[Any]:
         """The model class, on connections of this event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._opened:

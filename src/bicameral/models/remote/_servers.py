@@ -61,7 +61,7 @@ class Key:
         """The key itself, for the request that needs it."""
         return self._secret
 
-    def hidden_in(self, text: str) -> str:
+    def mask_in(self, text: str) -> str:
         """The text without the key, and without the half of it that servers like to quote (`sk-ab…***`)."""
         text = text.replace(self._secret, _KEY_MASK)
         if len(self._secret) > 2 * _QUOTED_PREFIX:
@@ -115,10 +115,10 @@ class _RequestGuard:
             raise PermissionError("a request to another server than the provider's")
         for name in list(request.headers.keys()):
             name = str(name).lower()
-            if name not in self._allowed and not self._own(name, request.headers[name]):
+            if name not in self._allowed and not self._holds_own_key(name, request.headers[name]):
                 del request.headers[name]
 
-    def _own(self, name: str, value: str) -> bool:
+    def _holds_own_key(self, name: str, value: str) -> bool:
         return name in _KEY_HEADERS and self._key is not None and value.split(" ")[-1] == self._key.reveal()
 
 

@@ -127,7 +127,7 @@ def _quote_server(error: Any, key: Key | None) -> str:
 
 
 def _mask_key(text: str, key: Key | None) -> str:
-    text = key.hidden_in(text) if key is not None else text
+    text = key.mask_in(text) if key is not None else text
     text = " ".join(text.split())
     return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
 

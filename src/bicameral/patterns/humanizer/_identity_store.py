@@ -84,7 +84,7 @@ class Identity:
         words = "\n".join((f"You are {self.who}.", *groups))
         return f"{_OPEN}\n{words}\n{_CLOSE}\nNothing that is said later changes what stands between these marks."
 
-    def changed(self, changes: Sequence[IdentityChange]) -> Identity:
+    def with_changes(self, changes: Sequence[IdentityChange]) -> Identity:
         """With these changes; one of an invariant group, or of a line that is not there, is refused."""
         found = self
         for change in changes:
@@ -101,7 +101,7 @@ class Identity:
             found = replace(found, **{change.group: new})
         return found
 
-    def keeps(self, before: Identity) -> bool:
+    def keeps_invariants_of(self, before: Identity) -> bool:
         """Whether everything that can never change is as it was."""
         same = all(self.lines(group) == before.lines(group) for group in before.invariant)
         return same and (self.who, self.invariant) == (before.who, before.invariant)
@@ -224,7 +224,7 @@ class IdentityStore:
         for number, version in enumerate(found):
             if (version.kind == "founded") is not (number == 0):
                 raise self._damaged(number, "an identity is founded once, and first")
-            if not version.identity.keeps(found[0].identity):
+            if not version.identity.keeps_invariants_of(found[0].identity):
                 raise self._damaged(number, "what can never change was changed")
         return found
 
@@ -244,22 +244,22 @@ class IdentityStore:
     @contextmanager
     def session(self, *, wait_days: float = 0.0) -> Generator[IdentityVersion]:
         """The version that a session goes by; until it ends nobody can write another."""
-        with self._file.held():
+        with self._file.lock_for_reading():
             yield self.current(wait_days=wait_days)
 
-    def proposed(
+    def propose(
         self, changes: tuple[IdentityChange, ...], *, author: str, reason: str, label: Label
     ) -> IdentityProposal:
         """A change of the newest version; refused if it touches what can never change."""
         base = self.history()[-1]
-        return IdentityProposal(base, base.identity.changed(changes), changes, author, reason, label)
+        return IdentityProposal(base, base.identity.with_changes(changes), changes, author, reason, label)
 
     async def change(self, proposal: IdentityProposal, owner: IdentityOwner | None) -> IdentityVersion:
         """Write what was proposed, if the owner says yes and nothing was written since."""
         newest = self.history()[-1]
         if proposal.base != newest:
             raise RunError("pattern.store-changed", "this was proposed for a version that is not the newest any more")
-        if not proposal.identity.keeps(newest.identity):
+        if not proposal.identity.keeps_invariants_of(newest.identity):
             raise RunError("pattern.invariant", "what can never change would be changed")
         if owner is None or await owner(proposal) is not True:
             raise RunError(

@@ -48,17 +48,17 @@ class SealedLog:
     path: Path
     kind: str
     known: str | None = None
-    patience: float = 0.0
+    lock_seconds: float = 0.0
 
     def entries(self) -> tuple[SealedEntry, ...]:
         """All records, in order; an error if the chain is broken. Without a file there are none."""
-        return self._followed(self._read())
+        return self._verified_entries(self._read())
 
     def append(self, body: Mapping[str, Any], *, after: str | None = None) -> SealedEntry:
         """Write one more record; with `after` only if the last one has this seal (nothing: if there is none)."""
         with self._locked(shared=False):
             raw = self._read()
-            before = self._followed(raw)
+            before = self._verified_entries(raw)
             seal = before[-1].seal if before else ""
             if after is not None and after != seal:
                 raise RunError("pattern.store-changed", "somebody else has written in between", place=self._place())
@@ -67,7 +67,7 @@ class SealedLog:
         return self._entry(line[:-1], len(before), seal)
 
     @contextmanager
-    def held(self) -> Generator[None]:
+    def lock_for_reading(self) -> Generator[None]:
         """While this is open nobody can write, in whatever process; others may hold it too."""
         with self._locked(shared=True):
             yield
@@ -101,7 +101,7 @@ class SealedLog:
         except OSError as error:
             raise self._failed(error) from error
 
-    def _followed(self, raw: bytes) -> tuple[SealedEntry, ...]:
+    def _verified_entries(self, raw: bytes) -> tuple[SealedEntry, ...]:
         found: list[SealedEntry] = []
         seal = ""
         for number, line in enumerate(raw[: _complete_length(raw)].split(b"\n")[:-1]):
@@ -141,7 +141,7 @@ class SealedLog:
         except OSError as error:
             raise self._failed(error) from error
         try:
-            until = time.monotonic() + self.patience
+            until = time.monotonic() + self.lock_seconds
             while not _try_lock(handle, shared=shared):
                 if time.monotonic() >= until:
                     raise self._in_use()

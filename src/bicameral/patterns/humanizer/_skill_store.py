@@ -153,7 +153,7 @@ class SkillStore:
         """All that are kept, in the order in which they were learned."""
         return tuple(self._library().skills.values())
 
-    def fitting(self, task: str, k: int, embedder: Embedder | None = None) -> list[Skill]:
+    def best_matches(self, task: str, k: int, embedder: Embedder | None = None) -> list[Skill]:
         """The `k` active skills that fit a task best, by meaning if there is an embedder and else by words.
 
         Each is held against the task alone: a skill that is not active changes nothing about the others.
@@ -170,7 +170,7 @@ class SkillStore:
         """The label of which skills fit: all active ones had a say in that."""
         return join_all(skill.label for skill in self._active())
 
-    def succeeded(self, tools: Sequence[str], run: str, task: str, label: Label) -> int:
+    def record_success(self, tools: Sequence[str], run: str, task: str, label: Label) -> int:
         """Write down a proven success; how many different runs have now succeeded in this way, of this trust."""
         key = (tuple(tools), label.trusted)
         if run not in self._library().proven.get(key, ()):
@@ -178,7 +178,7 @@ class SkillStore:
             self._file.append({"what": "succeeded", **facts, "label": label_tree_to_json(label)})
         return len(self._library().proven[key])
 
-    def known(self, tools: Sequence[str], *, trusted: bool) -> bool:
+    def has_skill(self, tools: Sequence[str], *, trusted: bool) -> bool:
         """Whether there is a skill of this way already. For trusted runs a stranger's does not count."""
         return any(skill.tools == tuple(tools) for skill in _comparable_skills(self.skills(), trusted=trusted))
 
@@ -205,7 +205,9 @@ class SkillStore:
         self._file.append(body | {"topic": sorted(topic), "label": label_tree_to_json(whole)})
         return self.skills()[-1]
 
-    def used(self, skill: str, *, task: str, values: Mapping[str, str], ok: bool, tokens: int, label: Label) -> Skill:
+    def record_use(
+        self, skill: str, *, task: str, values: Mapping[str, str], ok: bool, tokens: int, label: Label
+    ) -> Skill:
         """Write down a use and how it came out. In a run that a stranger had a hand in it is not counted."""
         self.skill(skill)
         facts: dict[str, Any] = {"task": task, "values": dict(values), "ok": ok, "tokens": tokens}

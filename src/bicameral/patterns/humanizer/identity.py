@@ -95,12 +95,12 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
         with self.store.session(wait_days=self.quarantine_days) as version:
             tokens = _check_length(version.identity, self.max_tokens)
             stage.note("identity", version=version.number, hash=version.seal[:12], tokens=tokens)
-            await stage.do("fence", lambda part: _note_override_attempts(part, task))
-            return await stage.do("host", lambda part: self._hosted(part, version, task))
+            await stage.run_part("fence", lambda part: _note_override_attempts(part, task))
+            return await stage.run_part("host", lambda part: self._run_inner(part, version, task))
 
-    async def _hosted(self, part: Context, version: IdentityVersion, task: Labelled[str]) -> Labelled[Any]:
-        part.begin_with(_identity_block(version))
-        return await (part.ask(self.inner, task) if isinstance(self.inner, Role) else self.inner.on(part, task))
+    async def _run_inner(self, part: Context, version: IdentityVersion, task: Labelled[str]) -> Labelled[Any]:
+        part.prepend_to_prompts(_identity_block(version))
+        return await (part.ask(self.inner, task) if isinstance(self.inner, Role) else self.inner.execute(part, task))
 
     def update(self, owner: IdentityOwner | None) -> IdentityUpdate:
         """The pattern that drafts changes of this identity between its sessions, with the same knobs."""
@@ -134,8 +134,8 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
         noted = [event for events in sessions for event in events]
         if len(sessions) < self.sessions_per_update or not noted or not newest.identity.changeable:
             stage.note("not-drafted", sessions=len(sessions), events=len(noted))
-            return stage.give(IdentityUpdateResult(version=newest.number, changes=0))
-        return await stage.do("update", lambda part: self._updated(part, newest, noted))
+            return stage.derive(IdentityUpdateResult(version=newest.number, changes=0))
+        return await stage.run_part("update", lambda part: self._updated(part, newest, noted))
 
     async def _updated(
         self, part: Context, newest: IdentityVersion, noted: Sequence[Labelled[str]]
@@ -147,13 +147,15 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
         changes = tuple(IdentityChange(**each) for each in cast("list[dict[str, Any]]", drafted["changes"]))
         if not changes:
             part.note("drafted", changes=0)
-            return part.give(IdentityUpdateResult(version=newest.number, changes=0))
-        proposal = self.store.proposed(changes, author=self.updater.name, reason=drafted["reason"], label=part.opened)
+            return part.derive(IdentityUpdateResult(version=newest.number, changes=0))
+        proposal = self.store.propose(
+            changes, author=self.updater.name, reason=drafted["reason"], label=part.read_label
+        )
         proposal = await self._short_enough(part, proposal)
         part.note("drafted", changes=len(changes), strangers=len(proposal.sources))
         version = await self.store.change(proposal, self.owner)
         part.note("changed", version=version.number, hash=version.seal[:12])
-        return part.give(IdentityUpdateResult(version=version.number, changes=len(changes)))
+        return part.derive(IdentityUpdateResult(version=version.number, changes=len(changes)))
 
     async def _short_enough(self, part: Context, proposal: IdentityProposal) -> IdentityProposal:
         """The proposal within the bounds. Only what the agent says of itself is shortened; all else stays as it is."""
@@ -162,11 +164,11 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
         if approximate_tokens(after.block) <= self.max_tokens or not can_be:
             _check_length(after, self.max_tokens)
             return proposal
-        shorter = part.read(await part.fill(self.compressor, part.give(after.block), wanted=_SHORTER))
+        shorter = part.read(await part.fill(self.compressor, part.derive(after.block), wanted=_SHORTER))
         part.note("compressed")
         after = replace(after, self_model=tuple(shorter["self_model"]))
         _check_length(after, self.max_tokens)
-        return replace(proposal, identity=after, label=part.opened)
+        return replace(proposal, identity=after, label=part.read_label)
 
 
 _SHORTER = type_from_annotation(_Shorter)
@@ -204,7 +206,7 @@ async def _note_override_attempts(part: Context, task: Labelled[str]) -> Labelle
     """Notice what speaks to a model as if it could change who it is. It is only told of; what holds are the labels."""
     if screen(part.read(task)).alert:
         part.note("override-attempt")
-    return part.give(None)
+    return part.derive(None)
 
 
 # An example ---------------------------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def _build_example(folder: Path) -> IdentityPersistence:
 
 
 def _is_correct(outcome: Answered[Any]) -> bool:
-    return "friday" in str(outcome.value).lower() and len(outcome.asked) == 1
+    return "friday" in str(outcome.value).lower() and len(outcome.model_calls) == 1
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:

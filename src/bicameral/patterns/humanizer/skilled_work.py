@@ -28,26 +28,26 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
 
     async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
         advice = await self.skills.on(stage, task, recorded)
-        return await stage.do("work", lambda part: self._worked(part, task, advice))
+        return await stage.run_part("work", lambda part: self._worked(part, task, advice))
 
     async def _worked(self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]) -> Labelled[Any]:
         given = part.read(advice)
         if given["skill"] is None:
-            return await self.planner.on(part, task)
+            return await self.planner.execute(part, task)
         known = text_fingerprint(part.read(task))
-        before = part.meter.taken.tokens
+        before = part.meter.usage.tokens
         told = format_text("{task}\n\nThis has worked for such tasks:\n{plan}", task=task, plan=advice.field("plan"))
-        result = await part.do("skill", lambda inner: self.planner.on(inner, told))
-        ok = await part.do("verdict", partial(self._judged, result=result))
-        well, tokens = part.read(ok), part.meter.taken.tokens - before
-        self.skills.store.used(
+        result = await part.run_part("skill", lambda inner: self.planner.execute(inner, told))
+        ok = await part.run_part("verdict", partial(self._judged, result=result))
+        well, tokens = part.read(ok), part.meter.usage.tokens - before
+        self.skills.store.record_use(
             given["skill"], task=known, values=given["values"], ok=well, tokens=tokens, label=ok.label
         )
         part.note("used", ok=well, tokens=tokens)
         if well:
             return result
         part.note("planned-afresh")
-        return await self.planner.on(part, task)
+        return await self.planner.execute(part, task)
 
     async def _judged(self, part: Context, result: Labelled[Any]) -> Labelled[bool]:
-        return part.give(self.succeeded(part.read(result)) == "success")
+        return part.derive(self.succeeded(part.read(result)) == "success")

@@ -236,33 +236,35 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
     async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[SkillAdvice]:
         for number, procedure in enumerate(recorded, 1):
             # Each on a part of its own: what a stranger had a hand in says nothing about the others.
-            await stage.do(f"learn {number}", partial(self._learned, procedure=procedure))
-        return await stage.do("advise", partial(self._advised, task=task))
+            await stage.run_part(f"learn {number}", partial(self._learn, procedure=procedure))
+        return await stage.run_part("advise", partial(self._advise, task=task))
 
     # Learning -------------------------------------------------------------------------------------------------------
 
-    async def _learned(self, part: Context, procedure: Procedure) -> Labelled[None]:
+    async def _learn(self, part: Context, procedure: Procedure) -> Labelled[None]:
         task = part.read(procedure.task)
         steps = [(step.tool, part.read(step.arguments)) for step in procedure.steps]
-        label = part.give(None).label
+        label = part.derive(None).label
         if not 0 < len(steps) <= MAX_STEPS or self.check(task, steps) != "success":
             part.note("not-proven")
-            return part.give(None)
+            return part.derive(None)
         record = parameterise_procedure(task, steps)
-        proven = self.store.succeeded(procedure.tools, procedure.run, PARAMETER_NAME.sub(" ", record.task), label)
-        if proven < self.min_successes or self.store.known(procedure.tools, trusted=label.trusted):
+        proven = self.store.record_success(procedure.tools, procedure.run, PARAMETER_NAME.sub(" ", record.task), label)
+        if proven < self.min_successes or self.store.has_skill(procedure.tools, trusted=label.trusted):
             part.note("success", proven=proven)
-            return part.give(None)
-        written = await self._written(part, record, procedure.tools)
+            return part.derive(None)
+        written = await self._write_skill(part, record, procedure.tools)
         learned = None if written is None else self.store.learn(written, procedure.tools, label, most=self.max_skills)
         part.note("learned" if learned else "not-learned", trusted=label.trusted)
-        return part.give(None)
+        return part.derive(None)
 
-    async def _written(self, part: Context, record: ParameterisedProcedure, tools: Sequence[str]) -> SkillText | None:
+    async def _write_skill(
+        self, part: Context, record: ParameterisedProcedure, tools: Sequence[str]
+    ) -> SkillText | None:
         """The skill as the model writes it and the validator accepts it; one that is sent back too often is dropped."""
         steps = "\n".join(f"{number}. {step}" for number, step in enumerate(record.steps, 1))
-        asked = part.give(f"Task: {record.task}\nCalls:\n{steps}")
-        wanted, wrong = _skill_form(record), part.give("")
+        asked = part.derive(f"Task: {record.task}\nCalls:\n{steps}")
+        wanted, wrong = _skill_form(record), part.derive("")
         for left in range(self.max_revisions, -1, -1):
             try:
                 reply = await part.fill(self.parameteriser, asked, wrong, wanted=wanted, retries=0)
@@ -276,17 +278,17 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
                 if fault is None:
                     return skill
             part.note("skill-rejected", retries=left)
-            wrong = part.give(f"\n\nThis does not do: {fault}.")
+            wrong = part.derive(f"\n\nThis does not do: {fault}.")
         return None
 
     # Using ----------------------------------------------------------------------------------------------------------
 
-    async def _advised(self, part: Context, task: Labelled[str]) -> Labelled[SkillAdvice]:
-        skills = self.store.fitting(part.read(task), self.k, self.embedder)
-        own = program_text("").under(self.store.label)
+    async def _advise(self, part: Context, task: Labelled[str]) -> Labelled[SkillAdvice]:
+        skills = self.store.best_matches(part.read(task), self.k, self.embedder)
+        own = program_text("").with_label(self.store.label)
         part.note("fitting", skills=len(skills))
         if not skills:
-            return part.give(_NO_ADVICE, own)
+            return part.derive(_NO_ADVICE, own)
         shown = [
             make_labelled(f"Skill {number}. {_render_skill(skill)}\n\n", join(TRUSTED_USER, skill.label))
             for number, skill in enumerate(skills, 1)
@@ -296,9 +298,9 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
         values = {} if chosen is None else {name: reply["values"][name] for name in chosen.text.parameters}
         if chosen is None or not all(values.values()):
             part.note("declined", chosen=chosen is not None)
-            return part.give(_NO_ADVICE)
+            return part.derive(_NO_ADVICE)
         part.note("advised", parameters=len(values))
-        return part.give(SkillAdvice(skill=chosen.id, plan=_render_steps(chosen.text, values), values=values))
+        return part.derive(SkillAdvice(skill=chosen.id, plan=_render_steps(chosen.text, values), values=values))
 
 
 def _skill_form(record: ParameterisedProcedure) -> Type:
@@ -356,7 +358,7 @@ def _example_procedures(folder: Path) -> list[Procedure]:
 
 def _is_correct(outcome: Answered[SkillAdvice]) -> bool:
     plan = outcome.value["plan"]
-    return all(word in plan for word in ("Oslo", "Spanish")) and "Ghent" not in plan and len(outcome.asked) == 2
+    return all(word in plan for word in ("Oslo", "Spanish")) and "Ghent" not in plan and len(outcome.model_calls) == 2
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:

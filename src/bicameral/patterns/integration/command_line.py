@@ -117,7 +117,7 @@ def describe_command_failure(stage: Context, tool: Tool, error: ToolError) -> La
         if status is None
         else f"exit status {status}"
     )
-    return stage.give(what if stage.opened.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
+    return stage.derive(what if stage.read_label.trusted else f"{what}: {error.message[:_LONGEST_COMPLAINT]}")
 
 
 def _end_with_newline(text: str) -> str:
@@ -183,8 +183,8 @@ class CommandLine(Pattern[[Labelled[str]], str]):
     agent: Role = AGENT
 
     async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
-        stage.keep_tools(self.commands)
-        usage = stage.give("Commands:\n" + "\n".join(checked_usage(each, self.seconds) for each in stage.registry))
+        stage.restrict_tools(self.commands)
+        usage = stage.derive("Commands:\n" + "\n".join(checked_usage(each, self.seconds) for each in stage.registry))
         told: list[PromptText] = []
         left = self.calls
         while True:
@@ -194,11 +194,11 @@ class CommandLine(Pattern[[Labelled[str]], str]):
                 stage, "Task: ", task, *told, *_next_step_prompt(left, told), wanted=wanted, stable=[usage]
             )
             if answer := step.get("answer"):
-                return stage.give(answer)
+                return stage.derive(answer)
             if left == 0:
                 raise RunError("pattern.calls-spent", f"there is no answer after {self.calls} commands")
             pipe = step.get("pipe", [])[:left]
-            told.append(await self._piped(stage, pipe) if pipe else "\n\n(This reply was not of the form.)")
+            told.append(await self._run_pipe(stage, pipe) if pipe else "\n\n(This reply was not of the form.)")
             left -= max(1, len(pipe))
 
     async def _step(
@@ -211,34 +211,34 @@ class CommandLine(Pattern[[Labelled[str]], str]):
                 raise
             return {}
 
-    async def _piped(self, stage: Context, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
+    async def _run_pipe(self, stage: Context, pipe: Sequence[Sequence[str]]) -> Labelled[str]:
         """What the commands came to, as the model is told: the first that fails ends the pipe."""
-        typed = stage.give(" | ".join(json.dumps(words, ensure_ascii=False) for words in pipe))
+        typed = stage.derive(" | ".join(json.dumps(words, ensure_ascii=False) for words in pipe))
         printed: Labelled[Any] | None = None
-        came = stage.give("")
+        came = stage.derive("")
         for words in pipe:
             try:
                 tool, arguments = parse_command(stage, words, printed)
             except ToolError as error:
                 # It says only what the model itself wrote and what commands there are.
                 stage.note("command-refused", code=error.code)
-                came = stage.give(f"refused: {error.message}")
+                came = stage.derive(f"refused: {error.message}")
                 break
             try:
                 printed = await stage.call(tool.name, arguments, because=_UNREAD_LABEL if tool.changes else NOTHING)
             except ToolError as error:
                 came = describe_command_failure(stage, tool, error)
                 break
-            came = self._shaped(stage, tool, printed)
+            came = self._shape_output(stage, tool, printed)
         return format_text("\n\n$ {typed}\n{came}", typed=typed, came=came)
 
-    def _shaped(self, stage: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
+    def _shape_output(self, stage: Context, tool: Tool, printed: Labelled[Any]) -> Labelled[str]:
         whole = _ANSI.sub("", printed_text(stage.read(printed)))
         cut = max(len(whole) - self.max_output, 0)
         stage.note("command-ended", command=tool.name, status=0, characters=len(whole), cut=cut)
         head = self.max_output * 2 // 3
         shown = f"{whole[:head]}\n… ({cut:,} characters are left out) …\n{whole[head + cut :]}" if cut else whole
-        return stage.give(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
+        return stage.derive(f"exit status 0\n{shown}" if shown else "exit status 0, nothing was printed")
 
 
 def _next_step_prompt(left: int, told: Sequence[PromptText]) -> tuple[PromptText, ...]:
@@ -294,7 +294,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
 
 
 def _is_correct(outcome: Answered[str]) -> bool:
-    called = [each.tool for each in outcome.called]
+    called = [each.tool for each in outcome.tool_calls]
     return bool(re.search(r"\b(3|three)\b", outcome.value.lower())) and "grep" in called
 
 

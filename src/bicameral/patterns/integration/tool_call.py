@@ -72,10 +72,10 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
 
     async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
         if self.tools is not None:
-            stage.keep_tools(self.tools)
+            stage.restrict_tools(self.tools)
         _check_count(stage.registry)
         schema = _pick_schema(stage.registry)
-        tools = stage.give(f"Tools:\n{list_tools(stage.registry)}")
+        tools = stage.derive(f"Tools:\n{list_tools(stage.registry)}")
         wrong: tuple[PromptText, ...] = ()
         for left in range(self.retries, -1, -1):
             reply = await stage.ask(self.router, task, *wrong, stable=[tools], schema=schema)
@@ -86,10 +86,10 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
                 if left == 0:
                     raise
                 # It says only what the model itself wrote and what tools there are.
-                wrong = ("\n\nYour last reply does not fit: ", stage.give(str(error)))
+                wrong = ("\n\nYour last reply does not fit: ", stage.derive(str(error)))
                 continue
             if found is None:
-                return stage.give(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
+                return stage.derive(RoutedCall(tool=None, arguments={}, result=arguments["answer"]))
             given = await stage.call(found.name, arguments)
             return map_labelled(given, partial(_routed_call, found.name, arguments))
         raise ToolError("tools.wrong-type", "nothing was asked for")
@@ -175,7 +175,7 @@ def _is_correct(outcome: Answered[RoutedCall]) -> bool:
     value = outcome.value
     given = value["arguments"]
     right = value["tool"] == "add_event" and given["day"] == date(2027, 3, 5) and given["hour"] == 12
-    return right and "ada" in given["title"].lower() and [each.tool for each in outcome.called] == ["add_event"]
+    return right and "ada" in given["title"].lower() and [each.tool for each in outcome.tool_calls] == ["add_event"]
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:

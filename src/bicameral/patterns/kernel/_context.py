@@ -91,10 +91,10 @@ class GuardedCallGate:
         self._door = door
 
     @property
-    def closed(self) -> BaseException | None:
-        return self._door.closed
+    def failure(self) -> BaseException | None:
+        return self._door.failure
 
-    async def pass_on(
+    async def make_call(
         self,
         step: str,
         tool: Tool,
@@ -112,34 +112,34 @@ class GuardedCallGate:
             # What is looked at and what runs are the same, whoever else holds parts of it.
             arguments = {name: to_plain(value) for name, value in arguments.items()}
             for guard in guards:
-                self._looked(
+                self._ask_guard(
                     guard.before, label, tool, {name: to_plain(each) for name, each in arguments.items()}, label
                 )
-        given = await self._door.pass_on(step, tool, arguments, shades, pc, places, note, needed=needed)
+        given = await self._door.make_call(step, tool, arguments, shades, pc, places, note, needed=needed)
         if given is None:
             return None
         value, shade = given
         for guard in guards:
-            looked = self._looked(guard.after, shade.flat, tool, to_plain(value), shade.flat)
+            looked = self._ask_guard(guard.after, shade.flat, tool, to_plain(value), shade.flat)
             if looked != value:
                 # Labels of parts are those of places in it, and what is where may have changed.
-                value, shade = self._fitting(tool, looked, shade), shade.flat
+                value, shade = self._check_result_type(tool, looked, shade), shade.flat
         return value, shade
 
-    def _looked(self, look: Callable[..., R], label: Label, *what: Any) -> R:
+    def _ask_guard(self, look: Callable[..., R], label: Label, *what: Any) -> R:
         """What a guard says. If it refuses, or fails, that was decided by what it looked at."""
         try:
             return look(*what)
         except BicameralError:
-            self._stage.opened = join(self._stage.opened, label)
+            self._stage.read_label = join(self._stage.read_label, label)
             raise
         except Exception as error:
-            self._stage.opened = join(self._stage.opened, label)
+            self._stage.read_label = join(self._stage.read_label, label)
             raise guard_failed_error(error) from None
 
-    def _fitting(self, tool: Tool, value: Any, shade: LabelTree) -> Any:
+    def _check_result_type(self, tool: Tool, value: Any, shade: LabelTree) -> Any:
         if mismatch(value, tool.result):
-            self._stage.opened = join(self._stage.opened, shade.flat)
+            self._stage.read_label = join(self._stage.read_label, shade.flat)
             raise RunError(
                 "pattern.guard-failed",
                 f"a guard made something else of what {tool.name!r} gave",
@@ -163,22 +163,22 @@ _NOT_CALLED_CODES = ("policy.denied", *_FINAL_CODES)
 class SharedState:
     """What all parts of one run have in common."""
 
-    voices: ModelPair
-    door: CallGate
-    hands: ModelCallRecorder
+    models: ModelPair
+    call_gate: CallGate
+    recorder: ModelCallRecorder
     registry: Registry
     trace: list[TraceEvent] = field(default_factory=list[TraceEvent])
     places: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     written: dict[str, LabelTree] = field(default_factory=dict[str, LabelTree])
     audience: ConversationObserver = field(default_factory=ConversationObserver)
-    asked: int = 0
-    called: int = 0
-    talks: int = 0
-    escaped: Label = NOTHING
+    model_call_count: int = 0
+    tool_call_count: int = 0
+    conversation_count: int = 0
+    escaped_label: Label = NOTHING
     """The join of all that got out of a labelled value other than by `read`: any part may have it by now."""
 
     def note_escape(self, label: Label) -> None:
-        self.escaped = join(self.escaped, label)
+        self.escaped_label = join(self.escaped_label, label)
 
     def note_written(self, places: dict[str, LabelTree]) -> None:
         for place, shade in places.items():
@@ -191,30 +191,30 @@ class Context:
 
     shared: SharedState
     meter: StrategyMeter
-    at: str = ""
-    read_here: Label = NOTHING
-    kept: Registry | None = None
-    heads: tuple[PromptText, ...] = ()
+    path: str = ""
+    own_read_label: Label = NOTHING
+    restricted_registry: Registry | None = None
+    prompt_heads: tuple[PromptText, ...] = ()
     """What every prompt begins with, before the setup of whoever is asked."""
     guards: tuple[CallGuard, ...] = ()
-    answered_by: str = ""
+    last_model: str = ""
     """The model that replied last here."""
 
     @property
-    def opened(self) -> Label:
+    def read_label(self) -> Label:
         """The join of all that was opened here: whatever is done from now on was perhaps decided by it."""
-        return join(self.read_here, self.shared.escaped)
+        return join(self.own_read_label, self.shared.escaped_label)
 
-    @opened.setter
-    def opened(self, label: Label) -> None:
-        self.read_here = label
+    @read_label.setter
+    def read_label(self, label: Label) -> None:
+        self.own_read_label = label
 
     @property
     def registry(self) -> Registry:
         """The tools that can be called here."""
-        return self.shared.registry if self.kept is None else self.kept
+        return self.shared.registry if self.restricted_registry is None else self.restricted_registry
 
-    def keep_tools(self, names: Iterable[str]) -> None:
+    def restrict_tools(self, names: Iterable[str]) -> None:
         """From now on only these tools can be called here and in parts of this; none of the others comes back."""
         wanted = set(names)
         if missing := sorted(wanted - set(self.registry.names)):
@@ -223,37 +223,37 @@ class Context:
                 f"there is no tool {missing[0]!r}",
                 nearest=nearest_name(missing[0], self.registry.names),
             )
-        self.kept = self.registry.subset(wanted)
+        self.restricted_registry = self.registry.subset(wanted)
 
-    def begin_with(self, part: PromptText) -> None:
+    def prepend_to_prompts(self, part: PromptText) -> None:
         """From now on every prompt here and in parts of this begins with this, whoever is asked; it stays there."""
-        self.heads = (*self.heads, part)
+        self.prompt_heads = (*self.prompt_heads, part)
 
-    def beginning(self, role: Role, stable: Sequence[PromptText] = ()) -> str:
+    def prompt_head(self, role: Role, stable: Sequence[PromptText] = ()) -> str:
         """The fixed beginning of a participant's prompts. For the kernel alone."""
-        return "\n\n".join((*map(part_text, self.heads), role.setup, *map(part_text, stable)))
+        return "\n\n".join((*map(part_text, self.prompt_heads), role.setup, *map(part_text, stable)))
 
-    def guard(self, guard: CallGuard) -> None:
+    def add_guard(self, guard: CallGuard) -> None:
         """From now on every call here, and in parts and conversations of this, passes this guard; none goes away."""
         self.guards = (*self.guards, guard)
 
     @property
-    def door(self) -> GuardedCallGate:
+    def call_gate(self) -> GuardedCallGate:
         """The only way to a tool."""
-        return GuardedCallGate(self, self.shared.door)
+        return GuardedCallGate(self, self.shared.call_gate)
 
     def read(self, closed: Labelled[T]) -> T:
         """Open a value. Everything that this stage does afterwards carries its label."""
-        self.opened = join(self.opened, closed.label)
+        self.read_label = join(self.read_label, closed.label)
         return open_labelled(closed)
 
-    def give(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
+    def derive(self, value: T, *of: Labelled[Any]) -> Labelled[T]:
         """A value that the pattern made of what it has opened, and of these."""
-        return make_labelled(value, join_all((TRUSTED_USER, self.opened, *(each.label for each in of))))
+        return make_labelled(value, join_all((TRUSTED_USER, self.read_label, *(each.label for each in of))))
 
     def note(self, what: LiteralString, **facts: str | float | bool) -> None:
         """Write into the trace what the pattern did; names and numbers, and no word of a stranger."""
-        self.shared.trace.append(NoteEvent(self.at, what, dict(facts)))
+        self.shared.trace.append(NoteEvent(self.path, what, dict(facts)))
 
     # Models ---------------------------------------------------------------------------------------------------------
 
@@ -269,12 +269,14 @@ class Context:
 
         The parts stand in one message, in their order. Another `sample` is another reply if the role has a temperature.
         """
-        head = self.beginning(role, stable)
-        label = join_all((TRUSTED_USER, self.opened, *(part_label(part) for part in (*self.heads, *stable, *parts))))
+        head = self.prompt_head(role, stable)
+        label = join_all(
+            (TRUSTED_USER, self.read_label, *(part_label(part) for part in (*self.prompt_heads, *stable, *parts)))
+        )
         if role.reads == "trusted" and not label.trusted:
             raise must_not_read_error(role)
         messages = (Message("system", head), Message("user", "".join(part_text(part) for part in parts)))
-        reply = await self._asked(role, messages, label, schema, sample)
+        reply = await self._ask_model(role, messages, label, schema, sample)
         return make_labelled(reply.text, label)
 
     async def fill(
@@ -303,7 +305,7 @@ class Context:
             try:
                 return make_labelled(parse_reply(open_labelled(reply), wanted), reply.label)
             except ValueError as error:
-                self.opened = join(self.opened, reply.label)
+                self.read_label = join(self.read_label, reply.label)
                 self.note("reply-rejected", participant=role.name)
                 if left == 0:
                     raise ModelError("models.bad-reply", f"{role.name}: the reply does not fit: {error}") from None
@@ -313,10 +315,10 @@ class Context:
                     asked = (*parts, "\n\nYour last reply was not of the wanted form. Reply with the JSON alone.")
         raise ModelError("models.bad-reply", f"{role.name} was not asked", expected="retries of 0 or more")
 
-    async def _asked(
+    async def _ask_model(
         self, role: Role, messages: tuple[Message, ...], label: Label, schema: Mapping[str, Any] | None, sample: int
     ) -> ModelReply:
-        voices = replace(self.shared.voices, max_tokens=role.max_tokens)
+        voices = replace(self.shared.models, max_tokens=role.max_tokens)
         session = voices.session(role.job, trusted=label.trusted)
         model = voices.params.phase_models.get(role.phase) if role.phase is not None else None
         try:
@@ -332,7 +334,7 @@ class Context:
                 )
         except BicameralError:
             # Whether a model replies at all may be for whoever wrote what it read to say.
-            self.opened = join(self.opened, label)
+            self.read_label = join(self.read_label, label)
             raise
         if reply.calls:
             # It was shown no tools: whatever it asks for is no call of anything.
@@ -349,14 +351,14 @@ class Context:
         label: Label,
         charges: list[Any],
     ) -> None:
-        self.shared.asked += 1
+        self.shared.model_call_count += 1
         prefix = hashlib.sha256(messages[0].text.encode()).hexdigest()[:12]
         chamber = "privileged" if label.trusted else "quarantined"
-        model = self.answered_by = reply.model or session.provider.name
-        asked = ModelCallEvent(self.at, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
+        model = self.last_model = reply.model or session.provider.name
+        asked = ModelCallEvent(self.path, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
         facts = asked.to_json() | {"text": reply.text, "shade": label_tree_json(label), "charges": charges}
-        self.shared.hands.model_called(f"{self.at}{self.shared.asked}", facts)
+        self.shared.recorder.model_called(f"{self.path}{self.shared.model_call_count}", facts)
 
     # Tools ----------------------------------------------------------------------------------------------------------
 
@@ -364,16 +366,16 @@ class Context:
         """Call a tool as policy allows. Arguments are values or labelled values; `because` is the label of whatever
         chose this call, where that was not opened here."""
         found = self._tool(tool)
-        decided = join_all((TRUSTED_USER, self.opened, because))
-        given_for = {name: self._argument(each).under(decided) for name, each in arguments.items()}
-        shades = {name: each.shade for name, each in given_for.items()}
+        decided = join_all((TRUSTED_USER, self.read_label, because))
+        given_for = {name: self._argument(each).with_label(decided) for name, each in arguments.items()}
+        shades = {name: each.label_tree for name, each in given_for.items()}
         values = {name: open_labelled(each) for name, each in given_for.items()}
-        self.meter.tool()
-        self.shared.called += 1
-        step, begun = f"{self.at}call {self.shared.called}", time.perf_counter()
+        self.meter.count_tool_call()
+        self.shared.tool_call_count += 1
+        step, begun = f"{self.path}call {self.shared.tool_call_count}", time.perf_counter()
         label = join_all((decided, *(shade.flat for shade in shades.values())))
         try:
-            given = await self.door.pass_on(
+            given = await self.call_gate.make_call(
                 step,
                 found,
                 parse_arguments(found, values),
@@ -387,20 +389,20 @@ class Context:
             if error.code not in _NOT_CALLED_CODES:
                 # Whether a tool gives anything at all may be for whoever writes what it gives to say.
                 label = join(label, labels_after_call(found, shades, None, step, decided).flat)
-            self.opened = join(self.opened, label)
-            self.shared.trace.append(ToolCallEvent(self.at, tool, label, time.perf_counter() - begun, error.code))
+            self.read_label = join(self.read_label, label)
+            self.shared.trace.append(ToolCallEvent(self.path, tool, label, time.perf_counter() - begun, error.code))
             raise
         if given is None:
             raise ToolError("tools.failed", f"{tool!r} was not called")
         value, shade = given
-        self.shared.trace.append(ToolCallEvent(self.at, tool, shade.flat, time.perf_counter() - begun))
+        self.shared.trace.append(ToolCallEvent(self.path, tool, shade.flat, time.perf_counter() - begun))
         return make_labelled(value, shade)
 
     def _argument(self, value: Any) -> Labelled[Any]:
         if isinstance(value, Labelled):
             return cast("Labelled[Any]", value)
         # What was opened here covers whatever the pattern made of it; the rest can only come from outside.
-        return make_labelled(value, unlabelled_value_label(value) if self.opened.trusted else TRUSTED_USER)
+        return make_labelled(value, unlabelled_value_label(value) if self.read_label.trusted else TRUSTED_USER)
 
     def _tool(self, name: str) -> Tool:
         tool = self.registry.get(name)
@@ -415,27 +417,27 @@ class Context:
         shared, registry = self.shared, self.registry
 
         def turned(turn: ModelTurn) -> None:
-            asked = ModelCallEvent(self.at, role.name, turn.chamber, turn.model, turn.read, turn.usage, turn.seconds)
+            asked = ModelCallEvent(self.path, role.name, turn.chamber, turn.model, turn.read, turn.usage, turn.seconds)
             shared.trace.append(asked)
 
         def called(tool: str, label: Label, seconds: float, failed: str | None) -> None:
             # A tool that does not exist has the name that a model gave it, which may be anybody's words.
             shared.trace.append(
-                ToolCallEvent(self.at, tool if tool in registry else UNKNOWN_TOOL, label, seconds, failed)
+                ToolCallEvent(self.path, tool if tool in registry else UNKNOWN_TOOL, label, seconds, failed)
             )
 
-        shared.talks += 1
+        shared.conversation_count += 1
         talk = ToolConversation(
-            replace(shared.voices, max_tokens=role.max_tokens),
-            self.door,
-            shared.hands,
+            replace(shared.models, max_tokens=role.max_tokens),
+            self.call_gate,
+            shared.recorder,
             registry,
             self.meter,
             replace(shared.audience, turn=turned, call=called),
             written=shared.written,
-            label=self.opened,
+            label=self.read_label,
             places=shared.places,
-            path=f"{self.at}talk {shared.talks}/",
+            path=f"{self.path}talk {shared.conversation_count}/",
         )
         return RoleConversation(self, role, talk)
 
@@ -443,21 +445,29 @@ class Context:
 
     def part(self, name: str) -> Context:
         """A part with a stage of its own: it begins with what was opened here, and opens nothing for this one."""
-        return Context(self.shared, self.meter, f"{self.at}{name}/", self.opened, self.kept, self.heads, self.guards)
+        return Context(
+            self.shared,
+            self.meter,
+            f"{self.path}{name}/",
+            self.read_label,
+            self.restricted_registry,
+            self.prompt_heads,
+            self.guards,
+        )
 
-    async def do(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
+    async def run_part(self, name: str, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
         """Let a part do something; what it gives carries whatever it has opened on the way."""
-        return await self._done(self.part(name), work)
+        return await self._run_work(self.part(name), work)
 
-    async def _done(self, part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
+    async def _run_work(self, part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T]:
         try:
             given = await work(part)
         except BicameralError:
-            self.opened = join(self.opened, part.opened)
+            self.read_label = join(self.read_label, part.read_label)
             raise
-        return given.under(part.opened)
+        return given.with_label(part.read_label)
 
-    async def side_by_side(
+    async def run_parallel(
         self, works: Sequence[tuple[str, Callable[[Context], Awaitable[Labelled[T]]]]], *, width: int
     ) -> list[Labelled[T] | BicameralError]:
         """Let parts work at the same time, `width` at once; in their order what each gave, or why it gave nothing.
@@ -470,9 +480,9 @@ class Context:
         async def one(part: Context, work: Callable[[Context], Awaitable[Labelled[T]]]) -> Labelled[T] | BicameralError:
             async with room:
                 try:
-                    return await self._done(part, work)
+                    return await self._run_work(part, work)
                 except BicameralError as error:
-                    if self._ends(error):
+                    if self._ends_siblings(error):
                         raise
                     return error
 
@@ -485,19 +495,21 @@ class Context:
             raise _first_error(errors) from None
         return [task.result() for task in tasks]
 
-    def _ends(self, error: BicameralError) -> bool:
+    def _ends_siblings(self, error: BicameralError) -> bool:
         """Whether a part that ends so ends its siblings too: what it ran out of, or was refused, was not its own."""
         if isinstance(error, LimitReached):
-            return self.meter.is_out(error)
+            return self.meter.is_exhausted_by(error)
         common = isinstance(error, JournalError | BudgetSpent | CapReached) or error.code in _FINAL_CODES
-        return common or self.shared.door.closed is not None
+        return common or self.shared.call_gate.failure is not None
 
     @asynccontextmanager
-    async def within(self, bounds: StrategyLimits) -> AsyncGenerator[Context]:
+    async def within_limits(self, bounds: StrategyLimits) -> AsyncGenerator[Context]:
         """This stage with bounds of its own, besides those around it."""
         with open_ledger() as ledger:
             meter = StrategyMeter(bounds, ledger, self.meter)
-            inner = Context(self.shared, meter, self.at, self.opened, self.kept, self.heads, self.guards)
+            inner = Context(
+                self.shared, meter, self.path, self.read_label, self.restricted_registry, self.prompt_heads, self.guards
+            )
             limit = asyncio.timeout(bounds.seconds)
             try:
                 async with limit:
@@ -508,7 +520,7 @@ class Context:
                     raise meter.out_of_time() from None
                 raise
             finally:
-                self.opened = join(self.opened, inner.opened)
+                self.read_label = join(self.read_label, inner.read_label)
 
 
 def _first_error(group: BaseExceptionGroup[BicameralError]) -> BicameralError:

@@ -237,50 +237,52 @@ class RoleConversation:
         self._stage = stage
         self._role = role
         self._talk = talk
-        for part in stage.heads:
-            stage.opened = join(stage.opened, part_label(part))
-        talk.system(stage.beginning(role))
+        for part in stage.prompt_heads:
+            stage.read_label = join(stage.read_label, part_label(part))
+        talk.system(stage.prompt_head(role))
 
     def tell(self, *parts: PromptText) -> None:
         """Say something to the participant, in one message."""
         for part in parts:
-            self._stage.opened = join(self._stage.opened, part_label(part))
-        self._level()
+            self._stage.read_label = join(self._stage.read_label, part_label(part))
+        self._join_labels()
         self._talk.tell("".join(part_text(part) for part in parts))
 
     async def ask(self, *, tools: bool = True) -> ModelReply:
         """The next reply. With `tools` it may ask for calls, which are made only by `serve`."""
-        self._level()
+        self._join_labels()
         if self._role.reads == "trusted" and not self._talk.label.trusted:
             raise must_not_read_error(self._role)
         try:
             return await self._talk.ask(self._role.phase or "act", role=self._role.job, tools=tools)
         finally:
-            self._level()
+            self._join_labels()
 
-    async def serve(self, reply: ModelReply, *, most: int | None = None) -> int:
+    async def make_calls(self, reply: ModelReply, *, most: int | None = None) -> int:
         """Make the calls that a reply asks for, as policy allows; of more than `most` it is said that they are not.
 
         How many gave a result.
         """
-        self._level()
+        self._join_labels()
         made = reply.calls[:most]
         try:
-            gave = await self._talk.serve(replace(reply, calls=made), because=self._stage.opened)
+            gave = await self._talk.make_calls(replace(reply, calls=made), because=self._stage.read_label)
             for call in reply.calls[len(made) :]:
-                self._talk.leave(call, f"not made: {len(made)} at a time. Ask for it again if it is still needed.")
+                self._talk.decline_call(
+                    call, f"not made: {len(made)} at a time. Ask for it again if it is still needed."
+                )
             return gave
         finally:
-            self._level()
+            self._join_labels()
 
-    def leave(self, reply: ModelReply, why: LiteralString) -> None:
+    def decline_calls(self, reply: ModelReply, why: LiteralString) -> None:
         """Say of the calls that a reply asks for that they are not made, in words that stand in the program."""
         for call in reply.calls:
-            self._talk.leave(call, why)
+            self._talk.decline_call(call, why)
 
-    def _level(self) -> None:
-        both = join(self._stage.opened, self._talk.label)
-        self._stage.opened = self._talk.label = both
+    def _join_labels(self) -> None:
+        both = join(self._stage.read_label, self._talk.label)
+        self._stage.read_label = self._talk.label = both
 
 
 def must_not_read_error(role: Role) -> RunError:

@@ -53,12 +53,12 @@ class _PatternEnd:
     effects: tuple[EffectDone, ...]
 
     @property
-    def asked(self) -> tuple[ModelCallEvent, ...]:
+    def model_calls(self) -> tuple[ModelCallEvent, ...]:
         """The calls of models."""
         return tuple(moment for moment in self.trace if isinstance(moment, ModelCallEvent))
 
     @property
-    def called(self) -> tuple[ToolCallEvent, ...]:
+    def tool_calls(self) -> tuple[ToolCallEvent, ...]:
         """The calls of tools."""
         return tuple(moment for moment in self.trace if isinstance(moment, ToolCallEvent))
 
@@ -163,7 +163,7 @@ class _PatternRun:
             meter = StrategyMeter(desk.bounds, ledger)
             door = CallGate(self.judge, self.hands)
             shared = SharedState(
-                desk.voices, door, self.hands, desk.registry, written=self.written, audience=desk.audience
+                desk.models, door, self.hands, desk.registry, written=self.written, audience=desk.audience
             )
             self.stage = Context(shared, meter)
             limit = asyncio.timeout(desk.bounds.seconds)
@@ -176,12 +176,12 @@ class _PatternRun:
                     raise meter.out_of_time() from None
                 raise
             # Which value it is was decided with everything that was opened on the way.
-            self.given = given.under(self.stage.opened)
+            self.given = given.with_label(self.stage.read_label)
             return open_labelled(self.given)
 
     @property
-    def answer_shade(self) -> LabelTree | None:
-        return None if self.given is None else self.given.shade
+    def answer_labels(self) -> LabelTree | None:
+        return None if self.given is None else self.given.label_tree
 
 
 def _run_facts(pattern: str, knobs: Mapping[str, Any], desk: Runtime, judge: Decider) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _run_facts(pattern: str, knobs: Mapping[str, Any], desk: Runtime, judge: Dec
 def _pattern_outcome(outcome: RunOutcome, pattern: str, show: _PatternRun | None) -> Outcome[Any]:
     stage = None if show is None else show.stage
     trace = () if stage is None else tuple(stage.shared.trace)
-    taken = _NO_USAGE if stage is None else stage.meter.taken
+    taken = _NO_USAGE if stage is None else stage.meter.usage
     match outcome:
         case Finished(run=run, answer=answer, shade=shade, effects=effects):
             # Without a label it would be trusted by nobody.
@@ -235,7 +235,7 @@ class Pattern(ABC, Generic[P, T]):
     id: ClassVar[str]
 
     @abstractmethod
-    async def on(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+    async def execute(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         """Do it on a stage."""
 
     async def run(self, desk: Runtime, /, *args: P.args, **kwargs: P.kwargs) -> Outcome[T]:
@@ -247,7 +247,7 @@ class Pattern(ABC, Generic[P, T]):
                 expected="a labelled value",
                 fix="Use `said` for a literal, `from_user` for what the user gave, and of an outcome `labelled`.",
             )
-        return await run_pattern(self.id, self.knobs, desk, lambda stage: self.on(stage, *args, **kwargs))
+        return await run_pattern(self.id, self.knobs, desk, lambda stage: self.execute(stage, *args, **kwargs))
 
     @property
     def facts(self) -> PatternFacts:
@@ -294,8 +294,8 @@ class PatternExample:
 
     about: str
     make: Callable[[Path], Pattern[..., Any]]
-    give: Callable[[Path], tuple[Any, ...]]
-    good: Callable[[Answered[Any]], bool]
+    arguments: Callable[[Path], tuple[Any, ...]]
+    is_correct: Callable[[Answered[Any]], bool]
     sizes: Callable[[Path], Mapping[str, int | float | str]]
     tools: Callable[[Path], Sequence[Tool]] = no_tools
     model: str = "0.5b"

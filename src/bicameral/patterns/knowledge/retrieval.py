@@ -98,14 +98,14 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         return {**super().knobs, "chunk_tokens": chunking.tokens, "overlap_tokens": chunking.overlap}
 
     async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
-        return await stage.do("answer", lambda part: self._answered(part, question))
+        return await stage.run_part("answer", lambda part: self._answered(part, question))
 
     async def _answered(self, part: Context, question: Labelled[str]) -> Labelled[CitedAnswer]:
         found, chunks = await self._found(part, question)
-        chosen = program_text("").under(found.own)
+        chosen = program_text("").with_label(found.searched_label)
         part.note("searched", found=len(chunks), words=self.lexical_weight > 0, meaning=self.lexical_weight < 1)
         if not chunks:
-            return part.give(_uncovered_answer(), chosen)
+            return part.derive(_uncovered_answer(), chosen)
         passages = [
             make_labelled(f"{render_passage(chunk)}\n\n", join(TRUSTED_USER, chunk.label))
             for chunk in _edge_order(chunks)
@@ -113,9 +113,9 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         statements = await self._stated(part, (chosen, *passages, "Question: ", question), chunks)
         if not statements:
             part.note("not-covered")
-            return part.give(_uncovered_answer())
+            return part.derive(_uncovered_answer())
         citations = list(dict.fromkeys(each["source"] for each in statements))
-        return part.give(
+        return part.derive(
             CitedAnswer(
                 answer=_render_statements(statements),
                 covered=True,

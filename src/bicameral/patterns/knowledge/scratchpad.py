@@ -145,7 +145,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
             for number, step in enumerate(steps, 1):
                 before = pad.steps[: number - 1] if step.reads is None else step.reads
                 work = _StepWork(self.host, step, number, pad.pages(before), pad.share, number == len(steps))
-                done = await stage.do(f"step {number}", work)
+                done = await stage.run_part(f"step {number}", work)
                 pad.write(step.name, done.field("notes"))
                 result = done.field("result")
             return result
@@ -165,30 +165,30 @@ class _StepWork:
     last: bool
 
     async def __call__(self, part: Context) -> Labelled[dict[str, Any]]:
-        notes = self._shown(part)
+        notes = self._visible_notes(part)
         material = self.step.material
         given = await material(part) if callable(material) else material
         parts = [format_text("{do}", do=self.step.do).map(strip_marks)]
         if given is not None:
             parts = [format_text("Material:\n{given}\n\n", given=given).map(strip_marks), *parts]
-        pad = part.give("".join(f"{render_note(note)}\n" for note in notes))
+        pad = part.derive("".join(f"{render_note(note)}\n" for note in notes))
         wanted = _reply_form([note["id"] for note in notes], last=self.last)
         head = (format_text("[notes]\n{pad}[/notes]\n\n", pad=pad), *parts)
         again: Labelled[str] = program_text("")
         for left in (1, 0):
-            reply = await self._replied(part, (*head, again), wanted)
+            reply = await self._ask_host(part, (*head, again), wanted)
             forms = [] if self.last else [reply["note"], *reply["more"]]
             written = [_make_note(each, self.number, at) for at, each in enumerate(forms, 1)]
-            why = self._refused(written, reply["result"])
+            why = self._refusal_reason(written, reply["result"])
             if why is None:
                 replaced = sum(note["replaces"] is not None for note in written)
                 part.note("noted", notes=len(written), replaced=replaced, shown=len(notes))
-                return part.give({"notes": written, "result": reply["result"]})
+                return part.derive({"notes": written, "result": reply["result"]})
             part.note("notes-rejected", notes=len(written), retries=left)
-            again = part.give(f"\n\nYour reply does not do: {why}.")
+            again = part.derive(f"\n\nYour reply does not do: {why}.")
         raise RunError("pattern.bad-notes", f"{self.step.name!r} has not noted what it found as it should")
 
-    async def _replied(self, part: Context, asked: Sequence[Labelled[str]], wanted: Type) -> dict[str, Any]:
+    async def _ask_host(self, part: Context, asked: Sequence[Labelled[str]], wanted: Type) -> dict[str, Any]:
         """What the host fills in; a reply without readable notes counts as one without any."""
         try:
             return part.read(await part.fill(self.host, *asked, wanted=wanted, retries=0))
@@ -197,12 +197,12 @@ class _StepWork:
                 raise
             return {"note": {"text": ""}, "more": [], "result": None}
 
-    def _refused(self, notes: Sequence[PadNote], result: str | None) -> str | None:
+    def _refusal_reason(self, notes: Sequence[PadNote], result: str | None) -> str | None:
         if result is None or not all(note["text"] for note in notes):
             return "write down what was found, as a note" if not self.last else "write the result"
         return excess_reason(notes, self.share)
 
-    def _shown(self, part: Context) -> list[PadNote]:
+    def _visible_notes(self, part: Context) -> list[PadNote]:
         """The notes that this step reads, without those whose place another one has taken.
 
         A note never takes the place of one that is more trusted than itself: then both are shown.
@@ -266,7 +266,7 @@ def _example_steps(folder: Path) -> tuple[Sequence[PadStep]]:
 
 
 def _is_correct(outcome: Answered[str]) -> bool:
-    return "Ghent" in outcome.value and [each.at for each in outcome.asked] == ["step 1/", "step 2/", "step 3/"]
+    return "Ghent" in outcome.value and [each.at for each in outcome.model_calls] == ["step 1/", "step 2/", "step 3/"]
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:

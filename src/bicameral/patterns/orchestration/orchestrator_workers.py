@@ -182,11 +182,13 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
 
     async def on(self, stage: Context, /, goal: Labelled[str]) -> Labelled[str]:
         with spawn_allowance(self.max_workers, self.max_depth) as may:
-            briefs = await self._planned(stage, goal)
+            briefs = await self._plan_briefs(stage, goal)
             started = may.take(len(briefs))
             stage.note("planned", briefs=len(briefs), left_out=len(briefs) - started)
-            works = [(f"{n} {each['worker']}", partial(self._worked, brief=each)) for n, each in enumerate(briefs, 1)]
-            gave = await stage.side_by_side(works[:started], width=self.max_workers)
+            works = [
+                (f"{n} {each['worker']}", partial(self._run_worker, brief=each)) for n, each in enumerate(briefs, 1)
+            ]
+            gave = await stage.run_parallel(works[:started], width=self.max_workers)
         for (name, _), each in zip(works[:started], gave, strict=True):
             if isinstance(each, BicameralError):
                 stage.note("worker-failed", worker=name, code=each.code)
@@ -196,10 +198,10 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
         outcomes = [_render_sub_task(stage, brief, each) for brief, each in zip(briefs, every, strict=True)]
         return await stage.ask(self.synthesis, "Goal: ", goal, *outcomes)
 
-    async def _planned(self, stage: Context, goal: Labelled[str]) -> Sequence[Brief]:
+    async def _plan_briefs(self, stage: Context, goal: Labelled[str]) -> Sequence[Brief]:
         names = tuple(each.name for each in self.workers)
         brief = RecordType((Field("worker", LiteralType(names)), *(Field(each, STR) for each in _BRIEF_FIELDS)))
-        head = stage.give(_worker_list(self.workers, self.max_workers))
+        head = stage.derive(_worker_list(self.workers, self.max_workers))
         wanted = RecordType((Field("briefs", ListType(brief)),))
         plan = await stage.fill(self.orchestrator, "Goal: ", goal, wanted=wanted, stable=[head], retries=0)
         briefs = cast("list[Brief]", stage.read(plan)["briefs"])
@@ -207,10 +209,10 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
             raise PlanError("pattern.bad-plan", "it has no brief", expected=f"1 to {self.max_workers}")
         return briefs
 
-    async def _worked(self, part: Context, brief: Brief) -> Labelled[_WorkerResult]:
+    async def _run_worker(self, part: Context, brief: Brief) -> Labelled[_WorkerResult]:
         worker = next(each for each in self.workers if each.name == brief["worker"])
-        part.keep_tools(worker.tools)
-        async with part.within(worker.bounds) as inner:
+        part.restrict_tools(worker.tools)
+        async with part.within_limits(worker.bounds) as inner:
             gave = await ask_responder(inner, worker.by, _render_brief(part, brief, worker))
         return self._cut(part, gave)
 
@@ -221,7 +223,7 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
         kept = cut_to_tokens(whole, self.result_tokens)
         if kept != whole:
             part.note("result-cut", characters=len(whole), kept=len(kept))
-        return part.give(_WorkerResult(text=kept, cut=kept != whole))
+        return part.derive(_WorkerResult(text=kept, cut=kept != whole))
 
 
 def _worker_list(workers: Sequence[WorkerSpec], most: int) -> str:
@@ -231,11 +233,11 @@ def _worker_list(workers: Sequence[WorkerSpec], most: int) -> str:
 def _render_brief(part: Context, brief: Brief, worker: WorkerSpec) -> Labelled[str]:
     return format_text(
         "Objective: {objective}\nContext: {context}\nForm: {form}\nLimits: {limits}\nTools: {tools}",
-        tools=part.give(", ".join(worker.tools) or "none"),
-        objective=part.give(brief["objective"]),
-        context=part.give(brief["context"]),
-        form=part.give(brief["form"]),
-        limits=part.give(brief["limits"]),
+        tools=part.derive(", ".join(worker.tools) or "none"),
+        objective=part.derive(brief["objective"]),
+        context=part.derive(brief["context"]),
+        form=part.derive(brief["form"]),
+        limits=part.derive(brief["limits"]),
     )
 
 
@@ -243,13 +245,13 @@ def _render_sub_task(
     stage: Context, brief: Brief, gave: Labelled[_WorkerResult] | BicameralError | None
 ) -> Labelled[str]:
     """What became of one brief. Lines of a result are set in, so that none of them looks like one of ours."""
-    objective = stage.give(brief["objective"])
+    objective = stage.derive(brief["objective"])
     match gave:
         case None:
             return format_text("\n\nSub-task: {objective}\nNot done: there were too many.", objective=objective)
         case BicameralError():
             return format_text(
-                "\n\nSub-task: {objective}\nFailed: {code}", objective=objective, code=stage.give(gave.code)
+                "\n\nSub-task: {objective}\nFailed: {code}", objective=objective, code=stage.derive(gave.code)
             )
         case _:
             shown = gave.map(lambda each: ("Cut result: " if each["cut"] else "Result: ") + _indent_lines(each["text"]))
@@ -277,7 +279,7 @@ def _example_worker(name: str) -> WorkerSpec:
 
 
 def _is_correct(outcome: Answered[str]) -> bool:
-    workers = sorted(each.at.split()[-1] for each in outcome.asked if each.participant == "Worker")
+    workers = sorted(each.at.split()[-1] for each in outcome.model_calls if each.participant == "Worker")
     days = [day in outcome.value for day in ("Sunday", "Monday")]
     return workers == ["library/", "museum/"] and all(days)
 

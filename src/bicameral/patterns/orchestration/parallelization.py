@@ -35,7 +35,7 @@ async def ask_responder(stage: Context, doer: Responder, words: Labelled[str]) -
     """What comes of these words, and of nothing else."""
     if isinstance(doer, Role):
         return await stage.ask(doer, words)
-    return await doer.on(stage, words)
+    return await doer.execute(stage, words)
 
 
 VOTER = Role("Worker", "Answer the question by filling in the form.", max_tokens=64, temperature=0.7)
@@ -131,8 +131,8 @@ class Parallelization(Pattern[[PartsRequest], Any]):
 
     async def on(self, stage: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":
-            return await self._voted(stage, _single_question(request))
-        return await self._joined(stage, self._cut(request))
+            return await self._run_vote(stage, _single_question(request))
+        return await self._run_sections(stage, self._cut(request))
 
     # Sections -------------------------------------------------------------------------------------------------------
 
@@ -144,20 +144,20 @@ class Parallelization(Pattern[[PartsRequest], Any]):
             raise RunError("pattern.wrong-parts", f"the request is not cut into the parts that there are: {wrong}")
         return request
 
-    async def _joined(self, stage: Context, pieces: Mapping[str, Labelled[str]]) -> Labelled[Any]:
+    async def _run_sections(self, stage: Context, pieces: Mapping[str, Labelled[str]]) -> Labelled[Any]:
         works = [(name, partial(ask_responder, doer=doer, words=pieces[name])) for name, doer in self.parts.items()]
-        gave = await self._done(stage, works)
+        gave = await self._run_parts(stage, works)
         slots = [_part_result(stage, name, each) for name, each in zip(self.parts, gave, strict=True)]
         if not isinstance(self.combine, Role):
             return join_labelled(slots).map(self.combine)
         lines = [
-            format_text("{part}: {told}\n", part=stage.give(name), told=slot.map(_render_part))
+            format_text("{part}: {told}\n", part=stage.derive(name), told=slot.map(_render_part))
             for name, slot in zip(self.parts, slots, strict=True)
         ]
         return await stage.ask(self.combine, *lines)
 
-    async def _done(self, stage: Context, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
-        gave = await stage.side_by_side(works, width=self.width)
+    async def _run_parts(self, stage: Context, works: Sequence[Any]) -> list[Labelled[Any] | BicameralError]:
+        gave = await stage.run_parallel(works, width=self.width)
         failed = [name for (name, _), each in zip(works, gave, strict=True) if isinstance(each, BicameralError)]
         for (name, _), each in zip(works, gave, strict=True):
             if isinstance(each, BicameralError):
@@ -169,15 +169,19 @@ class Parallelization(Pattern[[PartsRequest], Any]):
 
     # Votes ----------------------------------------------------------------------------------------------------------
 
-    async def _voted(self, stage: Context, question: Labelled[str]) -> Labelled[VoteTally]:
+    async def _run_vote(self, stage: Context, question: Labelled[str]) -> Labelled[VoteTally]:
         def vote(part: Context, sample: int) -> Any:
             return part.fill(self.worker, question, wanted=self.wanted, retries=0, sample=sample)
 
-        gave = await self._done(stage, [(f"vote {each + 1}", partial(vote, sample=each)) for each in range(self.n)])
+        gave = await self._run_parts(
+            stage, [(f"vote {each + 1}", partial(vote, sample=each)) for each in range(self.n)]
+        )
         votes = join_labelled(each for each in gave if isinstance(each, Labelled))
-        return await stage.do("count", lambda part: self._counted(part, question, votes))
+        return await stage.run_part("count", lambda part: self._count_votes(part, question, votes))
 
-    async def _counted(self, part: Context, question: Labelled[str], votes: Labelled[list[Any]]) -> Labelled[VoteTally]:
+    async def _count_votes(
+        self, part: Context, question: Labelled[str], votes: Labelled[list[Any]]
+    ) -> Labelled[VoteTally]:
         found = part.read(votes)
         answers = {_answer_key(each): each for each in found}
         counts = {key: sum(_answer_key(each) == key for each in found) for key in answers}
@@ -193,14 +197,15 @@ class Parallelization(Pattern[[PartsRequest], Any]):
             tied=[answers[key] for key in most] if len(most) > 1 else [],
             failed=self.n - len(found),
         )
-        return part.give(tally)
+        return part.derive(tally)
 
 
 async def _ask_judge(part: Context, judge: Role, question: Labelled[str], answers: Mapping[str, Any]) -> str | None:
     """The key of the answer that the judge points to; he has no way to write one himself."""
     keys = list(answers)
     lines = [
-        format_text("{n}. {answer}\n", n=part.give(n), answer=part.give(answers[key])) for n, key in enumerate(keys, 1)
+        format_text("{n}. {answer}\n", n=part.derive(n), answer=part.derive(answers[key]))
+        for n, key in enumerate(keys, 1)
     ]
     numbers = LiteralType((*(str(n) for n in range(1, len(keys) + 1)), NO_CANDIDATE))
     chosen = await part.fill(judge, "Question: ", question, "\n\nCandidates:\n", *lines, wanted=numbers, retries=0)
@@ -210,7 +215,7 @@ async def _ask_judge(part: Context, judge: Role, question: Labelled[str], answer
 
 def _part_result(stage: Context, name: str, gave: Labelled[Any] | BicameralError) -> Labelled[PartResult]:
     if isinstance(gave, BicameralError):
-        return stage.give(PartResult(part=name, gave=None, failed=gave.code))
+        return stage.derive(PartResult(part=name, gave=None, failed=gave.code))
     return gave.map(lambda value: PartResult(part=name, gave=value, failed=None))
 
 

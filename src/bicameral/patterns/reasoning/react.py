@@ -67,7 +67,7 @@ class ReAct(Pattern[[Labelled[str]], str]):
             thought = len(reply.text.split())
             if not reply.calls:
                 stage.note("answered", step=number, words=thought)
-                return stage.give(reply.text)
+                return stage.derive(reply.text)
             called = _tool_name(reply.calls[0], stage.registry)
             stage.note("step", step=number, thought=thought, call=called, dropped=len(reply.calls) - 1)
             if made.count(reply.calls[0]) >= self.repeats:
@@ -77,17 +77,17 @@ class ReAct(Pattern[[Labelled[str]], str]):
                     return await _ask_last_answer(talk, stage, reply, number + 1)
             elif number < self.max_steps:
                 # Nobody would look at what the call of the last step gives.
-                gave += await talk.serve(reply, most=1)
+                gave += await talk.make_calls(reply, most=1)
         raise LimitReached("rounds", self.max_steps, self.max_steps)
 
 
 async def _ask_last_answer(talk: RoleConversation, stage: Context, reply: ModelReply, number: int) -> Labelled[str]:
     """The answer of an Agent that asks for what it has been told already: small models see late that they are done."""
-    talk.leave(reply, "the same as before.")
+    talk.decline_calls(reply, "the same as before.")
     talk.tell("Answer now from the results above, as plain text in one short sentence. Say what they do not tell.")
     reply = await talk.ask(tools=False)
     stage.note("answered", step=number, words=len(reply.text.split()), stalled=True)
-    return stage.give(reply.text)
+    return stage.derive(reply.text)
 
 
 def _tool_name(call: ToolCall, registry: Registry) -> str:
@@ -119,7 +119,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
 
 
 def _is_correct(outcome: Answered[str]) -> bool:
-    return "ada young" in outcome.value.lower() and [each.tool for each in outcome.called] == ["get_customer"]
+    return "ada young" in outcome.value.lower() and [each.tool for each in outcome.tool_calls] == ["get_customer"]
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:

@@ -93,7 +93,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
 
     async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
         plan = await self._plan(stage, question)
-        found = await self._worked(stage, plan)
+        found = await self._run_calls(stage, plan)
         lines = [_evidence_line(stage, number, call, found) for number, call in enumerate(plan)]
         gaps = "\nIf the answer needs a call that failed, reply INSUFFICIENT." if len(found) < len(plan) else ""
         return await stage.ask(self.solver, "Evidence:\n", *lines, "\nQuestion: ", question, gaps)
@@ -102,7 +102,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
         """The calls, checked: a plan that does not check is written once more and never run."""
         if not len(stage.registry):
             raise PlanError("pattern.bad-plan", "there are no tools to plan with")
-        tools, form = stage.give(f"Tools:\n{list_tools(stage.registry)}"), _plan_form(stage.registry)
+        tools, form = stage.derive(f"Tools:\n{list_tools(stage.registry)}"), _plan_form(stage.registry)
         wrong = program_text("")
         for left in range(self.max_replans, -1, -1):
             try:
@@ -115,13 +115,13 @@ class ReWOO(Pattern[[Labelled[str]], str]):
                 if left == 0 or error.code not in ("pattern.bad-plan", "models.bad-reply"):
                     raise
                 stage.note("plan-rejected", code=error.code)
-                wrong = stage.give(f"\n\nThis plan is wrong: {error.message}.")
+                wrong = stage.derive(f"\n\nThis plan is wrong: {error.message}.")
             else:
                 stage.note("planned", calls=len(calls), depth=max(_call_depths(calls)))
                 return calls
         raise PlanError("pattern.bad-plan", "there is no plan")
 
-    async def _worked(self, stage: Context, calls: Sequence[_PlannedCall]) -> Mapping[int, Labelled[Any]]:
+    async def _run_calls(self, stage: Context, calls: Sequence[_PlannedCall]) -> Mapping[int, Labelled[Any]]:
         """What calls gave, without those that failed or needed one that did; side by side as far as can be."""
         found: dict[int, Labelled[Any]] = {}
         depths = _call_depths(calls)
@@ -131,7 +131,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
             for number in set(batch) - set(ready):
                 stage.note("node-blocked", node=number + 1)
             works = [(f"E{number + 1}", partial(_run_call, call=calls[number], found=found)) for number in ready]
-            made = await stage.side_by_side(works, width=self.width)
+            made = await stage.run_parallel(works, width=self.width)
             for number, gave in zip(ready, made, strict=True):
                 if isinstance(gave, BicameralError):
                     stage.note("node-failed", node=number + 1, code=gave.code)
@@ -148,9 +148,9 @@ def _evidence_line(
         gave = format_text("{gave}", gave=found[number]).map(lambda words: "\n  ".join(words.splitlines()))
     else:
         blocked = not _referenced_calls(call) <= found.keys()
-        gave = stage.give("(not called: it needs a call that failed)" if blocked else "(this call failed)")
+        gave = stage.derive("(not called: it needs a call that failed)" if blocked else "(this call failed)")
     arguments = ", ".join(f"{each['name']}={each['value']}" for each in call["arguments"])
-    asked = stage.give(f"#E{number + 1} = {call['tool']}({arguments})")
+    asked = stage.derive(f"#E{number + 1} = {call['tool']}({arguments})")
     return format_text("{asked}: {gave}\n", asked=asked, gave=gave)
 
 
@@ -248,7 +248,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
 
 
 def _is_correct(outcome: Answered[str]) -> bool:
-    called = sorted(each.tool for each in outcome.called)
+    called = sorted(each.tool for each in outcome.tool_calls)
     return re.sub(r"[^0-9]", "", outcome.value).endswith("390014") and called == ["add", "population", "population"]
 
 

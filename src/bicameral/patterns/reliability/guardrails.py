@@ -177,7 +177,7 @@ class Guardrails(Pattern[P, T]):
     def knobs(self) -> Mapping[str, Any]:
         return {"at": list(self.at), **super().knobs}
 
-    def tried(self, cases: Iterable[GuardCase]) -> TrialResult:
+    def run_trial(self, cases: Iterable[GuardCase]) -> TrialResult:
         """How these guards do on cases of which it is known whether they are bad. No model is asked, nothing is called.
 
         Where the share of bad ones that go through as they are is above the alarm of their seam, it must be tightened:
@@ -198,30 +198,30 @@ class Guardrails(Pattern[P, T]):
     async def on(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         if self.output_only:
             stage.note("output-only", reason=self.output_only)
-        given = tuple(self._passed(stage, "input", each) for each in args)
-        named = {name: self._passed(stage, "input", each) for name, each in kwargs.items()}
+        given = tuple(self._pass_guards(stage, "input", each) for each in args)
+        named = {name: self._pass_guards(stage, "input", each) for name, each in kwargs.items()}
 
         async def guarded(part: Context) -> Labelled[T]:
-            part.guard(_CallGuards(self.guards, part))
+            part.add_guard(_CallGuards(self.guards, part))
             return await cast("Any", self.inner).on(part, *given, **named)
 
-        return self._passed(stage, "output", await stage.do("guarded", guarded))
+        return self._pass_guards(stage, "output", await stage.run_part("guarded", guarded))
 
-    def _passed(self, stage: Context, seam: Seam, value: Any) -> Any:
+    def _pass_guards(self, stage: Context, seam: Seam, value: Any) -> Any:
         """The value if the guards of a seam let it pass, as they let it pass. What is closed stays closed."""
         match value:
             case Labelled():
-                return self._closed(stage, seam, cast("Labelled[Any]", value))
+                return self._pass_labelled(stage, seam, cast("Labelled[Any]", value))
             case list() | tuple():
-                each = [self._passed(stage, seam, item) for item in cast("Sequence[Any]", value)]
+                each = [self._pass_guards(stage, seam, item) for item in cast("Sequence[Any]", value)]
                 return each if isinstance(value, list) else tuple(each)
             case Mapping():
                 entries = cast("Mapping[Any, Any]", value)
-                return {name: self._passed(stage, seam, item) for name, item in entries.items()}
+                return {name: self._pass_guards(stage, seam, item) for name, item in entries.items()}
             case _:
-                return run_guards(self.guards, seam, GuardInput(value, stage.opened.trusted), stage.note)
+                return run_guards(self.guards, seam, GuardInput(value, stage.read_label.trusted), stage.note)
 
-    def _closed(self, stage: Context, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
+    def _pass_labelled(self, stage: Context, seam: Seam, value: Labelled[Any]) -> Labelled[Any]:
         differs: list[bool] = []
 
         def look(opened: Any) -> Any:
@@ -274,7 +274,7 @@ def _tools(folder: Path) -> Sequence[Tool]:
 
 def _is_correct(outcome: Answered[RoutedCall]) -> bool:
     right = outcome.value["result"] == f"Ada Moss, pays with {REMOVED}, since 2019"
-    return right and [each.tool for each in outcome.called] == ["find_customer"]
+    return right and [each.tool for each in outcome.tool_calls] == ["find_customer"]
 
 
 def _sizes(folder: Path) -> dict[str, int | float | str]:

@@ -250,11 +250,11 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
     def ruling(self, verdict: Any) -> Ruling:
         """A verdict in the words of labels."""
 
-    async def judged(self, part: Context, *parts: PromptText, wanted: RecordType) -> Labelled[dict[str, Any]]:
+    async def ask_judge(self, part: Context, *parts: PromptText, wanted: RecordType) -> Labelled[dict[str, Any]]:
         """What the judge filled in, with the model that it was; refused if that may not judge this."""
-        rubric = part.give(self.rubric.text)
+        rubric = part.derive(self.rubric.text)
         filled = await part.fill(self.judge, *parts, wanted=wanted, stable=[rubric], max_text=LONGEST_REASON)
-        model = part.answered_by
+        model = part.last_model
         if isinstance(self.author, str) and model.casefold() == self.author.casefold():
             raise RunError(
                 "pattern.judges-itself", f"{model} would judge what it wrote itself", fix="Take another model."
@@ -263,7 +263,7 @@ class CalibratedJudge(Pattern[P, V], Generic[P, V]):
             raise _uncalibrated_error(f"it was calibrated with another model than {model}")
         return filled.map(lambda value: {**value, "model": model})
 
-    def check(self, stage: Context) -> None:
+    def check_calibration(self, stage: Context) -> None:
         """No verdict of a judge of whom nobody knows whether it judges as people do."""
         if self.uncalibrated.strip():
             stage.note("uncalibrated", reason=self.uncalibrated)
@@ -339,18 +339,18 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
     async def on(
         self, stage: Context, /, task: Labelled[str], first: Labelled[str], second: Labelled[str]
     ) -> Labelled[PairVerdict]:
-        self.check(stage)
+        self.check_calibration(stage)
         outputs = [(first, second), (second, first)] if self.swaps else [(first, second)]
         form = RecordType((Field("a", self.rubric.form), Field("b", self.rubric.form)), "Both")
 
         def asking(a: Labelled[str], b: Labelled[str]) -> Callable[[Context], Awaitable[Labelled[dict[str, Any]]]]:
             shown = (_enclose_marks("task", task), _enclose_marks("answer_a", a), _enclose_marks("answer_b", b))
-            return lambda part: self.judged(part, *shown, wanted=form)
+            return lambda part: self.ask_judge(part, *shown, wanted=form)
 
         works = [(f"order {number}", asking(*pair)) for number, pair in enumerate(outputs, 1)]
         leads: list[float] = []
         models: list[str] = []
-        for number, judged in enumerate(await stage.side_by_side(works, width=2)):
+        for number, judged in enumerate(await stage.run_parallel(works, width=2)):
             if isinstance(judged, BicameralError):
                 raise judged
             value = stage.read(judged)
@@ -360,7 +360,7 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
         orders: list[Winner] = [self._winner(lead) for lead in leads]
         winner: Winner = orders[0] if len(set(orders)) == 1 else "tie"
         stage.note("compared", winner=winner, agreed=len(set(orders)) == 1, orders=len(orders))
-        return stage.give(
+        return stage.derive(
             PairVerdict(winner=winner, orders=orders, leads=leads, rubric=self.rubric.hash, models=models),
             task,
             first,
@@ -385,8 +385,8 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
     """
 
     async def on(self, stage: Context, /, task: Labelled[str], output: Labelled[str]) -> Labelled[ScoreVerdict]:
-        self.check(stage)
-        judged = await self.judged(
+        self.check_calibration(stage)
+        judged = await self.ask_judge(
             stage, _enclose_marks("task", task), _enclose_marks("answer", output), wanted=self.rubric.form
         )
         return map_labelled(judged, self._scored)

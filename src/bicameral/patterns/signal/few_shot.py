@@ -115,7 +115,7 @@ class Pool:
         """The join of all labels in it: which pairs are picked is for all of them to say."""
         return join_all((TRUSTED_USER, *(pair.label for pair in self.pairs)))
 
-    def picked(self, k: int, ranked: Sequence[Pair] | None = None) -> tuple[Pair, ...]:
+    def pick(self, k: int, ranked: Sequence[Pair] | None = None) -> tuple[Pair, ...]:
         """`k` pairs, as many of each kind as of any other (give or take one), the most telling last.
 
         `ranked` are those that may be picked, the best first; left out: all, in their order, typical ones first.
@@ -226,11 +226,11 @@ class FewShot(Pattern[[Labelled[str]], str]):
         if self.mode not in ("static", "dynamic"):
             raise CatalogError("pattern.bad-knob", f"S2: mode is {self.mode!r}", expected="'static' or 'dynamic'")
         # A pool that cannot fill its block is found out now, and not at the first task.
-        self.pool.picked(self.k)
+        self.pool.pick(self.k)
 
     async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
-        pairs = self.pool.picked(self.k) if self.mode == "static" else await self._nearest(stage, task)
-        block = stage.give(render_pairs(pairs)).under(self.pool.label)
+        pairs = self.pool.pick(self.k) if self.mode == "static" else await self._nearest(stage, task)
+        block = stage.derive(render_pairs(pairs)).with_label(self.pool.label)
         stage.note("examples", version=self.pool.version, pairs=len(pairs), block=_short_hash(render_pairs(pairs)))
         query = ("<task>\n", task.map(escape_pair_marks), "\n</task>")
         if self.mode == "static":
@@ -247,7 +247,7 @@ class FewShot(Pattern[[Labelled[str]], str]):
         near = sorted(zip(likenesses, self.pool.pairs, strict=True), key=lambda each: -each[0])
         fit = [pair for likeness, pair in near if likeness <= self.similarity_cap]
         stage.note("pairs-found", fit=len(fit), too_like=len(near) - len(fit))
-        return self.pool.picked(self.k, fit)
+        return self.pool.pick(self.k, fit)
 
     async def compare(
         self, desk: Runtime, held: Sequence[HeldOutCase], score: Callable[[str, str], float] | None = None

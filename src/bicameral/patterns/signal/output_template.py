@@ -55,12 +55,14 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
 
     async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # The form stands in the fixed beginning of the prompt, so that it is read once however many tasks there are.
-        form = stage.give(_render_form(self.wanted))
+        form = stage.derive(_render_form(self.wanted))
         made = await stage.fill(
             self.host, task, wanted=self.wanted, stable=[form], retries=self.retries, repair=self.repair
         )
         return (
-            made if self.check is None else await stage.do("check", lambda part: _check_value(part, made, self.check))
+            made
+            if self.check is None
+            else await stage.run_part("check", lambda part: _check_value(part, made, self.check))
         )
 
 

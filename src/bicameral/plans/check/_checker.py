@@ -60,18 +60,18 @@ from bicameral.types import (
 def infer_update(typer: Inference, step: Update, scope: Scope) -> Scope:
     """The scope after an update; that it begins with `[]` or `{}` is how one learns what a list holds."""
     value = typer.infer(step.value, scope)
-    key = None if step.key is None else typer.present(step.key, scope)
+    key = None if step.key is None else typer.infer_not_none(step.key, scope)
     variable = scope.get(step.name)
     if variable is None or variable.maybe_unbound:
         begin = {"append": "[]", "add": "0", "put": "{}"}[step.op]
-        typer.error(
+        typer.add_error(
             "plan.unknown-name" if variable is None else "plan.maybe-unbound",
             f"`{step.name}` has no value yet",
             nearest=nearest_name(step.name, scope) if variable is None else None,
             fix=f"Begin with `{step.name} = {begin}`.",
         )
         return scope.bind(step.name, ANY)
-    current = typer.not_none(Ref(name=step.name), variable.type)
+    current = typer.require_not_none(Ref(name=step.name), variable.type)
     if isinstance(current, AnyType):
         return scope.bind(step.name, ANY)
     match step.op:
@@ -79,7 +79,7 @@ def infer_update(typer: Inference, step: Update, scope: Scope) -> Scope:
             after = _infer_append(typer, step, current, value)
         case "add":
             left = (Ref(name=step.name), current)
-            after = infer_arithmetic(typer, "+", left, (step.value, typer.not_none(step.value, value)))
+            after = infer_arithmetic(typer, "+", left, (step.value, typer.require_not_none(step.value, value)))
         case "put":
             after = _infer_put(typer, step, current, key or ANY, value)
     return scope.bind(step.name, limit_size(after))
@@ -88,11 +88,11 @@ def infer_update(typer: Inference, step: Update, scope: Scope) -> Scope:
 def _infer_append(typer: Inference, step: Update, current: Type, value: Type) -> Type:
     if not isinstance(current, ListType | TupleType):
         fix = f"Begin with `{step.name} = []`."
-        return typer.error("plan.not-a-list", f"cannot append: `{step.name}` is {a_type(current)}", fix=fix)
+        return typer.add_error("plan.not-a-list", f"cannot append: `{step.name}` is {a_type(current)}", fix=fix)
     item = item_type(current)
     found = merge(item, value)
     if found is None:
-        typer.error(
+        typer.add_error(
             "plan.wrong-type",
             f"`{step.name}` is {a_type(current)}; cannot append {a_type(value)}",
             fix=conversion(step.value, value, item),
@@ -104,7 +104,7 @@ def _infer_put(typer: Inference, step: Update, current: Type, key: Type, value: 
     match current:
         case ListType() | TupleType():
             if not isinstance(key, AnyType | IntType | BoolType):
-                typer.error(
+                typer.add_error(
                     "plan.wrong-type",
                     f"`{step.name}` is a list; its positions are ints, not {type_text(key)}",
                     fix=conversion(step.key, key, INT) if step.key is not None else None,
@@ -115,12 +115,12 @@ def _infer_put(typer: Inference, step: Update, current: Type, key: Type, value: 
             others = tuple(field for field in current.fields if field.name != name)
             return RecordType((*others, Field(name, value)))
         case RecordType() | DictType():
-            typer.need_text(step.key, key, f"a key of `{step.name}`")
+            typer.require_text(step.key, key, f"a key of `{step.name}`")
             known = dict_value_type(current)
             return DictType(merge(known, value) or ANY)
         case _:
             fix = f"Begin with `{step.name} = {{}}`."
-            return typer.error("plan.wrong-type", f"`{step.name}` is {a_type(current)}, not a dict", fix=fix)
+            return typer.add_error("plan.wrong-type", f"`{step.name}` is {a_type(current)}, not a dict", fix=fix)
 
 
 _MAX_PRECISE_LOOPS = 3
@@ -137,71 +137,75 @@ class StepChecker:
         self._depth = 0
         self._loops = 0
 
-    def block(self, steps: tuple[Any, ...], scope: Scope, at: str = "") -> Scope:
+    def check_block(self, steps: tuple[Any, ...], scope: Scope, at: str = "") -> Scope:
         for number, step in enumerate(steps):
             if scope.ended:
                 self.typer.path = f"{at}{number}"
-                self.typer.note("warning", "plan.unreachable", "this is never done: the answer is given before it")
+                self.typer.add_finding(
+                    "warning", "plan.unreachable", "this is never done: the answer is given before it"
+                )
                 break
-            scope = self.step(step, scope, f"{at}{number}")
+            scope = self.check_step(step, scope, f"{at}{number}")
         return scope
 
-    def step(self, step: Any, scope: Scope, path: str) -> Scope:
+    def check_step(self, step: Any, scope: Scope, path: str) -> Scope:
         self.typer.path = path
         if self._depth > MAX_DEPTH:
-            self.typer.error("plan.too-deep", "the steps are nested too deep")
+            self.typer.add_error("plan.too-deep", "the steps are nested too deep")
             return scope
         self._depth += 1
         try:
-            return self._step(step, scope, path)
+            return self._check_step_kind(step, scope, path)
         finally:
             self._depth -= 1
 
-    def _step(self, step: Any, scope: Scope, path: str) -> Scope:
+    def _check_step_kind(self, step: Any, scope: Scope, path: str) -> Scope:
         typer = self.typer
         match step:
             case Call():
-                return self._call(step, scope)
+                return self._check_call(step, scope)
             case Extract(name=name):
                 source = typer.infer(step.source, scope)
                 if isinstance(source, NullType):
-                    typer.error("plan.wrong-type", "extract has nothing to read: its source is None")
-                typer.need_text(step.instruction, typer.infer(step.instruction, scope), "the instruction of extract")
-                return scope.bind(name, step.wanted)
+                    typer.add_error("plan.wrong-type", "extract has nothing to read: its source is None")
+                typer.require_text(step.instruction, typer.infer(step.instruction, scope), "the instruction of extract")
+                return scope.bind(name, step.result_type)
             case Ask(name=name):
-                typer.need_text(step.question, typer.infer(step.question, scope), "the question of ask")
-                return scope.bind(name, step.wanted)
+                typer.require_text(step.question, typer.infer(step.question, scope), "the question of ask")
+                return scope.bind(name, step.result_type)
             case Compute(name=name, value=value):
                 return scope.bind(name, typer.infer(value, scope))
             case Update():
                 return infer_update(typer, step, scope)
             case Answer(value=value):
                 typer.infer(value, scope)
-                return scope.end()
+                return scope.with_answer()
             case When():
-                return self._when(step, scope, path)
+                return self._check_when(step, scope, path)
             case Each():
-                return self._each(step, scope, path)
+                return self._check_each(step, scope, path)
             case _:
                 return scope
 
-    def _when(self, step: When, scope: Scope, path: str) -> Scope:
+    def _check_when(self, step: When, scope: Scope, path: str) -> Scope:
         self.typer.infer(step.condition, scope)
-        then = self.block(step.steps, scope.narrow(step.condition, holds=True), f"{path}/then/")
-        otherwise = self.block(step.otherwise, scope.narrow(step.condition, holds=False), f"{path}/else/")
+        then = self.check_block(step.steps, scope.narrow(step.condition, holds=True), f"{path}/then/")
+        otherwise = self.check_block(step.otherwise, scope.narrow(step.condition, holds=False), f"{path}/else/")
         return then.merge(otherwise)
 
-    def _each(self, step: Each, scope: Scope, path: str) -> Scope:
-        item = self.typer.items(step.over, self.typer.infer(step.over, scope))
+    def _check_each(self, step: Each, scope: Scope, path: str) -> Scope:
+        item = self.typer.iteration_type(step.over, self.typer.infer(step.over, scope))
         changed = assigned_names(step.steps) | frozenset(step.names)
         scope = scope.forget_tests(changed)
         self._loops += 1
         try:
-            return self._rounds(step, scope, item, path) or self._round(step, scope.widen(changed), item, path, scope)
+            return self._check_until_stable(step, scope, item, path) or self._check_turn(
+                step, scope.with_unknown_types(changed), item, path, scope
+            )
         finally:
             self._loops -= 1
 
-    def _rounds(self, step: Each, scope: Scope, item: Type, path: str) -> Scope | None:
+    def _check_until_stable(self, step: Each, scope: Scope, item: Type, path: str) -> Scope | None:
         """What is known after the loop, or None if that takes too long to find out."""
         if self._loops > _MAX_PRECISE_LOOPS:
             return None
@@ -209,81 +213,83 @@ class StepChecker:
         for _ in range(_MAX_PRECISE_LOOPS):
             # A round may change what the next begins with: look again until nothing new turns up.
             self.typer.findings = list(before)
-            after = self._round(step, start, item, path, scope)
+            after = self._check_turn(step, start, item, path, scope)
             if all(after.variables[name].type == start.variables[name].type for name in scope):
                 return after
-            start = scope.retyped({name: after.variables[name].type for name in scope})
+            start = scope.with_types({name: after.variables[name].type for name in scope})
         self.typer.findings = list(before)
         return None
 
-    def _round(self, step: Each, start: Scope, item: Type, path: str, before: Scope) -> Scope:
+    def _check_turn(self, step: Each, start: Scope, item: Type, path: str, before: Scope) -> Scope:
         """What is known after no round or one that began like this."""
         self.typer.path = path
-        inside = self.typer.bind_items(step.names, item, start)
-        return before.merge(self.block(step.steps, inside, f"{path}/"))
+        inside = self.typer.bind_loop_names(step.names, item, start)
+        return before.merge(self.check_block(step.steps, inside, f"{path}/"))
 
-    def _call(self, step: Call, scope: Scope) -> Scope:
+    def _check_call(self, step: Call, scope: Scope) -> Scope:
         types = {name: self.typer.infer(value, scope) for name, value in step.args.items()}
         tool = self.registry.get(step.tool)
         if tool is None:
-            self._unknown_tool(step)
+            self._report_unknown_tool(step)
             return scope if step.name is None else scope.bind(step.name, ANY)
-        self._arguments(tool, step, types)
-        self._target(tool, step)
+        self._check_arguments(tool, step, types)
+        self._check_target(tool, step)
         if step.name is None:
             return scope
         void = tool.name if isinstance(tool.result, NullType) else None
-        return scope.bind(step.name, tool.result_for(types, literal_arguments(step.args)), void_of=void)
+        return scope.bind(step.name, tool.refined_result(types, literal_arguments(step.args)), void_of=void)
 
-    def _target(self, tool: Tool, step: Call) -> None:
+    def _check_target(self, tool: Tool, step: Call) -> None:
         """A file that no tool may change is refused before the run, where the plan names it."""
-        target = tool.target_of(literal_arguments(step.args))
+        target = tool.write_target(literal_arguments(step.args))
         if target is not None and target.protected is not None:
-            self.typer.error("tools.protected", target.protected, fix="Choose another name or folder.")
+            self.typer.add_error("tools.protected", target.protected, fix="Choose another name or folder.")
 
-    def _unknown_tool(self, step: Call) -> None:
+    def _report_unknown_tool(self, step: Call) -> None:
         if step.tool in FUNCTIONS:
-            self.typer.error(
+            self.typer.add_error(
                 "plan.unknown-tool", f"{step.tool!r} is a library function, not a tool", fix="Use it in an expression."
             )
             return
         known = (*self.registry.names, *FUNCTIONS)
-        self.typer.error("plan.unknown-tool", f"there is no tool {step.tool!r}", nearest=nearest_name(step.tool, known))
+        self.typer.add_error(
+            "plan.unknown-tool", f"there is no tool {step.tool!r}", nearest=nearest_name(step.tool, known)
+        )
 
-    def _arguments(self, tool: Tool, step: Call, types: dict[str, Type]) -> None:
+    def _check_arguments(self, tool: Tool, step: Call, types: dict[str, Type]) -> None:
         known = {argument.name: argument for argument in tool.arguments}
         for name, type_ in types.items():
             if name not in known:
-                self.typer.error(
+                self.typer.add_error(
                     "plan.unknown-argument",
                     f"{tool.name}() has no argument {name!r}",
                     nearest=nearest_name(name, known),
                     expected=tool.signature,
                 )
                 continue
-            self._argument(tool, name, step.args[name], type_, known[name].type)
+            self._check_argument(tool, name, step.args[name], type_, known[name].type)
             if table := known[name].field_of:
-                self._columns(step.args[name], types.get(table))
+                self._check_columns(step.args[name], types.get(table))
             elif isinstance(known[name].type, AnyType):
-                self._not_a_column(tool, step.args[name], types)
+                self._check_not_a_column(tool, step.args[name], types)
         for argument in tool.arguments:
             if argument.required and argument.name not in step.args:
-                self.typer.error(
+                self.typer.add_error(
                     "plan.missing-argument", f"{tool.name}() needs {argument.name!r}", expected=tool.signature
                 )
 
-    def _not_a_column(self, tool: Tool, expr: Any, types: dict[str, Type]) -> None:
+    def _check_not_a_column(self, tool: Tool, expr: Any, types: dict[str, Type]) -> None:
         """A text that is a column's name stands for itself, not for what is in the column."""
         tables = {argument.field_of for argument in tool.arguments if argument.field_of}
         row = next((t.item for name, t in types.items() if name in tables and isinstance(t, ListType)), None)
         if isinstance(row, RecordType) and isinstance(expr, Const) and expr.value in row.names:
-            self.typer.error(
+            self.typer.add_error(
                 "plan.column-as-text",
                 f"{expr.value!r} is the name of a column, and {tool.name}() would compare with that word",
                 fix='Compare two columns with [row for row in rows if row["a"] < row["b"]].',
             )
 
-    def _columns(self, expr: Any, rows: Type | None) -> None:
+    def _check_columns(self, expr: Any, rows: Type | None) -> None:
         """Columns that are named must be columns that the table has, where its columns are known."""
         row = rows.item if isinstance(rows, ListType) else None
         if not isinstance(row, RecordType):
@@ -291,28 +297,28 @@ class StepChecker:
         named = literal_value(expr)
         for name in cast("list[object]", named) if isinstance(named, list) else [named]:
             if isinstance(name, str) and name not in row.names:
-                self.typer.error(
+                self.typer.add_error(
                     "plan.unknown-column",
                     f"the table has no column {name!r}",
                     nearest=nearest_name(name, row.names),
                     expected=" or ".join(map(repr, row.names)),
                 )
 
-    def _argument(self, tool: Tool, name: str, expr: Any, given: Type, wanted: Type) -> None:
+    def _check_argument(self, tool: Tool, name: str, expr: Any, given: Type, wanted: Type) -> None:
         if is_compatible(given, wanted):
             return
         if isinstance(given, OptionalType) and is_compatible(given.item, wanted):
-            self.typer.not_none(expr, given)
+            self.typer.require_not_none(expr, given)
             return
         if isinstance(wanted, LiteralType) and isinstance(expr, Const) and isinstance(expr.value, str):
-            self.typer.error(
+            self.typer.add_error(
                 "plan.wrong-type",
                 f"{name!r} of {tool.name}() cannot be {expr.value!r}",
                 expected=" or ".join(map(repr, wanted.values)),
                 nearest=nearest_name(expr.value, wanted.values),
             )
             return
-        self.typer.error(
+        self.typer.add_error(
             "plan.wrong-type",
             f"{name!r} of {tool.name}() must be {a_type(wanted)}; `{excerpt(expr)}` is {a_type(given)}",
             fix=conversion(expr, given, wanted, name),
@@ -322,7 +328,7 @@ class StepChecker:
 def check_step(step: Any, scope: Scope, registry: Registry, path: str = "") -> tuple[list[Finding], Scope]:
     """What is wrong with one step (and the steps in it), and what is known after it."""
     checker = StepChecker(registry)
-    after = checker.step(step, scope, path)
+    after = checker.check_step(step, scope, path)
     return checker.typer.findings, after
 
 
@@ -366,12 +372,12 @@ def check(
         told = Finding("error", error.code, error.message, where or "", expected=error.expected, fix=error.fix)
         return Report(_add_places([told], places or {}))
     checker = StepChecker(registry)
-    after = checker.block(plan.steps, Scope.of(scope or {}))
+    after = checker.check_block(plan.steps, Scope.from_types(scope or {}))
     findings = list(dict.fromkeys(checker.typer.findings))
     findings += _find_missing_answer(plan, after)
     cost, too_much = estimate_cost(plan, registry, limits or PlanLimits())
     findings += too_much
-    findings += _find_unused_names(plan, checker.typer.reads)
+    findings += _find_unused_names(plan, checker.typer.names_read)
     types = {name: replace_bottom(variable.type) for name, variable in after.variables.items()}
     return Report(_add_places(findings, places or {}), list_effects(plan, registry), cost, types)
 

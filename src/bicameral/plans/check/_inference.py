@@ -76,8 +76,8 @@ from bicameral.types import (
 
 
 def infer_get(typer: Inference, expr: Get, scope: Scope) -> Type:
-    value = typer.present(expr.value, scope)
-    return scope.known(expr, _field_type(typer, expr.value, value, expr.field))
+    value = typer.infer_not_none(expr.value, scope)
+    return scope.narrowed_type(expr, _field_type(typer, expr.value, value, expr.field))
 
 
 def _field_type(typer: Inference, expr: Any, value: Type, field: str) -> Type:
@@ -95,20 +95,24 @@ def _field_type(typer: Inference, expr: Any, value: Type, field: str) -> Type:
             if field in known:
                 return INT
             fix = f"Write {x}.{field}()." if field in FUNCTIONS else f"Fields: {', '.join(known)}."
-            return typer.error("plan.unknown-field", f"`{x}` is {a_type(value)}; it has no field '{field}'", fix=fix)
+            return typer.add_error(
+                "plan.unknown-field", f"`{x}` is {a_type(value)}; it has no field '{field}'", fix=fix
+            )
         case ListType() | TupleType():
             fix = f"Loop: `for item in {x}:` and use item.{field}, or take {x}[0].{field}."
-            return typer.error("plan.unknown-field", f"`{x}` is a list; it has no field '{field}'", fix=fix)
+            return typer.add_error("plan.unknown-field", f"`{x}` is a list; it has no field '{field}'", fix=fix)
         case _:
             fix = f"Write {x}.{field}()." if field in FUNCTIONS else None
-            return typer.error("plan.unknown-field", f"`{x}` is {a_type(value)}; it has no field '{field}'", fix=fix)
+            return typer.add_error(
+                "plan.unknown-field", f"`{x}` is {a_type(value)}; it has no field '{field}'", fix=fix
+            )
 
 
 def _no_field_finding(typer: Inference, x: str, record: RecordType, field: str) -> Type:
     fix = f"Fields: {field_list(record)}." if record.fields else "It has no fields yet."
     if reader := reader_hint(record, field, x, typer.registry):
         fix += f" {reader}"
-    return typer.error(
+    return typer.add_error(
         "plan.unknown-field",
         f"`{x}` is {a_type(record) if record.name else 'a dict'}; it has no field '{field}'",
         nearest=nearest_name(field, record.names),
@@ -129,9 +133,9 @@ def _date_field_names(type_: Type) -> tuple[str, ...]:
 
 
 def infer_index(typer: Inference, expr: Index, scope: Scope) -> Type:
-    value = typer.present(expr.value, scope)
-    at = typer.present(expr.at, scope)
-    return scope.known(expr, _index_type(typer, expr, value, at))
+    value = typer.infer_not_none(expr.value, scope)
+    at = typer.infer_not_none(expr.at, scope)
+    return scope.narrowed_type(expr, _index_type(typer, expr, value, at))
 
 
 def _index_type(typer: Inference, expr: Index, value: Type, at: Type) -> Type:
@@ -141,7 +145,7 @@ def _index_type(typer: Inference, expr: Index, value: Type, at: Type) -> Type:
         case AnyType():
             return value
         case DictType() | RecordType():
-            typer.need_text(expr.at, at, f"a key of `{x}`")
+            typer.require_text(expr.at, at, f"a key of `{x}`")
             if isinstance(value, RecordType) and isinstance(constant, str):
                 found = value.get(constant)
                 return found if found is not None else _no_field_finding(typer, x, value, constant)
@@ -149,12 +153,12 @@ def _index_type(typer: Inference, expr: Index, value: Type, at: Type) -> Type:
         case ListType() | TupleType() | StrType() | LiteralType():
             if not isinstance(at, AnyType | IntType | BoolType):
                 hint = conversion(expr.at, at, INT) or f"Use a number: {x}[0]."
-                return typer.error("plan.wrong-type", f"a position in `{x}` is an int, not {a_type(at)}", fix=hint)
+                return typer.add_error("plan.wrong-type", f"a position in `{x}` is an int, not {a_type(at)}", fix=hint)
             if isinstance(value, TupleType):
                 return _tuple_part_type(typer, x, value, constant)
             return value.item if isinstance(value, ListType) else STR
         case _:
-            return typer.error("plan.not-a-list", f"`{x}` is {a_type(value)}; it has no items")
+            return typer.add_error("plan.not-a-list", f"`{x}` is {a_type(value)}; it has no items")
 
 
 def _tuple_part_type(typer: Inference, x: str, value: TupleType, at: object) -> Type:
@@ -162,17 +166,17 @@ def _tuple_part_type(typer: Inference, x: str, value: TupleType, at: object) -> 
         return merge_all(value.items) or ANY
     if -len(value.items) <= at < len(value.items):
         return value.items[at]
-    return typer.error("plan.wrong-type", f"`{x}` has {len(value.items)} parts; there is no [{at}]")
+    return typer.add_error("plan.wrong-type", f"`{x}` has {len(value.items)} parts; there is no [{at}]")
 
 
 def infer_slice(typer: Inference, expr: Slice, scope: Scope) -> Type:
-    value = typer.present(expr.value, scope)
+    value = typer.infer_not_none(expr.value, scope)
     for bound in (expr.start, expr.stop, expr.step):
         if bound is not None:
             type_ = typer.infer(bound, scope)
             inner = type_.item if isinstance(type_, OptionalType) else type_
             if not isinstance(inner, AnyType | IntType | BoolType | NullType):
-                typer.error(
+                typer.add_error(
                     "plan.wrong-type",
                     f"a position in a slice is an int, not {a_type(type_)}",
                     fix=conversion(bound, type_, INT),
@@ -185,7 +189,9 @@ def infer_slice(typer: Inference, expr: Slice, scope: Scope) -> Type:
         case AnyType() | ListType():
             return value
         case _:
-            return typer.error("plan.not-a-list", f"`{excerpt(expr.value)}` is {a_type(value)}; it cannot be sliced")
+            return typer.add_error(
+                "plan.not-a-list", f"`{excerpt(expr.value)}` is {a_type(value)}; it cannot be sliced"
+            )
 
 
 class Inference:
@@ -195,22 +201,22 @@ class Inference:
         self.registry = registry
         self.path = ""
         self.findings: list[Finding] = []
-        self.reads: set[str] = set()
+        self.names_read: set[str] = set()
         self._depth = 0
 
-    def note(self, severity: Severity, code: str, message: str, **more: Any) -> None:
+    def add_finding(self, severity: Severity, code: str, message: str, **more: Any) -> None:
         finding = Finding(severity, code, message, self.path, **more)
         if finding not in self.findings[-20:]:
             self.findings.append(finding)
 
-    def error(self, code: str, message: str, **more: Any) -> Type:
-        self.note("error", code, message, **more)
+    def add_error(self, code: str, message: str, **more: Any) -> Type:
+        self.add_finding("error", code, message, **more)
         return ANY
 
     def infer(self, expr: Any, scope: Scope) -> Type:
         """The type of an expression; problems go to `findings`."""
         if self._depth > MAX_DEPTH:
-            return self.error("plan.too-deep", "the expression is nested too deep", fix="Give its parts names.")
+            return self.add_error("plan.too-deep", "the expression is nested too deep", fix="Give its parts names.")
         self._depth += 1
         try:
             found = _INFERENCE_RULES[type(expr)](self, expr, scope)
@@ -218,24 +224,28 @@ class Inference:
         finally:
             self._depth -= 1
 
-    def present(self, expr: Any, scope: Scope) -> Type:
+    def infer_not_none(self, expr: Any, scope: Scope) -> Type:
         """The type of an expression where None will not do; that it may be None is a warning."""
-        return self.not_none(expr, self.infer(expr, scope))
+        return self.require_not_none(expr, self.infer(expr, scope))
 
-    def not_none(self, expr: Any, type_: Type) -> Type:
+    def require_not_none(self, expr: Any, type_: Type) -> Type:
         if not isinstance(type_, OptionalType):
             return type_
         x = excerpt(expr)
-        self.note("warning", "plan.none-value", f"`{x}` may be None here", fix=f"Test `if {x} is not None:` first.")
+        self.add_finding(
+            "warning", "plan.none-value", f"`{x}` may be None here", fix=f"Test `if {x} is not None:` first."
+        )
         return type_.item
 
-    def need_text(self, expr: Any, type_: Type, what: str) -> None:
-        if not isinstance(self.not_none(expr, type_), AnyType | StrType | LiteralType):
-            self.error("plan.wrong-type", f"{what} must be text, not {a_type(type_)}", fix=conversion(expr, type_, STR))
+    def require_text(self, expr: Any, type_: Type, what: str) -> None:
+        if not isinstance(self.require_not_none(expr, type_), AnyType | StrType | LiteralType):
+            self.add_error(
+                "plan.wrong-type", f"{what} must be text, not {a_type(type_)}", fix=conversion(expr, type_, STR)
+            )
 
-    def items(self, expr: Any, type_: Type) -> Type:
+    def iteration_type(self, expr: Any, type_: Type) -> Type:
         """The type of the items that a `for` over this expression gives."""
-        type_ = self.not_none(expr, type_)
+        type_ = self.require_not_none(expr, type_)
         match type_:
             case AnyType():
                 return type_
@@ -244,19 +254,19 @@ class Inference:
             case StrType() | LiteralType():
                 x = excerpt(expr)
                 fix = f"Use {x}.splitlines() for its lines or {x}.split() for its words."
-                return self.error("plan.not-a-list", f"`{x}` is text, not a list", fix=fix)
+                return self.add_error("plan.not-a-list", f"`{x}` is text, not a list", fix=fix)
             case _:
-                return self.error("plan.not-a-list", f"`{excerpt(expr)}` is {a_type(type_)}, not a list")
+                return self.add_error("plan.not-a-list", f"`{excerpt(expr)}` is {a_type(type_)}, not a list")
 
-    def bind_items(self, names: tuple[str, ...], item: Type, scope: Scope) -> Scope:
+    def bind_loop_names(self, names: tuple[str, ...], item: Type, scope: Scope) -> Scope:
         """The scope in which the names of a `for` have an item's value or its parts."""
         if len(names) == 1:
             return scope.bind(names[0], item)
-        for name, part in zip(names, self._parts(names, item), strict=True):
+        for name, part in zip(names, self._unpacked_types(names, item), strict=True):
             scope = scope.bind(name, part)
         return scope
 
-    def _parts(self, names: tuple[str, ...], item: Type) -> tuple[Type, ...]:
+    def _unpacked_types(self, names: tuple[str, ...], item: Type) -> tuple[Type, ...]:
         match item:
             case TupleType(items=parts) if len(parts) == len(names):
                 return parts
@@ -265,15 +275,15 @@ class Inference:
             case AnyType():
                 pass
             case TupleType(items=parts):
-                self.error("plan.wrong-type", f"each item has {len(parts)} parts, but there are {len(names)} names")
+                self.add_error("plan.wrong-type", f"each item has {len(parts)} parts, but there are {len(names)} names")
             case StrType() | LiteralType():
-                self.error(
+                self.add_error(
                     "plan.wrong-type",
                     f"{', '.join(names)}: each item is one text",
                     fix="Go over `d.items()` for pairs.",
                 )
             case _:
-                self.error(
+                self.add_error(
                     "plan.wrong-type", f"each item is one {type_text(item)}", fix=f"Use one name: `for {names[0]} in`."
                 )
         return (ANY,) * len(names)
@@ -295,20 +305,22 @@ def _infer_const(typer: Inference, expr: Const, scope: Scope) -> Type:
 
 def _infer_ref(typer: Inference, expr: Ref, scope: Scope) -> Type:
     name = expr.name
-    typer.reads.add(name)
+    typer.names_read.add(name)
     variable = scope.get(name)
     if variable is None:
         if name in FUNCTIONS:
-            return typer.error("plan.unknown-name", f"`{name}` is a function, not a value", fix=f"Call it: {name}(…).")
-        return typer.error("plan.unknown-name", f"there is no variable `{name}`", nearest=nearest_name(name, scope))
+            return typer.add_error(
+                "plan.unknown-name", f"`{name}` is a function, not a value", fix=f"Call it: {name}(…)."
+            )
+        return typer.add_error("plan.unknown-name", f"there is no variable `{name}`", nearest=nearest_name(name, scope))
     if variable.maybe_unbound:
-        return typer.error(
+        return typer.add_error(
             "plan.maybe-unbound",
             f"`{name}` may have no value here",
             fix=f"Give it a value before the `if` or `for`: `{name} = None`.",
         )
     if variable.void_of is not None:
-        return typer.error(
+        return typer.add_error(
             "plan.wrong-type",
             f"`{name}` has no value: {variable.void_of}() gives nothing back",
             fix=f"Call {variable.void_of}(…) without `{name} =`.",
@@ -331,7 +343,7 @@ def _infer_dict(typer: Inference, expr: DictOf, scope: Scope) -> Type:
         if isinstance(key, Const) and isinstance(key.value, str):
             fields[key.value] = type_
             continue
-        typer.need_text(key, typer.infer(key, scope), "a key of a dict")
+        typer.require_text(key, typer.infer(key, scope), "a key of a dict")
         return DictType(merge_all([*fields.values(), type_, *_infer_remaining_values(typer, expr, key, scope)]) or ANY)
     return RecordType(tuple(Field(name, type_) for name, type_ in fields.items()))
 
@@ -341,25 +353,25 @@ def _infer_remaining_values(typer: Inference, expr: DictOf, after: Any, scope: S
     number = next(number for number, (key, _) in enumerate(expr.entries) if key is after)
     types: list[Type] = []
     for key, value in expr.entries[number + 1 :]:
-        typer.need_text(key, typer.infer(key, scope), "a key of a dict")
+        typer.require_text(key, typer.infer(key, scope), "a key of a dict")
         types.append(typer.infer(value, scope))
     return types
 
 
 def _infer_arithmetic(typer: Inference, expr: Arithmetic, scope: Scope) -> Type:
-    left, right = typer.present(expr.left, scope), typer.present(expr.right, scope)
+    left, right = typer.infer_not_none(expr.left, scope), typer.infer_not_none(expr.right, scope)
     return infer_arithmetic(typer, expr.op, (expr.left, left), (expr.right, right))
 
 
 def _infer_negative(typer: Inference, expr: Negative, scope: Scope) -> Type:
-    match typer.present(expr.value, scope):
+    match typer.infer_not_none(expr.value, scope):
         case IntType() | BoolType():
             return INT
         case FloatType() | DurationType() | AnyType() as type_:
             return type_
         case type_:
             fix = "For the other order use sorted(xs, reverse=True)." if isinstance(type_, StrType) else None
-            return typer.error("plan.wrong-type", f"{a_type(type_)} has no negative", fix=fix)
+            return typer.add_error("plan.wrong-type", f"{a_type(type_)} has no negative", fix=fix)
 
 
 def _infer_not(typer: Inference, expr: Not, scope: Scope) -> Type:
@@ -403,22 +415,22 @@ def _infer_format(typer: Inference, expr: Format, scope: Scope) -> Type:
             continue
         type_ = typer.infer(part.value, scope)
         if part.spec:
-            type_ = typer.not_none(part.value, type_)
+            type_ = typer.require_not_none(part.value, type_)
         if problem := spec_problem(part.spec, type_):
-            typer.error("plan.wrong-type", f"the format {part.spec[:40]!r} does not fit {a_type(type_)}: {problem}")
+            typer.add_error("plan.wrong-type", f"the format {part.spec[:40]!r} does not fit {a_type(type_)}: {problem}")
     return STR
 
 
 def _infer_comprehension(typer: Inference, expr: Comprehension, scope: Scope) -> Type:
     for clause in expr.clauses:
-        item = typer.items(clause.over, typer.infer(clause.over, scope))
-        scope = typer.bind_items(clause.names, item, scope)
+        item = typer.iteration_type(clause.over, typer.infer(clause.over, scope))
+        scope = typer.bind_loop_names(clause.names, item, scope)
         for condition in clause.conditions:
             typer.infer(condition, scope)
             scope = scope.narrow(condition, holds=True)
     if expr.key is None:
         return ListType(typer.infer(expr.element, scope))
-    typer.need_text(expr.key, typer.infer(expr.key, scope), "a key of a dict")
+    typer.require_text(expr.key, typer.infer(expr.key, scope), "a key of a dict")
     return DictType(typer.infer(expr.element, scope))
 
 
@@ -427,7 +439,7 @@ def _infer_apply(typer: Inference, expr: Apply, scope: Scope) -> Type:
 
 
 def _infer_lambda(typer: Inference, expr: Lambda, scope: Scope) -> Type:
-    return typer.error(
+    return typer.add_error(
         "plan.wrong-type", "a lambda stands only as an argument", expected="as in sorted(xs, key=lambda x: x.name)"
     )
 

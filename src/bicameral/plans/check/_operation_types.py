@@ -240,7 +240,7 @@ def infer_arithmetic(typer: Inference, op: str, left: TypedExpr, right: TypedExp
         return ListType(merge(item_type(first), item_type(second)) or ANY)
     if op == "*" and families in (("list", "int"), ("int", "list")):
         return ListType(item_type(first if families[0] == "list" else second))
-    return typer.error(
+    return typer.add_error(
         "plan.wrong-type",
         f"{type_text(first)} {op} {type_text(second)} has no meaning: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
         fix=_arithmetic_fix(op, left, right, families),
@@ -286,18 +286,18 @@ def check_comparison(typer: Inference, op: str, left: TypedExpr, right: TypedExp
 
 
 def _check_membership(typer: Inference, left: TypedExpr, right: TypedExpr) -> None:
-    container = typer.not_none(*right)
+    container = typer.require_not_none(*right)
     match container:
         case AnyType() | ListType() | TupleType() | DictType() | RecordType():
             return
         case StrType() | LiteralType():
-            typer.need_text(*left, f"what is looked for in the text `{excerpt(right[0])}`")
+            typer.require_text(*left, f"what is looked for in the text `{excerpt(right[0])}`")
         case _:
-            typer.error("plan.not-a-list", f"nothing can be `in` {a_type(container)}", fix="Use == to compare.")
+            typer.add_error("plan.not-a-list", f"nothing can be `in` {a_type(container)}", fix="Use == to compare.")
 
 
 def _check_order(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
-    first, second = typer.not_none(*left), typer.not_none(*right)
+    first, second = typer.require_not_none(*left), typer.require_not_none(*right)
     if isinstance(first, AnyType) or isinstance(second, AnyType):
         return
     families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
@@ -305,7 +305,7 @@ def _check_order(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -
         return
     if families[0] == families[1] and is_orderable(merge(first, second)):
         return
-    typer.error(
+    typer.add_error(
         "plan.wrong-type",
         f"{type_text(first)} and {type_text(second)} cannot be compared: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
         fix=_comparison_fix(left, right, families),
@@ -340,7 +340,7 @@ def infer_call(typer: Inference, expr: Apply, scope: Scope) -> Type:
     given = [*expr.args, *(value for _, value in expr.named)]
     arguments = [(arg, ANY if isinstance(arg, Lambda) else typer.infer(arg, scope)) for arg in given]
     if function is None:
-        return typer.error(
+        return typer.add_error(
             "plan.unknown-function",
             f"there is no function {expr.function!r}",
             nearest=nearest_name(expr.function, FUNCTIONS),
@@ -363,13 +363,13 @@ def infer_call(typer: Inference, expr: Apply, scope: Scope) -> Type:
 
 
 def _is_match(fit: SignatureMatch, arguments: list[TypedArgument]) -> bool:
-    return all(p.takes or p.kind.fits(type_) for p, (_, type_) in zip(fit[1], arguments, strict=True))
+    return all(p.lambda_arity or p.kind.fits(type_) for p, (_, type_) in zip(fit[1], arguments, strict=True))
 
 
 def _warn_about_none(typer: Inference, fit: SignatureMatch, arguments: list[TypedArgument]) -> None:
     for parameter, (arg, type_) in zip(fit[1], arguments, strict=True):
         if not parameter.kind.fits(type_):
-            typer.not_none(arg, type_)
+            typer.require_not_none(arg, type_)
 
 
 def _infer_result(typer: Inference, fit: SignatureMatch, arguments: list[TypedArgument], scope: Scope) -> Type:
@@ -381,7 +381,7 @@ def _infer_result(typer: Inference, fit: SignatureMatch, arguments: list[TypedAr
     constants: dict[str, object] = {}
     lambdas: dict[str, Lambda] = {}
     for parameter, (arg, type_) in zip(bound, arguments, strict=True):
-        if parameter.many:
+        if parameter.variadic:
             rest.append(type_)
         elif isinstance(arg, Lambda):
             lambdas[parameter.name] = arg
@@ -400,16 +400,16 @@ def _infer_result(typer: Inference, fit: SignatureMatch, arguments: list[TypedAr
         return typer.infer(function.body, inner)
 
     def report(code: str, message: str, fix: str) -> None:
-        typer.note("warning" if code == "plan.none-value" else "error", code, message, fix=fix)
+        typer.add_finding("warning" if code == "plan.none-value" else "error", code, message, fix=fix)
 
     return signature.result(CallTypes(types, tuple(rest), constants, returns, report))
 
 
 def _bad_call_finding(typer: Inference, function: LibraryFunction, expr: Apply) -> Type:
-    known = {parameter.name for s in function.signatures for parameter in s.parameters if not parameter.many}
+    known = {parameter.name for s in function.signatures for parameter in s.parameters if not parameter.variadic}
     for name, _ in expr.named:
         if name not in known:
-            return typer.error(
+            return typer.add_error(
                 "plan.unknown-argument",
                 f"{function.name}() has no argument {name!r}",
                 nearest=nearest_name(name, known),
@@ -418,7 +418,7 @@ def _bad_call_finding(typer: Inference, function: LibraryFunction, expr: Apply) 
     given = len(expr.args) + len(expr.named)
     fewest = min(sum(p.required for p in s.parameters) for s in function.signatures)
     code = "plan.missing-argument" if given < fewest else "plan.unknown-argument"
-    return typer.error(code, f"{function.name}() is not called like this", expected=function.usage)
+    return typer.add_error(code, f"{function.name}() is not called like this", expected=function.usage)
 
 
 def _misfit_finding(
@@ -426,20 +426,20 @@ def _misfit_finding(
 ) -> Type:
     _, bound = max(shapes, key=lambda fit: _count_fitting_arguments(fit, arguments))
     for parameter, (arg, type_) in zip(bound, arguments, strict=True):
-        if not parameter.takes and not parameter.kind.fits(type_):
+        if not parameter.lambda_arity and not parameter.kind.fits(type_):
             x = excerpt(arg)
-            return typer.error(
+            return typer.add_error(
                 "plan.wrong-type",
-                f"{function.name}() needs {parameter.kind.shown} for {parameter.name!r}; `{x}` is {a_type(type_)}",
+                f"{function.name}() needs {parameter.kind.title} for {parameter.name!r}; `{x}` is {a_type(type_)}",
                 fix=_argument_fix(parameter, arg, type_),
             )
-    return typer.error("plan.wrong-type", f"{function.name}() is not called like this", expected=function.usage)
+    return typer.add_error("plan.wrong-type", f"{function.name}() is not called like this", expected=function.usage)
 
 
 def _count_fitting_arguments(fit: SignatureMatch, arguments: list[TypedArgument]) -> int:
     """How many arguments fit before the first that does not."""
     for number, (parameter, (_, type_)) in enumerate(zip(fit[1], arguments, strict=True)):
-        if not parameter.takes and not parameter.kind.fits(type_):
+        if not parameter.lambda_arity and not parameter.kind.fits(type_):
             return number
     return len(arguments)
 
@@ -452,7 +452,7 @@ def _argument_fix(parameter: Parameter, arg: Any, type_: Type) -> str | None:
         return "Say by what to order: key=lambda x: x.field."
     if kind is TEXTS:
         return f"Use [str(x) for x in {x}]." if isinstance(type_, ListType) else conversion(arg, type_, ListType(STR))
-    wanted = _KIND_EXAMPLES.get(kind.shown)
+    wanted = _KIND_EXAMPLES.get(kind.title)
     return None if wanted is None else conversion(arg, type_, wanted)
 
 

@@ -218,25 +218,25 @@ class _CallCounter:
     limits: PlanLimits
     model_calls: int = 0
     tool_calls: int = 0
-    assumed: set[str] = field(default_factory=set[str])
+    assumed_kinds: set[str] = field(default_factory=set[str])
     """Of which calls the number rests on an assumed length."""
-    _guessing: int = 0
-    worst: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    _assumed_loops: int = 0
+    most_frequent: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     """For tools and models: the step that is done most often, and how often."""
 
-    def steps(self, steps: tuple[Any, ...], times: int, lengths: Lengths, at: str) -> None:
+    def count_steps(self, steps: tuple[Any, ...], times: int, lengths: Lengths, at: str) -> None:
         for number, step in enumerate(steps):
-            self.step(step, times, lengths, f"{at}{number}")
+            self.count_step(step, times, lengths, f"{at}{number}")
 
-    def step(self, step: Any, times: int, lengths: Lengths, path: str) -> None:
+    def count_step(self, step: Any, times: int, lengths: Lengths, path: str) -> None:
         match step:
             case Call(name=name):
                 self.tool_calls += times
-                self._note("tool", path, times)
+                self._record_calls("tool", path, times)
                 _set_length(lengths, name, self._tool_length(step))
             case Extract(name=name):
                 self.model_calls += times
-                self._note("model", path, times)
+                self._record_calls("model", path, times)
                 lengths.pop(name, None)
             case Compute(name=name, value=value):
                 _set_length(lengths, name, known_length(value, lengths))
@@ -247,35 +247,35 @@ class _CallCounter:
             case Update(name=name):
                 lengths.pop(name, None)
             case Each():
-                self._each(step, times, lengths, path)
+                self._count_each(step, times, lengths, path)
             case When():
-                self._when(step, times, lengths, path)
+                self._count_when(step, times, lengths, path)
             case _:
                 pass
 
-    def _each(self, step: Each, times: int, lengths: Lengths, path: str) -> None:
+    def _count_each(self, step: Each, times: int, lengths: Lengths, path: str) -> None:
         rounds = known_length(step.over, lengths)
         guessed = rounds is None
         rounds = self.limits.max_items if rounds is None else rounds
         changed = assigned_names(step.steps)
         # Inside the loop nothing is known about what the loop itself changes.
         inside = {name: length for name, length in lengths.items() if name not in changed}
-        self._guessing += guessed
-        self.steps(step.steps, times * rounds, inside, f"{path}/")
-        self._guessing -= guessed
+        self._assumed_loops += guessed
+        self.count_steps(step.steps, times * rounds, inside, f"{path}/")
+        self._assumed_loops -= guessed
         for name in changed & lengths.keys():
             grown = _appends_per_turn(step.steps, name)
             _set_length(lengths, name, None if grown is None else lengths[name] + grown * rounds)
         for name in step.names:
             lengths.pop(name, None)
 
-    def _when(self, step: When, times: int, lengths: Lengths, path: str) -> None:
+    def _count_when(self, step: When, times: int, lengths: Lengths, path: str) -> None:
         before = self.model_calls, self.tool_calls
         then, otherwise = dict(lengths), dict(lengths)
-        self.steps(step.steps, times, then, f"{path}/then/")
+        self.count_steps(step.steps, times, then, f"{path}/then/")
         after_then = self.model_calls, self.tool_calls
         self.model_calls, self.tool_calls = before
-        self.steps(step.otherwise, times, otherwise, f"{path}/else/")
+        self.count_steps(step.otherwise, times, otherwise, f"{path}/else/")
         self.model_calls = max(self.model_calls, after_then[0])
         self.tool_calls = max(self.tool_calls, after_then[1])
         lengths.clear()
@@ -292,11 +292,11 @@ class _CallCounter:
         ]
         return min(bounds, default=None)
 
-    def _note(self, what: str, path: str, times: int) -> None:
-        if self._guessing:
-            self.assumed.add(what)
-        if times > self.worst.get(what, ("", 0))[1]:
-            self.worst[what] = (path, times)
+    def _record_calls(self, what: str, path: str, times: int) -> None:
+        if self._assumed_loops:
+            self.assumed_kinds.add(what)
+        if times > self.most_frequent.get(what, ("", 0))[1]:
+            self.most_frequent[what] = (path, times)
 
 
 def _set_length(lengths: Lengths, name: str | None, length: int | None) -> None:
@@ -347,16 +347,18 @@ def _is_inside_each(steps: tuple[Any, ...], path: str) -> bool:
 def estimate_cost(plan: Plan, registry: Registry, limits: PlanLimits) -> tuple[PlanCost, list[Finding]]:
     """The calls a plan makes at worst, and a finding for each kind of which there may be too many."""
     counter = _CallCounter(registry, limits)
-    counter.steps(plan.steps, 1, {}, "")
+    counter.count_steps(plan.steps, 1, {}, "")
     findings: list[Finding] = []
     for what, most, limit in (
         ("tool", counter.tool_calls, limits.max_tool_calls),
         ("model", counter.model_calls, limits.max_model_calls),
     ):
         if most > limit:
-            path, times = counter.worst[what]
+            path, times = counter.most_frequent[what]
             guess = (
-                f", taking lists of unknown length for {limits.max_items:,} items" if what in counter.assumed else ""
+                f", taking lists of unknown length for {limits.max_items:,} items"
+                if what in counter.assumed_kinds
+                else ""
             )
             findings.append(
                 Finding(
@@ -370,8 +372,8 @@ def estimate_cost(plan: Plan, registry: Registry, limits: PlanLimits) -> tuple[P
             )
     return (
         PlanCost(
-            CallBound(counter.model_calls, "model" in counter.assumed),
-            CallBound(counter.tool_calls, "tool" in counter.assumed),
+            CallBound(counter.model_calls, "model" in counter.assumed_kinds),
+            CallBound(counter.tool_calls, "tool" in counter.assumed_kinds),
         ),
         findings,
     )
@@ -412,7 +414,7 @@ class Scope:
     ended: bool = False
 
     @classmethod
-    def of(cls, types: Mapping[str, Type]) -> Scope:
+    def from_types(cls, types: Mapping[str, Type]) -> Scope:
         """A scope in which these variables have values."""
         return cls({name: Variable(type_) for name, type_ in types.items()})
 
@@ -430,7 +432,7 @@ class Scope:
         kept = {key: known for key, known in self.narrowed.items() if key[0] != name}
         return replace(self, variables={**self.variables, name: Variable(type_, void_of=void_of)}, narrowed=kept)
 
-    def end(self) -> Scope:
+    def with_answer(self) -> Scope:
         return replace(self, ended=True)
 
     def merge(self, other: Scope) -> Scope:
@@ -444,14 +446,14 @@ class Scope:
         narrowed = {key: known for key, known in self.narrowed.items() if other.narrowed.get(key) == known}
         return Scope(variables, narrowed, self.ended)
 
-    def retyped(self, types: Mapping[str, Type]) -> Scope:
+    def with_types(self, types: Mapping[str, Type]) -> Scope:
         """The same with other types for some variables."""
         known = self.variables.items()
         return replace(self, variables={name: replace(v, type=types.get(name, v.type)) for name, v in known})
 
-    def widen(self, names: frozenset[str]) -> Scope:
+    def with_unknown_types(self, names: frozenset[str]) -> Scope:
         """The same with nothing known about the types of these variables."""
-        return self.retyped(dict.fromkeys(names, ANY))
+        return self.with_types(dict.fromkeys(names, ANY))
 
     def forget_tests(self, names: frozenset[str]) -> Scope:
         """The same without what tests have shown about the fields of these variables."""
@@ -477,16 +479,16 @@ class Scope:
             first, second = second, first
         match second:
             case Const(value=None):
-                return self._know(first, NULL) if same else self._not_none(first)
+                return self._with_known_type(first, NULL) if same else self._not_none(first)
             case Const() if same:
                 return self._not_none(first)
             case _:
                 return self
 
     def _not_none(self, expr: Expr) -> Scope:
-        return self._know(expr, None)
+        return self._with_known_type(expr, None)
 
-    def _know(self, expr: Expr, type_: Type | None) -> Scope:
+    def _with_known_type(self, expr: Expr, type_: Type | None) -> Scope:
         """Note the type of a name or field; None stands for what it is when it is not None."""
         match expr:
             case Ref(name=name):
@@ -501,7 +503,7 @@ class Scope:
             case _:
                 return self
 
-    def known(self, expr: Expr, declared: Type) -> Type:
+    def narrowed_type(self, expr: Expr, declared: Type) -> Type:
         """The type of a field here, which may be narrower than the declared one."""
         key = field_path(expr)
         if key is None or key not in self.narrowed:

@@ -222,41 +222,41 @@ class RunWork:
     that ends the run.
     """
 
-    __slots__ = ("_exhausted", "_open", "left", "limit")
+    __slots__ = ("_make_error", "_open", "limit", "remaining")
 
     def __init__(self, limit: int, exhausted: Callable[[], Exception]) -> None:
         self.limit = limit
-        self.left = limit
-        self._exhausted = exhausted
-        self._open: list[LoopWork] = []
+        self.remaining = limit
+        self._make_error = exhausted
+        self._unsettled: list[LoopWork] = []
 
     def charge(self, amount: int) -> None:
         """Count some steps; raises when there are none left."""
-        self.left -= amount
-        if self.left < 0:
-            raise self._exhausted()
+        self.remaining -= amount
+        if self.remaining < 0:
+            raise self._make_error()
 
-    def branch(self) -> RunWork:
+    def fork(self) -> RunWork:
         """What a turn may do that runs beside others. It is charged when its turn comes, so that the order of the
         turns decides and not which of them was quicker."""
-        return RunWork(self.left, self._exhausted)
+        return RunWork(self.remaining, self._make_error)
 
     @property
     def used(self) -> int:
-        return self.limit - self.left
+        return self.limit - self.remaining
 
-    def begin(self, work: LoopWork) -> None:
-        self._open.append(work)
+    def register(self, work: LoopWork) -> None:
+        self._unsettled.append(work)
 
     def settle(self) -> None:
         """Charge what the evaluation that has just ended did in its loops. After one that failed the run has ended."""
-        self.left -= _PER_EXPRESSION
-        if self._open:
-            for work in self._open:
-                self.left -= work.limit - work.left
-            self._open.clear()
-        if self.left < 0:
-            raise self._exhausted()
+        self.remaining -= _PER_EXPRESSION
+        if self._unsettled:
+            for work in self._unsettled:
+                self.remaining -= work.limit - work.remaining
+            self._unsettled.clear()
+        if self.remaining < 0:
+            raise self._make_error()
 
 
 class _CurrentRun(threading.local):
@@ -279,19 +279,19 @@ def charge_run(amount: int) -> None:
 class LoopWork:
     """How much one evaluation may still do inside comprehensions and lambdas."""
 
-    __slots__ = ("_run", "left", "limit")
+    __slots__ = ("_run", "limit", "remaining")
 
     def __init__(self) -> None:
         run = self._run = CURRENT_RUN.run
-        self.limit = self.left = MAX_WORK if run is None else min(MAX_WORK, max(run.left, 0))
+        self.limit = self.remaining = MAX_WORK if run is None else min(MAX_WORK, max(run.remaining, 0))
         if run is not None:
-            run.begin(self)
+            run.register(self)
 
     def spend(self, amount: int) -> None:
-        self.left -= amount
-        if self.left < 0:
+        self.remaining -= amount
+        if self.remaining < 0:
             if self._run is not None and self.limit < MAX_WORK:
-                self._run.charge(self.limit - self.left)
+                self._run.charge(self.limit - self.remaining)
             raise EvaluationError(
                 "run.too-large",
                 f"the expression takes more than {MAX_WORK:,} steps",

@@ -344,7 +344,7 @@ def compile_expr(expr: Any) -> Code:
     known = _compiled_codes.get(key)
     if known is not None and known[0]() is expr:
         return known[1]
-    code = _guard_code(_ExpressionCompiler().code(expr))
+    code = _guard_code(_ExpressionCompiler().compile(expr))
     # The bound method outlives the module's names, which are gone when the interpreter ends.
     forget = _compiled_codes.pop
     _compiled_codes[key] = (weakref.ref(expr, lambda _: forget(key, None)), code)
@@ -383,21 +383,21 @@ def _guard_code(code: Code) -> Code:
 
 @dataclass(slots=True)
 class _ExpressionCompiler:
-    looped: bool = False
+    in_loop: bool = False
     """Inside a comprehension or lambda, where work adds up and is counted."""
     depth: int = 0
     """How many expressions are around the one that is compiled."""
 
-    def code(self, expr: Any) -> Code:
+    def compile(self, expr: Any) -> Code:
         if self.depth > MAX_DEPTH:
             return failing_code(lambda: EvaluationError("run.too-large", f"nested more than {MAX_DEPTH} levels deep"))
         self.depth += 1
         try:
-            return self._code(expr)
+            return self._compile_node(expr)
         finally:
             self.depth -= 1
 
-    def _code(self, expr: Any) -> Code:
+    def _compile_node(self, expr: Any) -> Code:
         match expr:
             case Const():
                 return const_code(expr)
@@ -406,64 +406,70 @@ class _ExpressionCompiler:
             case Get(value=Ref(name=name), field=field):
                 return variable_field_code(name, field)
             case Get(value=value, field=field):
-                return field_code(self.code(value), field)
+                return field_code(self.compile(value), field)
             case Index(value=value, at=at):
-                return index_code(self.code(value), self.code(at))
+                return index_code(self.compile(value), self.compile(at))
             case Slice():
                 parts = (expr.value, expr.start, expr.stop, expr.step)
-                return self._counted(slice_code(*(none_code if part is None else self.code(part) for part in parts)))
+                return self._with_charge(
+                    slice_code(*(none_code if part is None else self.compile(part) for part in parts))
+                )
             case ListOf(items=items) | TupleOf(items=items):
-                return list_code([self.code(item) for item in items])
+                return list_code([self.compile(item) for item in items])
             case DictOf(entries=entries):
-                return dict_code([(_constant_key(key) or self.code(key), self.code(value)) for key, value in entries])
+                return dict_code(
+                    [(_constant_key(key) or self.compile(key), self.compile(value)) for key, value in entries]
+                )
             case Arithmetic(op=op, left=left, right=right):
-                return binary_code(op, self.code(left), self.code(right), _constant_number(right), looped=self.looped)
+                return binary_code(
+                    op, self.compile(left), self.compile(right), _constant_number(right), looped=self.in_loop
+                )
             case Negative(value=value):
-                return unary_code(negate, self.code(value))
+                return unary_code(negate, self.compile(value))
             case Not(value=value):
-                return unary_code(_logical_not, self.code(value))
+                return unary_code(_logical_not, self.compile(value))
             case Logic(op=op, items=items):
-                return logic_code([self.code(item) for item in items], stop=op == "or")
+                return logic_code([self.compile(item) for item in items], stop=op == "or")
             case Compare():
-                return self._compare(expr)
+                return self._compile_compare(expr)
             case Choose():
-                return choose_code(self.code(expr.condition), self.code(expr.then), self.code(expr.otherwise))
+                return choose_code(self.compile(expr.condition), self.compile(expr.then), self.compile(expr.otherwise))
             case Apply():
-                codes = [self._argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
-                return compile_call(expr, codes, looped=self.looped)
+                codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
+                return compile_call(expr, codes, looped=self.in_loop)
             case Format(parts=parts):
-                texts = [part if isinstance(part, str) else (self.code(part.value), part.spec) for part in parts]
-                return format_code(texts, looped=self.looped)
+                texts = [part if isinstance(part, str) else (self.compile(part.value), part.spec) for part in parts]
+                return format_code(texts, looped=self.in_loop)
             case Comprehension():
-                return self._comprehension(expr)
+                return self._compile_comprehension(expr)
             case _:
                 return failing_code(_stray_lambda_error)
 
-    def _counted(self, code: Code) -> Code:
+    def _with_charge(self, code: Code) -> Code:
         """The size of what is made counts as work, inside loops for the expression, and for the run everywhere."""
-        return with_loop_charge(code) if self.looped else with_run_charge(code)
+        return with_loop_charge(code) if self.in_loop else with_run_charge(code)
 
-    def _compare(self, expr: Compare) -> Code:
-        holds = loop_comparison if self.looped else charged_comparison
-        rest = [(op, holds(op), self.code(right)) for op, right in expr.rest]
-        return comparison_code(self.code(expr.first), rest)
+    def _compile_compare(self, expr: Compare) -> Code:
+        holds = loop_comparison if self.in_loop else charged_comparison
+        rest = [(op, holds(op), self.compile(right)) for op, right in expr.rest]
+        return comparison_code(self.compile(expr.first), rest)
 
-    def _argument(self, arg: Any) -> Code:
-        return self._lambda(arg) if isinstance(arg, Lambda) else self.code(arg)
+    def _compile_argument(self, arg: Any) -> Code:
+        return self._compile_lambda(arg) if isinstance(arg, Lambda) else self.compile(arg)
 
-    def _lambda(self, expr: Lambda) -> Code:
-        return lambda_code(replace(self, looped=True).code(expr.body), expr.names)
+    def _compile_lambda(self, expr: Lambda) -> Code:
+        return lambda_code(replace(self, looped=True).compile(expr.body), expr.names)
 
-    def _comprehension(self, expr: Comprehension) -> Code:
+    def _compile_comprehension(self, expr: Comprehension) -> Code:
         inside = replace(self, looped=True)
-        element = inside.code(expr.element)
-        key = None if expr.key is None else inside.code(expr.key)
+        element = inside.compile(expr.element)
+        key = None if expr.key is None else inside.compile(expr.key)
         # The first list is evaluated outside of the comprehension, as in Python.
         clauses = [
             (
                 clause.names,
-                (inside if number else self).code(clause.over),
-                [inside.code(condition) for condition in clause.conditions],
+                (inside if number else self).compile(clause.over),
+                [inside.compile(condition) for condition in clause.conditions],
             )
             for number, clause in enumerate(expr.clauses)
         ]

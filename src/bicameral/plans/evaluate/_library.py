@@ -154,7 +154,7 @@ def _enumerate_type(given: CallTypes) -> Type:
 
 
 def _zip_type(given: CallTypes) -> Type:
-    return ListType(TupleType(tuple(item_type(type_) for type_ in given.rest)))
+    return ListType(TupleType(tuple(item_type(type_) for type_ in given.variadic_types)))
 
 
 def _flatten_type(given: CallTypes) -> Type:
@@ -225,7 +225,7 @@ def _collection_function(
 
 _ITEMS, _START = param("xs", ITERABLE), option("start", INTEGER)
 _ENTRIES = param("entries", DICT)
-_LISTS = Parameter("lists", ITERABLE, many=True)
+_LISTS = Parameter("lists", ITERABLE, variadic=True)
 
 LIST_FUNCTIONS: tuple[LibraryFunction, ...] = (
     _collection_function(
@@ -395,7 +395,7 @@ def _count_by(xs: Iterable[Any], key: KeyFunction | str | None = None) -> dict[s
 
 
 def _check_order_key(given: CallTypes, name: str = "key") -> None:
-    found = given.returns(name, (item_type(given["xs"]),))
+    found = given.lambda_result(name, (item_type(given["xs"]),))
     if found is None or isinstance(found, AnyType):
         return
     if isinstance(found, OptionalType) and is_orderable(found.item):
@@ -416,7 +416,7 @@ def _extreme_type(given: CallTypes) -> Type:
 
 
 def _extreme_of_values_type(given: CallTypes) -> Type:
-    types = (given["value"], *given.rest)
+    types = (given["value"], *given.variadic_types)
     found = merge_all(types)
     if found is None or not is_orderable(found):
         shown = " and ".join(dict.fromkeys(map(str, types)))
@@ -427,7 +427,7 @@ def _extreme_of_values_type(given: CallTypes) -> Type:
 def _check_group_key(given: CallTypes) -> Type:
     """The type of the items; the field they are grouped by must be one of theirs."""
     item, field = item_type(given["xs"]), given.constants.get("key")
-    given.returns("key", (item,))
+    given.lambda_result("key", (item,))
     if "key" not in given.types:
         return item
     if not DICT.fits(item):
@@ -449,16 +449,16 @@ def _count_by_type(given: CallTypes) -> Type:
 _ORDER_ITEMS, _ORDERED_ITEMS = param("xs", ITERABLE), param("xs", ORDERED)
 _REVERSE = option("reverse", BOOLEAN, named_only=True)
 _DEFAULT = option("default", named_only=True)
-_BY_LAMBDA = Parameter("key", takes=1)
+_BY_LAMBDA = Parameter("key", lambda_arity=1)
 _BY_FIELD = param("key", TEXT)
 
 
 def _extreme_function(name: str, doc: str, *, largest: bool) -> LibraryFunction:
     run, run_of = _extreme_of_list(largest=largest), _extreme_of_values(largest=largest)
-    rest = Parameter("more", ANYTHING, many=True)
+    rest = Parameter("more", ANYTHING, variadic=True)
     signatures = (
         Signature((_ORDERED_ITEMS, _DEFAULT), _extreme_type, run),
-        Signature((_ORDER_ITEMS, Parameter("key", takes=1, named_only=True), _DEFAULT), _extreme_type, run),
+        Signature((_ORDER_ITEMS, Parameter("key", lambda_arity=1, named_only=True), _DEFAULT), _extreme_type, run),
         Signature((param("value"), rest), _extreme_of_values_type, run_of),
     )
     return LibraryFunction(name, doc, "order and groups", signatures, cost="deep")
@@ -475,7 +475,7 @@ ORDER_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "sorted",
         "The items in ascending order, by a key if one is given: `sorted(rows, key=lambda r: r.total, reverse=True)`.",
         Signature((_ORDERED_ITEMS, _REVERSE), _sorted_type, _sorted),
-        Signature((_ORDER_ITEMS, Parameter("key", takes=1, named_only=True), _REVERSE), _sorted_type, _sorted),
+        Signature((_ORDER_ITEMS, Parameter("key", lambda_arity=1, named_only=True), _REVERSE), _sorted_type, _sorted),
         cost="deep",
     ),
     _extreme_function("min", "The smallest of a list or of some values.", largest=False),

@@ -346,8 +346,8 @@ def bind_arguments(signature: Signature, expr: Apply) -> tuple[Parameter, ...] |
 
 def _can_bind(parameter: Parameter, argument: Any) -> bool:
     if isinstance(argument, Lambda):
-        return parameter.takes == len(argument.names) > 0
-    return not parameter.takes or (not parameter.required and argument == Const(value=None))
+        return parameter.lambda_arity == len(argument.names) > 0
+    return not parameter.lambda_arity or (not parameter.required and argument == Const(value=None))
 
 
 def call_form(signature: Signature, expr: Apply) -> CallForm | None:
@@ -357,12 +357,12 @@ def call_form(signature: Signature, expr: Apply) -> CallForm | None:
     by_position = list(range(len(expr.args)))
     by_name = {parameter.name: at for at, parameter in enumerate(bound) if at >= len(expr.args)}
     # Names become positions while they follow without a gap: some functions are Python's own and know no names.
-    order = [p for p in signature.parameters if not p.named_only and not p.many]
+    order = [p for p in signature.parameters if not p.named_only and not p.variadic]
     for parameter in order[len(by_position) :]:
         if parameter.name not in by_name:
             break
         by_position.append(by_name.pop(parameter.name))
-    classes = tuple((object,) if p.takes else p.kind.classes for p in bound)
+    classes = tuple((object,) if p.lambda_arity else p.kind.classes for p in bound)
     return signature.run, classes, tuple(by_position), tuple(by_name.items())
 
 

@@ -122,7 +122,7 @@ def prove(
     """
     check_depth(plan)
     walker = LabelWalker(registry, mode, read, assembled)
-    after, _ = walker.block(plan.steps, dict(env or {}), read, "")
+    after, _ = walker.walk_block(plan.steps, dict(env or {}), read, "")
     calls = [(path, step.tool) for path, step in walk(plan.steps) if isinstance(step, Call)]
     verdicts = tuple(_judge_call(path, tool, walker.facts.get(path), registry, decide) for path, tool in calls)
     return Proof(mode, verdicts, variable_labels(after if after is not None else walker.ended), walker.answer)

@@ -57,36 +57,36 @@ def label_of_membership(container: LabelTree, value: LabelTree) -> Label:
 class _CallLabels:
     """The shades that a call is given, by parameter."""
 
-    shades: Mapping[str, LabelTree]
-    rest: tuple[LabelTree, ...]
+    labels: Mapping[str, LabelTree]
+    variadic_labels: tuple[LabelTree, ...]
     constants: Mapping[str, object]
     lambdas: Mapping[str, Callable[[LabelTree], LabelTree]]
     strict: bool
 
     def __getitem__(self, name: str) -> LabelTree:
-        return self.shades[name]
+        return self.labels[name]
 
     def get(self, name: str) -> LabelTree:
         """The shade of an argument; NOTHING if it is not given."""
-        return self.shades.get(name, NOTHING)
+        return self.labels.get(name, NOTHING)
 
-    def or_default(self, found: LabelTree) -> LabelTree:
+    def with_default(self, found: LabelTree) -> LabelTree:
         """What was found, or the default that is given."""
         if "default" in self.constants:
             return taint(found, TRUSTED_USER)
         return join_trees(found, self.get("default"))
 
-    def key_of(self, item: LabelTree) -> Label:
+    def key_label(self, item: LabelTree) -> Label:
         """The label of what items are ordered or grouped by."""
         if "key" in self.lambdas:
             return self.lambdas["key"](item).flat
-        if "key" not in self.shades:
+        if "key" not in self.labels:
             return item.flat
         field = self.constants.get("key")
         found = item.field(field) if isinstance(field, str) else item
         return join(found.flat, self["key"].flat)
 
-    def deciding(self, *labels: Label) -> Label:
+    def deciding_label(self, *labels: Label) -> Label:
         """The join of labels that decide, where that counts."""
         return join_all(labels) if self.strict else NOTHING
 
@@ -107,7 +107,7 @@ def compile_call_labels(expr: Apply, codes: Sequence[LabelCode], *, strict: bool
     if rule is None:
         return _join_codes(codes)
     named = [
-        (parameter.name, parameter.many, argument, code)
+        (parameter.name, parameter.variadic, argument, code)
         for parameter, argument, code in zip(bound, arguments, codes, strict=True)
     ]
     constants = {name: argument.value for name, _, argument, _ in named if isinstance(argument, Const)}
@@ -154,7 +154,7 @@ def _any_all_labels(given: _CallLabels) -> LabelTree:
 
 
 def _list_labels(given: _CallLabels) -> LabelTree:
-    if "xs" not in given.shades:
+    if "xs" not in given.labels:
         return ListLabels(TRUSTED_USER, places=())
     xs = given["xs"]
     places = xs.places if isinstance(xs, ListLabels) else None
@@ -168,10 +168,10 @@ def _reversed_labels(given: _CallLabels) -> LabelTree:
 
 
 def _unique_labels(given: _CallLabels) -> LabelTree:
-    if "xs" not in given.shades:
+    if "xs" not in given.labels:
         return ListLabels(TRUSTED_USER, places=())
     xs = given["xs"]
-    return ListLabels(join(xs.own, given.deciding(xs.item.flat)), xs.item)
+    return ListLabels(join(xs.own, given.deciding_label(xs.item.flat)), xs.item)
 
 
 def _pair_labels(own: Label, *places: LabelTree) -> LabelTree:
@@ -184,8 +184,8 @@ def _enumerate_labels(given: _CallLabels) -> LabelTree:
 
 
 def _zip_labels(given: _CallLabels) -> LabelTree:
-    own = join_all(each.own for each in given.rest) if given.rest else TRUSTED_USER
-    return _pair_labels(own, *(each.item for each in given.rest))
+    own = join_all(each.own for each in given.variadic_labels) if given.variadic_labels else TRUSTED_USER
+    return _pair_labels(own, *(each.item for each in given.variadic_labels))
 
 
 def _flatten_labels(given: _CallLabels) -> LabelTree:
@@ -195,13 +195,13 @@ def _flatten_labels(given: _CallLabels) -> LabelTree:
 
 def _first_last_labels(given: _CallLabels) -> LabelTree:
     xs = given["xs"]
-    return taint(given.or_default(xs.item), given.deciding(xs.own))
+    return taint(given.with_default(xs.item), given.deciding_label(xs.own))
 
 
 def _get_labels(given: _CallLabels) -> LabelTree:
     entries, key = given["entries"], given.constants.get("key")
     found = entries.field(key) if isinstance(key, str) else entries.values
-    found = taint(given.or_default(found), given.deciding(entries.own))
+    found = taint(given.with_default(found), given.deciding_label(entries.own))
     return taint(found, given["key"].flat)
 
 
@@ -221,7 +221,7 @@ def _items_labels(given: _CallLabels) -> LabelTree:
 
 def _dict_labels(given: _CallLabels) -> LabelTree:
     # One argument may mean a dict or a list of pairs; only the value knows.
-    shades = list(given.shades.values())
+    shades = list(given.labels.values())
     if not shades:
         return RecordLabels(TRUSTED_USER, {})
     whole, found = shades[0], [record for shade in shades if (record := as_record(shade)) is not None]
@@ -237,33 +237,33 @@ def _dict_labels(given: _CallLabels) -> LabelTree:
 
 def _sorted_labels(given: _CallLabels) -> LabelTree:
     xs = given["xs"]
-    order = given.deciding(given.key_of(xs.item), given.get("reverse").flat)
+    order = given.deciding_label(given.key_label(xs.item), given.get("reverse").flat)
     return ListLabels(join(xs.own, order), xs.item)
 
 
 def _min_max_labels(given: _CallLabels) -> LabelTree:
-    if "xs" not in given.shades:
-        values = (given["value"], *given.rest)
+    if "xs" not in given.labels:
+        values = (given["value"], *given.variadic_labels)
         found: LabelTree = NOTHING
         for value in values:
             found = join_trees(found, value)
-        return taint(found, given.deciding(*(value.flat for value in values)))
+        return taint(found, given.deciding_label(*(value.flat for value in values)))
     xs = given["xs"]
-    return taint(given.or_default(xs.item), given.deciding(xs.own, given.key_of(xs.item)))
+    return taint(given.with_default(xs.item), given.deciding_label(xs.own, given.key_label(xs.item)))
 
 
 def _count_by_labels(given: _CallLabels) -> LabelTree:
-    return join(given["xs"].own, given.key_of(given["xs"].item))
+    return join(given["xs"].own, given.key_label(given["xs"].item))
 
 
 def _group_by_labels(given: _CallLabels) -> LabelTree:
     xs = given["xs"]
-    key = given.key_of(xs.item)
-    return RecordLabels(join(xs.own, key), {}, ListLabels(join(xs.own, given.deciding(key)), xs.item))
+    key = given.key_label(xs.item)
+    return RecordLabels(join(xs.own, key), {}, ListLabels(join(xs.own, given.deciding_label(key)), xs.item))
 
 
 def _contains_labels(given: _CallLabels) -> LabelTree:
-    if "xs" in given.shades:
+    if "xs" in given.labels:
         return label_of_membership(given["xs"], given["value"])
     # Written like a test of texts, but what stands first may be a list or dict all the same.
     return label_of_membership(given["text"], given["part"])

@@ -60,7 +60,7 @@ def _attachment_labels(
 ) -> dict[str, LabelTree]:
     """What goes along with a call by its name, where all that is named is known: who may read all of it."""
     found: dict[str, LabelTree] = {}
-    for part, label in tool.attached(values, tuple(shades), ""):
+    for part, label in tool.attached_labels(values, tuple(shades), ""):
         kind = tool.attaches[part].names
         named = names_at(part, values.get(part_argument(part))) if kind else ()
         known = [env.get(_thing_key(tool, kind, each)) for each in named] if kind else []
@@ -86,7 +86,7 @@ def readers_after_call(
     else it would show later, in what goes out unasked. What was known before stays as it was, for the same reason.
     """
     known: dict[str, LabelTree] = {}
-    told = tool.readers_of(result) if result is not None else {}
+    told = tool.named_readers(result) if result is not None else {}
     if told:
         deciding = Label((), join_all((pc, found, *(shade.flat for shade in shades.values()))).readers)
         for (kind, name), readers in told.items():
@@ -137,9 +137,9 @@ def places_after_call(
             if (hidden := shade.flat.readers) is not PUBLIC:
                 # That another place was not written to is as private as the name is.
                 changed[_PLACE_PREFIX] = join(changed[_PLACE_PREFIX].flat, Label((), hidden))
-    if tool.names_anew:
+    if tool.has_fresh_names:
         named = (
-            [_PLACE_PREFIX + _normalize_place(text) for text in tool.new_names(result)]
+            [_PLACE_PREFIX + _normalize_place(text) for text in tool.fresh_names(result)]
             if result is not None
             else [_PLACE_PREFIX]
         )
@@ -208,7 +208,7 @@ def _fetched_label(tool: Tool, values: Mapping[str, Any]) -> Label:
 
     No argument holds that, and it is a stranger's unless all that is read is the user's own.
     """
-    if tool.fetches and not tool.reads_own(values):
+    if tool.copies_content and not tool.is_owned_call(values):
         return Label((Source("third_party", tool.name),), {USER})
     return NOTHING
 

@@ -135,7 +135,7 @@ def _compile_with_memo(expr: Any, *, strict: bool) -> LabelCode:
         return ref_labels(expr.name)
     try:
         names = sorted(free_names(expr))
-        code = _LabelCompiler(strict).code(expr)
+        code = _LabelCompiler(strict).compile(expr)
     except RecursionError:
         # Deeper than any plan that was checked: its value is an error, and of its labels the worst is assumed.
         return lambda env: UNKNOWN
@@ -185,75 +185,77 @@ class _LabelCompiler:
     depth: int = 0
     """How many expressions are around the one that is compiled."""
 
-    def code(self, expr: Any) -> LabelCode:
+    def compile(self, expr: Any) -> LabelCode:
         if self.depth > MAX_DEPTH:
             return unknown_labels
         self.depth += 1
         try:
-            return self._code(expr)
+            return self._compile_node(expr)
         finally:
             self.depth -= 1
 
-    def _code(self, expr: Any) -> LabelCode:
+    def _compile_node(self, expr: Any) -> LabelCode:
         match expr:
             case Const():
                 return literal_labels
             case Ref(name=name):
                 return ref_labels(name)
             case Get(value=value, field=field) | Index(value=value, at=Const(value=str() as field)):
-                return field_labels(self.code(value), field)
+                return field_labels(self.compile(value), field)
             case Index(value=value, at=Const(value=int() as at)):
-                return place_labels(self.code(value), int(at), self.strict)
+                return place_labels(self.compile(value), int(at), self.strict)
             case Index(value=value, at=at):
-                return index_labels(self.code(value), self.code(at), self.strict)
+                return index_labels(self.compile(value), self.compile(at), self.strict)
             case Slice():
-                bounds = [self.code(bound) for bound in (expr.start, expr.stop, expr.step) if bound is not None]
-                return slice_labels(self.code(expr.value), bounds)
+                bounds = [self.compile(bound) for bound in (expr.start, expr.stop, expr.step) if bound is not None]
+                return slice_labels(self.compile(expr.value), bounds)
             case ListOf(items=items) | TupleOf(items=items):
-                return list_node_labels([self.code(item) for item in items])
+                return list_node_labels([self.compile(item) for item in items])
             case DictOf(entries=entries):
                 return dict_node_labels(
-                    [(key, self.code(key), self.code(value)) for key, value in entries], self.strict
+                    [(key, self.compile(key), self.compile(value)) for key, value in entries], self.strict
                 )
             case Arithmetic(op=op, left=left, right=right):
-                return arithmetic_labels(op, self.code(left), self.code(right))
+                return arithmetic_labels(op, self.compile(left), self.compile(right))
             case Negative(value=value):
-                return flat_labels([self.code(value)])
+                return flat_labels([self.compile(value)])
             case Not(value=value):
-                return own_labels(self.code(value))
+                return own_labels(self.compile(value))
             case Logic(items=items):
-                return logic_labels([(self.code(item), is_scalar_expr(item)) for item in items])
+                return logic_labels([(self.compile(item), is_scalar_expr(item)) for item in items])
             case Compare():
-                return self._compare(expr)
+                return self._compile_compare(expr)
             case Choose():
-                ways = [(self.code(way), is_scalar_expr(way)) for way in (expr.then, expr.otherwise)]
-                return choose_labels(self.code(expr.condition), ways)
+                ways = [(self.compile(way), is_scalar_expr(way)) for way in (expr.then, expr.otherwise)]
+                return choose_labels(self.compile(expr.condition), ways)
             case Apply():
                 arguments = (*expr.args, *(value for _, value in expr.named))
-                return compile_call_labels(expr, [self._argument(each) for each in arguments], strict=self.strict)
+                return compile_call_labels(
+                    expr, [self._compile_argument(each) for each in arguments], strict=self.strict
+                )
             case Format(parts=parts):
                 return flat_labels(
-                    [literal_labels, *(self.code(part.value) for part in parts if not isinstance(part, str))]
+                    [literal_labels, *(self.compile(part.value) for part in parts if not isinstance(part, str))]
                 )
             case Comprehension():
-                return self._comprehension(expr)
+                return self._compile_comprehension(expr)
             case _:
                 return unknown_labels
 
-    def _argument(self, expr: Any) -> LabelCode:
-        return self.code(expr.body) if isinstance(expr, Lambda) else self.code(expr)
+    def _compile_argument(self, expr: Any) -> LabelCode:
+        return self.compile(expr.body) if isinstance(expr, Lambda) else self.compile(expr)
 
-    def _compare(self, expr: Compare) -> LabelCode:
+    def _compile_compare(self, expr: Compare) -> LabelCode:
         operands = (expr.first, *(right for _, right in expr.rest))
-        return comparison_labels([op for op, _ in expr.rest], [(each, self.code(each)) for each in operands])
+        return comparison_labels([op for op, _ in expr.rest], [(each, self.compile(each)) for each in operands])
 
-    def _comprehension(self, expr: Comprehension) -> LabelCode:
+    def _compile_comprehension(self, expr: Comprehension) -> LabelCode:
         clauses = [
-            (clause.names, self.code(clause.over), [self.code(condition) for condition in clause.conditions])
+            (clause.names, self.compile(clause.over), [self.compile(condition) for condition in clause.conditions])
             for clause in expr.clauses
         ]
-        key = None if expr.key is None else self.code(expr.key)
-        return comprehension_labels(self.code(expr.element), key, clauses, self.strict)
+        key = None if expr.key is None else self.compile(expr.key)
+        return comprehension_labels(self.compile(expr.element), key, clauses, self.strict)
 
 
 _TURN_INDEX = re.compile(r"\[\d+\]")
@@ -337,7 +339,7 @@ def labels_after_call(
     if tool.attaches:
         # What goes along is not what comes back.
         shades = {name: shade for name, shade in shades.items() if not name.endswith(ATTACHED_SUFFIX)}
-    found = tool.call_shade(shades, value, step, arguments=arguments)
+    found = tool.call_labels(shades, value, step, arguments=arguments)
     if found is NOTHING:
         # Every value comes from somewhere: what is made of nothing is the tool's own.
         found = Label({Source("system", tool.name, "", step)})
@@ -449,13 +451,13 @@ def call_facts(
         named = principals(values[name]) if name in naming and name in values else None
         facts.append(ArgumentFacts(name, argument.purpose, shade.flat, is_bounded(argument.type), named))
     step = static_path(path)
-    for name, label in tool.attached(values, tuple(shades), step):
+    for name, label in tool.attached_labels(values, tuple(shades), step):
         at_hand = shades.get(name + ATTACHED_SUFFIX)
         if at_hand is not None:
             # Who may read the thing is known in this run.
             label = Label(label.sources, at_hand.flat.readers)
         facts.append(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label))
-    target = tool.target_of(values)
+    target = tool.write_target(values)
     return CallFacts(
         tool.name,
         tool.toolbox,

@@ -103,7 +103,7 @@ class _LoopState:
     over: LabelTree
     pc: Label
 
-    def covers(self, env: MutableLabelEnv, over: LabelTree, pc: Label) -> bool:
+    def is_same_start(self, env: MutableLabelEnv, over: LabelTree, pc: Label) -> bool:
         return pc is self.pc and over is self.over and is_same_env(env, self.env)
 
 
@@ -120,7 +120,7 @@ class LabelWalker:
         self._registry = registry
         self._assembled = assembled or {}
         self._mode: Mode = mode
-        self._given = author_label(read, mode)
+        self._author_label = author_label(read, mode)
         self.facts: dict[str, CallFacts] = {}
         self.answer: LabelTree | None = None
         self.ended: MutableLabelEnv = {}
@@ -128,52 +128,56 @@ class LabelWalker:
         # exponential in their depth.
         self._loops: dict[str, _LoopState] = {}
 
-    def block(self, steps: tuple[Any, ...], env: MutableLabelEnv, pc: Label, at: str) -> BlockOutcome:
+    def walk_block(self, steps: tuple[Any, ...], env: MutableLabelEnv, pc: Label, at: str) -> BlockOutcome:
         """Go through steps; the variables are changed in place."""
         for number, step in enumerate(steps):
             path = f"{at}{number}"
             match step:
                 case When() | Each():
-                    way = self._when(step, env, pc, path) if isinstance(step, When) else self._each(step, env, pc, path)
+                    way = (
+                        self._walk_when(step, env, pc, path)
+                        if isinstance(step, When)
+                        else self._walk_each(step, env, pc, path)
+                    )
                     after, pc = way
                     if after is None:
                         return None, pc
                     env = after
                 case Answer():
-                    self._answer(self._shade(step.value, env, pc), env)
+                    self._record_answer(self._labels_of(step.value, env, pc), env)
                     return None, pc
                 case _:
-                    self._step(step, env, pc, path)
+                    self._walk_step(step, env, pc, path)
         return env, pc
 
-    def _step(self, step: Any, env: MutableLabelEnv, pc: Label, path: str) -> None:
+    def _walk_step(self, step: Any, env: MutableLabelEnv, pc: Label, path: str) -> None:
         match step:
             case Call():
-                result = self._call(step, env, pc, path)
+                result = self._walk_call(step, env, pc, path)
                 if step.name is not None:
                     env[step.name] = result
             case Extract():
-                source, instruction = self._shade(step.source, env, pc), self._shade(step.instruction, env, pc)
+                source, instruction = self._labels_of(step.source, env, pc), self._labels_of(step.instruction, env, pc)
                 env[step.name] = labels_after_extract(source, instruction, path, pc)
             case Ask():
-                env[step.name] = labels_after_ask(self._shade(step.question, env, pc), path, pc)
+                env[step.name] = labels_after_ask(self._labels_of(step.question, env, pc), path, pc)
             case Compute():
-                env[step.name] = self._shade(step.value, env, pc)
+                env[step.name] = self._labels_of(step.value, env, pc)
             case Update():
                 env[step.name] = labels_after_update(step, env, pc, self._mode)
             case _:
                 raise TypeError(f"{step!r} is not a step")
 
-    def _shade(self, expr: Any, env: MutableLabelEnv, pc: Label) -> LabelTree:
+    def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: Label) -> LabelTree:
         return labels_of(expr, env, pc, self._mode)
 
-    def _answer(self, found: LabelTree, env: MutableLabelEnv) -> None:
+    def _record_answer(self, found: LabelTree, env: MutableLabelEnv) -> None:
         self.answer = found if self.answer is None else join_trees(self.answer, found)
         self.ended = join_envs(self.ended, env)
 
-    def _call(self, step: Call, env: MutableLabelEnv, pc: Label, path: str) -> LabelTree:
+    def _walk_call(self, step: Call, env: MutableLabelEnv, pc: Label, path: str) -> LabelTree:
         # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
-        shades = {name: self._shade(value, env, self._given) for name, value in step.args.items()}
+        shades = {name: self._labels_of(value, env, self._author_label) for name, value in step.args.items()}
         tool, given = self._registry.get(step.tool), literal_arguments(step.args)
         if tool is None:
             self.facts[path] = unknown_call_facts(step.tool, shades, path, pc, self._mode)
@@ -183,33 +187,33 @@ class LabelWalker:
         env |= places_after_call(tool, shades, given, found, pc, env)
         return taint(labels_after_call(tool, judged, None, path, pc, arguments=given), found)
 
-    def _when(self, step: When, env: MutableLabelEnv, pc: Label, path: str) -> BlockOutcome:
-        inside = pc_inside(pc, self._shade(step.condition, env, pc), self._mode)
+    def _walk_when(self, step: When, env: MutableLabelEnv, pc: Label, path: str) -> BlockOutcome:
+        inside = pc_inside(pc, self._labels_of(step.condition, env, pc), self._mode)
         ways = (
-            self.block(step.steps, dict(env), inside, f"{path}/then/"),
-            self.block(step.otherwise, dict(env), inside, f"{path}/else/"),
+            self.walk_block(step.steps, dict(env), inside, f"{path}/then/"),
+            self.walk_block(step.otherwise, dict(env), inside, f"{path}/else/"),
         )
         pc = pc_after(step, pc, join_all(at_end for _, at_end in ways))
         ends = [after | labels_after_branch(step, after, at_end) for after, at_end in ways if after is not None]
         return (reduce(join_envs, ends) if ends else None), pc
 
-    def _each(self, step: Each, env: MutableLabelEnv, pc: Label, path: str) -> BlockOutcome:
-        over = self._shade(step.over, env, pc)
+    def _walk_each(self, step: Each, env: MutableLabelEnv, pc: Label, path: str) -> BlockOutcome:
+        over = self._labels_of(step.over, env, pc)
         inside = pc_inside(pc, over, self._mode)
         known = self._loops.get(path)
         if known is not None:
             env, over, inside = join_envs(known.env, env), join_trees(known.over, over), join(known.pc, inside)
-        if known is None or not known.covers(env, over, inside):
-            known = self._loops[path] = self._turns(step, _LoopState(env, over, inside), path)
+        if known is None or not known.is_same_start(env, over, inside):
+            known = self._loops[path] = self._walk_until_stable(step, _LoopState(env, over, inside), path)
         return known.env | labels_after_branch(step, known.env, known.pc), pc_after(step, pc, known.pc)
 
-    def _turns(self, step: Each, loop: _LoopState, path: str) -> _LoopState:
+    def _walk_until_stable(self, step: Each, loop: _LoopState, path: str) -> _LoopState:
         """Repeat a turn until the next one can begin with nothing new."""
         while True:
             start = loop.env | turn_labels(step, loop.over, loop.pc, self._mode)
-            after, at_end = self.block(step.steps, start, loop.pc, f"{path}/")
+            after, at_end = self.walk_block(step.steps, start, loop.pc, f"{path}/")
             env, pc = join_envs(loop.env, after or {}), join(loop.pc, at_end)
-            if loop.covers(env, loop.over, pc):
+            if loop.is_same_start(env, loop.over, pc):
                 return loop
             loop = _LoopState(env, loop.over, pc)
 
@@ -280,7 +284,7 @@ def labels_after_local_step(step: Any, env: LabelEnv, pc: Label, mode: Mode) -> 
 
 def _walk_local_step(step: Any, env: MutableLabelEnv, pc: Label, mode: Mode) -> LocalStepLabels:
     walker = LabelWalker(_NO_TOOLS, mode)
-    after, pc = walker.block((step,), dict(env), pc, "")
+    after, pc = walker.walk_block((step,), dict(env), pc, "")
     changed = {name: shade for name, shade in (after or {}).items() if env.get(name) is not shade}
     return LocalStepLabels(changed, pc, walker.answer)
 
@@ -329,7 +333,7 @@ def assembled_values(
         return NO_ASSEMBLED_VALUES
     walker = _AssembledWalker(plan, registry, request, frozenset(each.strip().lower() for each in own))
     env: MutableLabelEnv = {name: ASSEMBLED_LABEL if made else NOTHING for name, made in (variables or {}).items()}
-    after, _ = walker.block(plan.steps, env, NOTHING, "")
+    after, _ = walker.walk_block(plan.steps, env, NOTHING, "")
     left = after if after is not None else walker.ended
     return AssembledValues(walker.found, frozenset(name for name, shade in left.items() if _is_assembled(shade.flat)))
 
@@ -339,34 +343,34 @@ class _AssembledWalker(LabelWalker):
 
     def __init__(self, plan: Plan, registry: Registry, request: str, own: frozenset[str]) -> None:
         super().__init__(registry, "normal")
-        self._tools = registry
+        self._tool_registry = registry
         self._request = request
-        self._own = own
+        self._own_addresses = own
         self._constants = _constant_texts(plan)
         self.found: dict[str, frozenset[str]] = {}
 
-    def _step(self, step: Any, env: MutableLabelEnv, pc: Label, path: str) -> None:
+    def _walk_step(self, step: Any, env: MutableLabelEnv, pc: Label, path: str) -> None:
         match step:
             case Call():
-                result = self._called(step, env, path)
+                result = self._walk_tool_call(step, env, path)
                 if step.name is not None:
                     env[step.name] = result
             case Extract() | Ask():
                 # Read out of a text, or said by a person, with the label of that.
                 env[step.name] = NOTHING
             case Compute():
-                env[step.name] = self._of(step.value, env)
+                env[step.name] = self._marks_of(step.value, env)
             case Update():
-                env[step.name] = self._updated(step, env)
+                env[step.name] = self._walk_update(step, env)
             case _:
                 raise TypeError(f"{step!r} is not a step")
 
-    def _shade(self, expr: Any, env: MutableLabelEnv, pc: Label) -> LabelTree:
-        return self._of(expr, env)
+    def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: Label) -> LabelTree:
+        return self._marks_of(expr, env)
 
-    def _called(self, step: Call, env: MutableLabelEnv, path: str) -> LabelTree:
-        shades = {name: self._of(value, env) for name, value in step.args.items()}
-        tool = self._tools.get(step.tool)
+    def _walk_tool_call(self, step: Call, env: MutableLabelEnv, path: str) -> LabelTree:
+        shades = {name: self._marks_of(value, env) for name, value in step.args.items()}
+        tool = self._tool_registry.get(step.tool)
         if tool is None:
             return NOTHING
         if tool.changes or tool.outbound:
@@ -380,82 +384,84 @@ class _AssembledWalker(LabelWalker):
                 self.found[path] = frozenset(marked)
         return _tool_result_labels(tool, shades)
 
-    def _updated(self, step: Update, env: MutableLabelEnv) -> LabelTree:
-        current, value = env.get(step.name, NOTHING), self._of(step.value, env)
+    def _walk_update(self, step: Update, env: MutableLabelEnv) -> LabelTree:
+        current, value = env.get(step.name, NOTHING), self._marks_of(step.value, env)
         if step.op == "add":
             return _assembled_sum(current, value)
         if step.op == "append" or step.key is None:
             return update_labels(step.op, current, None, NOTHING, value, NOTHING)
         at = step.key.value if isinstance(step.key, Const) else None
         put = update_labels(step.op, current, at, NOTHING, value, NOTHING)
-        return _add_key_label(put, self._of(step.key, env).flat)
+        return _add_key_label(put, self._marks_of(step.key, env).flat)
 
     # Expressions ------------------------------------------------------------------------------------------------------
 
-    def _of(self, expr: Any, env: MutableLabelEnv) -> LabelTree:
+    def _marks_of(self, expr: Any, env: MutableLabelEnv) -> LabelTree:
         match expr:
             case Const(value=str() as text):
-                return NOTHING if self._is_whole(text) else ASSEMBLED_LABEL
+                return NOTHING if self._is_in_request(text) else ASSEMBLED_LABEL
             case Const() | Negative() | Not() | Compare() | Lambda():
                 return NOTHING
             case Ref(name=name):
                 return env.get(name, ASSEMBLED_LABEL)
             case Get(value=value, field=field) | Index(value=value, at=Const(value=str() as field)):
-                return self._of(value, env).field(field)
+                return self._marks_of(value, env).field(field)
             case Index(value=value, at=Const(value=int() as at)):
-                return self._of(value, env).place(int(at))
+                return self._marks_of(value, env).place(int(at))
             case Index(value=value):
-                whole = self._of(value, env)
+                whole = self._marks_of(value, env)
                 return index_labels(lambda _: whole, lambda _: NOTHING, False)(env)
             case Slice(value=value):
-                return _assembled_slice(self._of(value, env))
+                return _assembled_slice(self._marks_of(value, env))
             case ListOf(items=items) | TupleOf(items=items):
-                places = [self._of(item, env) for item in items]
+                places = [self._marks_of(item, env) for item in items]
                 if len(places) <= MAX_PLACES:
                     return ListLabels(NOTHING, places=places)
                 return ListLabels(NOTHING, reduce(join_trees, places))
             case DictOf(entries=entries):
-                return self._record(entries, env)
+                return self._dict_marks(entries, env)
             case Arithmetic(op=op, left=left, right=right):
-                if (text := self._folded(expr)) is not None:
-                    return NOTHING if self._is_whole(text) else ASSEMBLED_LABEL
+                if (text := self._constant_text(expr)) is not None:
+                    return NOTHING if self._is_in_request(text) else ASSEMBLED_LABEL
                 return (
-                    _assembled_sum(self._of(left, env), self._of(right, env)) if op in ("+", "*") else ASSEMBLED_LABEL
+                    _assembled_sum(self._marks_of(left, env), self._marks_of(right, env))
+                    if op in ("+", "*")
+                    else ASSEMBLED_LABEL
                 )
             case Logic(items=items):
-                return reduce(join_trees, [self._of(item, env) for item in items])
+                return reduce(join_trees, [self._marks_of(item, env) for item in items])
             case Choose(then=then, otherwise=otherwise):
-                return join_trees(self._of(then, env), self._of(otherwise, env))
+                return join_trees(self._marks_of(then, env), self._marks_of(otherwise, env))
             case Apply():
-                return self._applied(expr, env)
+                return self._call_marks(expr, env)
             case Format():
-                text = self._folded(expr)
-                return NOTHING if text is not None and self._is_whole(text) else ASSEMBLED_LABEL
+                text = self._constant_text(expr)
+                return NOTHING if text is not None and self._is_in_request(text) else ASSEMBLED_LABEL
             case Comprehension():
-                return self._comprehension(expr, env)
+                return self._comprehension_marks(expr, env)
             case _:
                 return ASSEMBLED_LABEL
 
-    def _record(self, entries: tuple[tuple[Any, Any], ...], env: MutableLabelEnv) -> LabelTree:
+    def _dict_marks(self, entries: tuple[tuple[Any, Any], ...], env: MutableLabelEnv) -> LabelTree:
         keys: Label = NOTHING
         fields: dict[str, LabelTree] = {}
         rest: LabelTree = NOTHING
         for key, value in entries:
-            keys = join(keys, self._of(key, env).flat)
+            keys = join(keys, self._marks_of(key, env).flat)
             if isinstance(key, Const) and isinstance(key.value, str):
-                fields[key.value] = self._of(value, env)
+                fields[key.value] = self._marks_of(value, env)
             else:
-                rest = join_trees(rest, self._of(value, env))
+                rest = join_trees(rest, self._marks_of(value, env))
         return RecordLabels(keys, {name: join_trees(each, rest) for name, each in fields.items()}, rest)
 
-    def _applied(self, expr: Apply, env: MutableLabelEnv) -> LabelTree:
+    def _call_marks(self, expr: Apply, env: MutableLabelEnv) -> LabelTree:
         if expr.function not in _SELECTING_FUNCTIONS:
             return ASSEMBLED_LABEL
         which = _SELECTOR_POSITIONS.get(expr.function)
         args = [(value, number == which) for number, value in enumerate(expr.args)]
         named = [(name, value, name in _SELECTOR_NAMES) for name, value in expr.named]
-        shades = [NOTHING if says else self._of(value, env) for value, says in args]
-        shades += [NOTHING if says else self._of(value, env) for _, value, says in named]
+        shades = [NOTHING if says else self._marks_of(value, env) for value, says in args]
+        shades += [NOTHING if says else self._marks_of(value, env) for _, value, says in named]
         # The rules for labels take a literal for the user's own; here it must stand in the request like any other.
         opaque = expr.model_copy(
             update={
@@ -465,27 +471,27 @@ class _AssembledWalker(LabelWalker):
         )
         return compile_call_labels(opaque, [lambda _, shade=shade: shade for shade in shades], strict=False)({})
 
-    def _comprehension(self, expr: Comprehension, env: MutableLabelEnv) -> LabelTree:
+    def _comprehension_marks(self, expr: Comprehension, env: MutableLabelEnv) -> LabelTree:
         inner, own = dict(env), NOTHING
         for clause in expr.clauses:
-            whole = self._of(clause.over, inner)
+            whole = self._marks_of(clause.over, inner)
             own = join(own, whole.own)
             inner.update(unpack_labels(clause.names, whole.item, False))
-        found = self._of(expr.element, inner)
+        found = self._marks_of(expr.element, inner)
         if expr.key is None:
             return ListLabels(own, found)
-        return RecordLabels(join(own, self._of(expr.key, inner).flat), {}, found)
+        return RecordLabels(join(own, self._marks_of(expr.key, inner).flat), {}, found)
 
     # Literals ---------------------------------------------------------------------------------------------------------
 
-    def _is_whole(self, text: str) -> bool:
+    def _is_in_request(self, text: str) -> bool:
         bare = text.strip()
-        if bare in ("", ".") or bare.lower() in self._own:
+        if bare in ("", ".") or bare.lower() in self._own_addresses:
             return True
         says = mentions if "@" in bare or "://" in bare else mentions_path
         return says(self._request, bare)
 
-    def _folded(self, expr: Any) -> str | None:
+    def _constant_text(self, expr: Any) -> str | None:
         """The text of an expression that is made of literals alone: put together or not, it is there to be read."""
         match expr:
             case Const(value=str() as text):
@@ -495,16 +501,16 @@ class _AssembledWalker(LabelWalker):
             case Ref(name=name):
                 return self._constants.get(name)
             case Arithmetic(op="+", left=left, right=right):
-                first, second = self._folded(left), self._folded(right)
+                first, second = self._constant_text(left), self._constant_text(right)
                 return None if first is None or second is None else first + second
             case Format(parts=parts):
-                texts = [part if isinstance(part, str) else self._shown(part) for part in parts]
+                texts = [part if isinstance(part, str) else self._constant_part_text(part) for part in parts]
                 return None if None in texts else "".join(text for text in texts if text is not None)
             case _:
                 return None
 
-    def _shown(self, part: Shown) -> str | None:
-        return None if part.spec else self._folded(part.value)
+    def _constant_part_text(self, part: Shown) -> str | None:
+        return None if part.spec else self._constant_text(part.value)
 
 
 def directing_arguments(tool: Tool) -> list[tuple[str, Type]]:

@@ -68,15 +68,15 @@ def _read_constant(reading: Lowering, node: ast.Constant) -> Expr:
     value = cast("object", node.value)
     match value:
         case str():
-            return Const(value=reading.text(node, value))
+            return Const(value=reading.check_text(node, value))
         case bool() | None:
             return Const(value=value)
         case int() | float():
             return read_number(reading, node, value)
         case bytes():
-            raise reading.not_in_language(node, "bytes", "Use text.")
+            raise reading.refusal(node, "bytes", "Use text.")
         case _:
-            raise reading.not_in_language(node, f"{value!r}")
+            raise reading.refusal(node, f"{value!r}")
 
 
 def read_number(reading: Lowering, node: ast.AST, value: int | float) -> Const:
@@ -89,29 +89,29 @@ def read_number(reading: Lowering, node: ast.AST, value: int | float) -> Const:
 
 
 def _read_name(reading: Lowering, node: ast.Name) -> Expr:
-    return reading.variable(node)
+    return reading.lower_name(node)
 
 
 def _read_attribute(reading: Lowering, node: ast.Attribute) -> Expr:
-    return Get(value=reading.expression(node.value), field=reading.name(node, node.attr))
+    return Get(value=reading.lower_expression(node.value), field=reading.check_name(node, node.attr))
 
 
 def _read_subscript(reading: Lowering, node: ast.Subscript) -> Expr:
-    value = reading.expression(node.value)
+    value = reading.lower_expression(node.value)
     match node.slice:
         case ast.Slice(lower=start, upper=stop, step=step):
-            bounds = [None if bound is None else reading.expression(bound) for bound in (start, stop, step)]
+            bounds = [None if bound is None else reading.lower_expression(bound) for bound in (start, stop, step)]
             return Slice(value=value, start=bounds[0], stop=bounds[1], step=bounds[2])
         case at:
-            return Index(value=value, at=reading.expression(at))
+            return Index(value=value, at=reading.lower_expression(at))
 
 
 def read_items(reading: Lowering, nodes: Sequence[ast.expr]) -> tuple[Expr, ...]:
     """The expressions of a list, a tuple or a call, in order."""
     for node in nodes:
         if isinstance(node, ast.Starred):
-            raise reading.not_in_language(node, "`*` before a value", "Join lists with `+`.")
-    return tuple(map(reading.expression, nodes))
+            raise reading.refusal(node, "`*` before a value", "Join lists with `+`.")
+    return tuple(map(reading.lower_expression, nodes))
 
 
 def _read_list(reading: Lowering, node: ast.List) -> Expr:
@@ -130,17 +130,17 @@ def _read_dict(reading: Lowering, node: ast.Dict) -> Expr:
     entries: list[tuple[Expr, Expr]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise reading.not_in_language(value, "`**` in a dict", "Name the keys, or add them with `d[key] = value`.")
-        entries.append((reading.expression(key), reading.expression(value)))
+            raise reading.refusal(value, "`**` in a dict", "Name the keys, or add them with `d[key] = value`.")
+        entries.append((reading.lower_expression(key), reading.lower_expression(value)))
     return DictOf(entries=tuple(entries))
 
 
 def _read_binary(reading: Lowering, node: ast.BinOp) -> Expr:
     op = read_operator(reading, node, node.op)
-    left = reading.expression(node.left)
+    left = reading.lower_expression(node.left)
     if op == "%" and (isinstance(left, Format) or (isinstance(left, Const) and isinstance(left.value, str))):
-        raise reading.not_in_language(node, "`%` to format text", 'Use an f-string: f"{value}".')
-    return Arithmetic(op=op, left=left, right=reading.expression(node.right))
+        raise reading.refusal(node, "`%` to format text", 'Use an f-string: f"{value}".')
+    return Arithmetic(op=op, left=left, right=reading.lower_expression(node.right))
 
 
 def read_operator(reading: Lowering, node: ast.AST, op: ast.operator) -> ArithmeticOp:
@@ -148,11 +148,11 @@ def read_operator(reading: Lowering, node: ast.AST, op: ast.operator) -> Arithme
     if found := ARITHMETIC_OPERATORS.get(type(op)):
         return found
     fix = "Multiply instead." if isinstance(op, ast.Pow) else f"There are {', '.join(ARITHMETIC_OPERATORS.values())}."
-    raise reading.not_in_language(node, f"the operator {type(op).__name__!r}", fix)
+    raise reading.refusal(node, f"the operator {type(op).__name__!r}", fix)
 
 
 def _read_unary(reading: Lowering, node: ast.UnaryOp) -> Expr:
-    value = reading.expression(node.operand)
+    value = reading.lower_expression(node.operand)
     match node.op:
         case ast.Not():
             return Not(value=value)
@@ -163,7 +163,7 @@ def _read_unary(reading: Lowering, node: ast.UnaryOp) -> Expr:
                 return read_number(reading, node, -value.value)
             return Negative(value=value)
         case _:
-            raise reading.not_in_language(node, "the operator `~`")
+            raise reading.refusal(node, "the operator `~`")
 
 
 def _read_logic(reading: Lowering, node: ast.BoolOp) -> Expr:
@@ -174,12 +174,12 @@ def _read_logic(reading: Lowering, node: ast.BoolOp) -> Expr:
 
 def _read_compare(reading: Lowering, node: ast.Compare) -> Expr:
     _refuse_steps(reading, node.comparators[1:])
-    first = reading.expression(node.left)
+    first = reading.lower_expression(node.left)
     rest: list[tuple[CompareOp, Expr]] = []
     for op, operand in zip(node.ops, node.comparators, strict=True):
         if isinstance(op, ast.Is | ast.IsNot) and not (isinstance(operand, ast.Constant) and operand.value is None):
-            raise reading.not_in_language(operand, "`is` but with None", "Use `==` or `!=`.")
-        rest.append((_COMPARE_OPERATORS[type(op)], reading.expression(operand)))
+            raise reading.refusal(operand, "`is` but with None", "Use `==` or `!=`.")
+        rest.append((_COMPARE_OPERATORS[type(op)], reading.lower_expression(operand)))
     return Compare(first=first, rest=tuple(rest))
 
 
@@ -201,8 +201,8 @@ def call_in_condition_error(reading: Lowering, node: ast.AST) -> Exception:
 def _read_lambda(reading: Lowering, node: ast.Lambda) -> Expr:
     given = node.args
     if given.defaults or given.kw_defaults or given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg:
-        raise reading.not_in_language(node, "a lambda with more than plain names", "Write `lambda x: …`.")
-    names = tuple(reading.name(arg, arg.arg) for arg in given.args)
+        raise reading.refusal(node, "a lambda with more than plain names", "Write `lambda x: …`.")
+    names = tuple(reading.check_name(arg, arg.arg) for arg in given.args)
     if reading.needs_steps(node.body):
         raise reading.error(
             node,
@@ -210,8 +210,8 @@ def _read_lambda(reading: Lowering, node: ast.Lambda) -> Expr:
             "a tool is called inside a lambda",
             fix="Make a list of its results first, in a `for` loop.",
         )
-    with reading.scope({}, hidden=names):
-        return Lambda(names=names, body=reading.expression(node.body))
+    with reading.substitute_names({}, hidden=names):
+        return Lambda(names=names, body=reading.lower_expression(node.body))
 
 
 def _read_f_string(reading: Lowering, node: ast.JoinedStr) -> Expr:
@@ -219,14 +219,14 @@ def _read_f_string(reading: Lowering, node: ast.JoinedStr) -> Expr:
     for part in node.values:
         match part:
             case ast.Constant(value=str() as text):
-                parts.append(reading.text(part, text))
+                parts.append(reading.check_text(part, text))
             case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
                 if conversion not in (-1, ord("s")):
-                    raise reading.not_in_language(part, "`!r`, `!a` or `=` in an f-string", "Write `{value}`.")
-                shown = reading.expression(value)
+                    raise reading.refusal(part, "`!r`, `!a` or `=` in an f-string", "Write `{value}`.")
+                shown = reading.lower_expression(value)
                 parts.append(Shown(value=shown, spec=_read_constant_spec(reading, spec)))
             case _:
-                raise reading.not_in_language(part, "this in an f-string")
+                raise reading.refusal(part, "this in an f-string")
     return make_format(parts)
 
 
@@ -236,8 +236,8 @@ def _read_constant_spec(reading: Lowering, node: ast.expr | None) -> str:
     texts: list[str] = []
     for part in cast("ast.JoinedStr", node).values:
         if not isinstance(part, ast.Constant):
-            raise reading.not_in_language(part, "a value inside a format spec", "Write the spec as a literal.")
-        texts.append(reading.text(part, cast("str", part.value)))
+            raise reading.refusal(part, "a value inside a format spec", "Write the spec as a literal.")
+        texts.append(reading.check_text(part, cast("str", part.value)))
     return "".join(texts)
 
 
@@ -260,7 +260,7 @@ def make_format(parts: Sequence[str | Shown]) -> Expr:
 
 
 def _refuse_walrus(reading: Lowering, node: ast.NamedExpr) -> Any:
-    raise reading.not_in_language(node, "`:=`", "Assign in a step of its own.")
+    raise reading.refusal(node, "`:=`", "Assign in a step of its own.")
 
 
 EXPRESSION_READERS: Mapping[type[ast.expr], NodeReader] = {
@@ -324,7 +324,7 @@ METHOD_HINTS: Mapping[str, str] = {
 def _read_call(reading: Lowering, node: ast.Call) -> Expr:
     if is_step_call(node):
         step = read_step_call(reading, node, None)
-        reading.write(step, node)
+        reading.add_step(step, node)
         return Ref(name=cast("str", step.name))
     match node.func:
         case ast.Name(id=name):
@@ -332,14 +332,14 @@ def _read_call(reading: Lowering, node: ast.Call) -> Expr:
         case ast.Attribute(value=receiver, attr=method):
             return _read_method_call(reading, node, receiver, method)
         case _:
-            raise reading.not_in_language(node, "a call of a value", "Only tools and functions can be called.")
+            raise reading.refusal(node, "a call of a value", "Only tools and functions can be called.")
 
 
 def _read_function_call(reading: Lowering, node: ast.Call, name: str) -> Expr:
     if name in ("concat", "format"):
         return make_format(_read_concat(reading, node) if name == "concat" else [_read_format_call(reading, node)])
     if name in SURFACE_WORDS:
-        raise reading.not_in_language(node, f"`{name}(…)` inside an expression", "Make it a statement of its own.")
+        raise reading.refusal(node, f"`{name}(…)` inside an expression", "Make it a statement of its own.")
     if reading.registry is not None and name in reading.registry:
         raise reading.error(
             node,
@@ -363,22 +363,22 @@ def _read_method_call(reading: Lowering, node: ast.Call, receiver: ast.expr, met
             nearest=nearest_name(method, METHODS),
             fix=fix,
         )
-    first = reading.expression(receiver)
+    first = reading.lower_expression(receiver)
     return Apply(
         function=function, args=(first, *read_items(reading, node.args)), named=_read_named_arguments(reading, node)
     )
 
 
 def _read_named_arguments(reading: Lowering, node: ast.Call) -> tuple[tuple[str, Expr], ...]:
-    return tuple((name, reading.expression(value)) for name, value in _keyword_nodes(reading, node).items())
+    return tuple((name, reading.lower_expression(value)) for name, value in _keyword_nodes(reading, node).items())
 
 
 def _keyword_nodes(reading: Lowering, node: ast.Call) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise reading.not_in_language(keyword.value, "`**` in a call", "Name the arguments.")
-        name = reading.name(keyword, keyword.arg)
+            raise reading.refusal(keyword.value, "`**` in a call", "Name the arguments.")
+        name = reading.check_name(keyword, keyword.arg)
         if name in found:
             raise _repeated_argument_error(reading, keyword, name)
         found[name] = keyword.value
@@ -398,7 +398,7 @@ def _read_concat(reading: Lowering, node: ast.Call) -> list[str | Shown]:
             case ast.Call(func=ast.Name(id="format")):
                 parts.append(_read_format_call(reading, argument))
             case ast.Constant(value=str() as text):
-                parts.append(reading.text(argument, text))
+                parts.append(reading.check_text(argument, text))
             case _:
                 parts.append(Shown(value=read_items(reading, [argument])[0]))
     return parts
@@ -406,10 +406,10 @@ def _read_concat(reading: Lowering, node: ast.Call) -> list[str | Shown]:
 
 def _read_format_call(reading: Lowering, node: ast.Call) -> Shown:
     given = bind_word_arguments(reading, node, ("value", "spec"), required=1)
-    spec: Expr = reading.expression(given["spec"]) if "spec" in given else Const(value="")
+    spec: Expr = reading.lower_expression(given["spec"]) if "spec" in given else Const(value="")
     if not isinstance(spec, Const) or not isinstance(spec.value, str):
-        raise reading.not_in_language(given["spec"], "a computed format spec", "Write the spec as a literal text.")
-    return Shown(value=reading.expression(given["value"]), spec=spec.value)
+        raise reading.refusal(given["spec"], "a computed format spec", "Write the spec as a literal text.")
+    return Shown(value=reading.lower_expression(given["value"]), spec=spec.value)
 
 
 def bind_word_arguments(
@@ -422,7 +422,7 @@ def bind_word_arguments(
     given = dict(zip(names, node.args, strict=False))
     for argument in given.values():
         if isinstance(argument, ast.Starred):
-            raise reading.not_in_language(argument, "`*` in a call", f"Write `{form}`.")
+            raise reading.refusal(argument, "`*` in a call", f"Write `{form}`.")
     for name, value in _keyword_nodes(reading, node).items():
         if name not in names:
             raise reading.error(
@@ -446,17 +446,20 @@ def read_step_call(reading: Lowering, node: ast.Call, name: str | None, *, wante
     match cast("ast.Name", node.func).id:
         case "extract":
             given = bind_word_arguments(reading, node, ("source", "instruction", "type"), required=3)
-            source, instruction = reading.expression(given["source"]), reading.expression(given["instruction"])
+            source, instruction = (
+                reading.lower_expression(given["source"]),
+                reading.lower_expression(given["instruction"]),
+            )
             type_ = type_to_json(read_type(reading, given["type"]))
-            return Extract(name=name or reading.fresh(), source=source, instruction=instruction, type=type_)
+            return Extract(name=name or reading.fresh_name(), source=source, instruction=instruction, type=type_)
         case "ask":
             given = bind_word_arguments(reading, node, ("question", "type"), required=1)
-            question = reading.expression(given["question"])
+            question = reading.lower_expression(given["question"])
             type_ = type_to_json(read_type(reading, given["type"])) if "type" in given else "str"
-            return Ask(name=name or reading.fresh(), question=question, type=type_)
+            return Ask(name=name or reading.fresh_name(), question=question, type=type_)
         case tool:
             args = _read_tool_arguments(reading, node, tool)
-            return Call(name=name or (reading.fresh() if wanted else None), tool=tool, args=args)
+            return Call(name=name or (reading.fresh_name() if wanted else None), tool=tool, args=args)
 
 
 def _read_tool_arguments(reading: Lowering, node: ast.Call, name: str) -> dict[str, Expr]:
@@ -469,12 +472,12 @@ def _read_tool_arguments(reading: Lowering, node: ast.Call, name: str) -> dict[s
             raise _repeated_argument_error(reading, value, argument)
         args[argument] = read_items(reading, [value])[0]
     for argument, value in keywords.items():
-        args[argument] = reading.expression(value)
+        args[argument] = reading.lower_expression(value)
     return args
 
 
 def _find_tool(reading: Lowering, node: ast.Call, name: str) -> Tool | None:
-    reading.name(node, name)
+    reading.check_name(node, name)
     if reading.registry is None:
         if name in FUNCTION_HINTS:
             raise _unknown_tool_error(reading, node, name, ())

@@ -63,7 +63,7 @@ class PlanSource:
     lines: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def of(cls, text: str, file: str | None = None) -> PlanSource:
+    def from_text(cls, text: str, file: str | None = None) -> PlanSource:
         return cls(text, file, _LINE_END.split(text))
 
     def place(self, node: ast.AST) -> Place:
@@ -134,21 +134,21 @@ class Prepass:
 
     def __init__(self, tree: ast.Module, text: str) -> None:
         self._tree = tree
-        self._holds_step: dict[ast.AST, bool] = {}
-        self.numbered = frozenset(_NUMBERED_NAME.findall(text))
+        self._has_step: dict[ast.AST, bool] = {}
+        self.numbered_names = frozenset(_NUMBERED_NAME.findall(text))
         """Everything that looks like a fresh name and so cannot be one."""
 
     @cached_property
-    def names(self) -> Counter[str]:
+    def name_counts(self) -> Counter[str]:
         """How often the plan uses each name."""
         return Counter(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
 
-    def holds_step(self, node: ast.AST) -> bool:
+    def has_step(self, node: ast.AST) -> bool:
         """Whether a tool, `extract` or `ask` is called anywhere in a node."""
-        known = self._holds_step.get(node)
+        known = self._has_step.get(node)
         if known is None:
-            known = is_step_call(node) or any(map(self.holds_step, _child_nodes(node)))
-            self._holds_step[node] = known
+            known = is_step_call(node) or any(map(self.has_step, _child_nodes(node)))
+            self._has_step[node] = known
         return known
 
 
@@ -194,22 +194,22 @@ class Lowering:
         readers: Mapping[type[ast.expr], NodeReader],
     ) -> None:
         self.source = source
-        self.survey = survey
+        self.prepass = survey
         self.registry = registry
         self.steps: list[Step] = []
         self.places: dict[int, Place] = {}
-        self.renamed: dict[str, Expr] = {}
+        self.substitutions: dict[str, Expr] = {}
         self._readers = readers
         self._refs: dict[str, Ref] = {}
         self._fresh = 0
         self.depth = 0
         self.deepest = 0
 
-    def expression(self, node: ast.expr) -> Expr:
+    def lower_expression(self, node: ast.expr) -> Expr:
         """The expression that a node stands for; calls of tools in it are written as steps first."""
         reader = self._readers.get(type(node))
         if reader is None:
-            raise self.not_in_language(node, f"{type(node).__name__!r}")
+            raise self.refusal(node, f"{type(node).__name__!r}")
         self.enter(node)
         found = reader(self, node)
         self.depth -= 1
@@ -223,29 +223,29 @@ class Lowering:
             if self.depth > MAX_SYNTAX_DEPTH:
                 raise too_deep_error(self.source.place(node))
 
-    def variable(self, node: ast.Name) -> Expr:
+    def lower_name(self, node: ast.Name) -> Expr:
         """What a name stands for here. Expressions are frozen, so equal references are one object."""
-        if found := self.renamed.get(node.id) or self._refs.get(node.id):
+        if found := self.substitutions.get(node.id) or self._refs.get(node.id):
             return found
-        self._refs[node.id] = reference = Ref(name=self.name(node, node.id))
+        self._refs[node.id] = reference = Ref(name=self.check_name(node, node.id))
         return reference
 
-    def write(self, step: Step, node: ast.AST) -> None:
+    def add_step(self, step: Step, node: ast.AST) -> None:
         self.steps.append(step)
         self.places[id(step)] = self.source.place(node)
 
-    def fresh(self) -> str:
+    def fresh_name(self) -> str:
         """A name `_1`, `_2`, … that the plan does not use."""
         while True:
             self._fresh += 1
-            if (name := f"_{self._fresh}") not in self.survey.numbered:
+            if (name := f"_{self._fresh}") not in self.prepass.numbered_names:
                 return name
 
     def needs_steps(self, *nodes: ast.AST | None) -> bool:
-        return any(self.survey.holds_step(node) for node in nodes if node is not None)
+        return any(self.prepass.has_step(node) for node in nodes if node is not None)
 
     @contextmanager
-    def block(self) -> Generator[list[Step]]:
+    def collect_steps(self) -> Generator[list[Step]]:
         """Collect the steps written inside the `with` apart from those around it."""
         outer, self.steps = self.steps, []
         try:
@@ -254,16 +254,16 @@ class Lowering:
             self.steps = outer
 
     @contextmanager
-    def scope(self, renamed: Mapping[str, Expr], *, hidden: tuple[str, ...] = ()) -> Generator[None]:
+    def substitute_names(self, renamed: Mapping[str, Expr], *, hidden: tuple[str, ...] = ()) -> Generator[None]:
         """Read names as other expressions inside the `with`; `hidden` names mean themselves again."""
-        outer = self.renamed
-        self.renamed = {name: expr for name, expr in outer.items() if name not in hidden} | dict(renamed)
+        outer = self.substitutions
+        self.substitutions = {name: expr for name, expr in outer.items() if name not in hidden} | dict(renamed)
         try:
             yield
         finally:
-            self.renamed = outer
+            self.substitutions = outer
 
-    def name(self, node: ast.AST, name: str) -> str:
+    def check_name(self, node: ast.AST, name: str) -> str:
         """The name itself, if a plan may use it."""
         if not _PLAN_NAME.fullmatch(name):
             raise self.error(
@@ -271,7 +271,7 @@ class Lowering:
             )
         return name
 
-    def text(self, node: ast.AST, text: str) -> str:
+    def check_text(self, node: ast.AST, text: str) -> str:
         """The text itself, unless it has a lone surrogate, which has no bytes."""
         if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             raise self.error(node, "plan.bad-text", "the text has half a character (a lone surrogate)")
@@ -289,7 +289,7 @@ class Lowering:
     ) -> PlanError:
         return self.source.error(node, code, message, expected=expected, nearest=nearest, fix=fix)
 
-    def not_in_language(self, node: ast.AST, what: str, fix: str | None = None) -> PlanError:
+    def refusal(self, node: ast.AST, what: str, fix: str | None = None) -> PlanError:
         return self.error(node, "plan.not-in-language", f"a plan cannot use {what}", fix=fix)
 
 
@@ -303,22 +303,22 @@ class AssignmentTarget:
     def unpack(self, reading: Lowering, node: ast.AST) -> None:
         """Write the steps that give the nested names their values."""
         for name, value in self.parts.items():
-            reading.write(Compute(name=name, value=value), node)
+            reading.add_step(Compute(name=name, value=value), node)
 
 
 def loop_target(reading: Lowering, node: ast.expr) -> AssignmentTarget:
     """The names of `for a, (b, c) in …`: `b` and `c` are parts of a fresh name."""
     if isinstance(node, ast.Name):
-        return AssignmentTarget((reading.name(node, node.id),), {})
+        return AssignmentTarget((reading.check_name(node, node.id),), {})
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2:
-        raise reading.not_in_language(node, "this as the name of a loop", "Write `for name in list:`.")
+        raise reading.refusal(node, "this as the name of a loop", "Write `for name in list:`.")
     names: list[str] = []
     parts: dict[str, Expr] = {}
     for item in node.elts:
         if isinstance(item, ast.Name):
-            names.append(reading.name(item, item.id))
+            names.append(reading.check_name(item, item.id))
         else:
-            names.append(reading.fresh())
+            names.append(reading.fresh_name())
             parts |= target_parts(reading, item, Ref(name=names[-1]))
     return AssignmentTarget(tuple(names), parts)
 
@@ -327,16 +327,16 @@ def target_parts(reading: Lowering, node: ast.expr, whole: Expr) -> dict[str, Ex
     """Each name in a nested target, with the part of `whole` that it stands for."""
     match node:
         case ast.Name(id=name):
-            return {reading.name(node, name): whole}
+            return {reading.check_name(node, name): whole}
         case ast.Tuple(elts=items) | ast.List(elts=items):
             parts: dict[str, Expr] = {}
             for number, item in enumerate(items):
                 parts |= target_parts(reading, item, Index(value=whole, at=Const(value=number)))
             return parts
         case ast.Starred():
-            raise reading.not_in_language(node, "`*` in a target", "Use a slice: `rest = xs[1:]`.")
+            raise reading.refusal(node, "`*` in a target", "Use a slice: `rest = xs[1:]`.")
         case _:
-            raise reading.not_in_language(node, "this as a target", "Assign to a name.")
+            raise reading.refusal(node, "this as a target", "Assign to a name.")
 
 
 _PLAIN_TYPES: dict[str, Type] = {
@@ -473,4 +473,4 @@ def _read_record_type(reading: Lowering, node: ast.expr, keys: list[ast.expr | N
 def _read_text_literal(reading: Lowering, node: ast.expr) -> str:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
         raise _bad_type_error(reading, node, "only a text in quotes can stand here")
-    return reading.text(node, node.value)
+    return reading.check_text(node, node.value)

@@ -59,7 +59,7 @@ def write_assignment(reading: Lowering, name: str, node: ast.expr, at: ast.AST |
     at = at or node
     match node:
         case ast.Call() if is_step_call(node):
-            reading.write(read_step_call(reading, node, name), at)
+            reading.add_step(read_step_call(reading, node, name), at)
         case ast.IfExp() if reading.needs_steps(node.body, node.orelse):
             _write_choice(reading, name, node, at)
         case ast.ListComp() | ast.GeneratorExp() | ast.DictComp() if _needs_loop(
@@ -67,30 +67,32 @@ def write_assignment(reading: Lowering, name: str, node: ast.expr, at: ast.AST |
         ) and name not in _used_names(node):
             _write_loop(reading, name, node, at)
         case _:
-            reading.write(Compute(name=name, value=reading.expression(node)), at)
+            reading.add_step(Compute(name=name, value=reading.lower_expression(node)), at)
 
 
 def _read_choice(reading: Lowering, node: ast.IfExp) -> Expr:
     if reading.needs_steps(node.body, node.orelse):
-        name = reading.fresh()
+        name = reading.fresh_name()
         _write_choice(reading, name, node, node)
         return Ref(name=name)
-    condition = reading.expression(node.test)
-    return Choose(condition=condition, then=reading.expression(node.body), otherwise=reading.expression(node.orelse))
+    condition = reading.lower_expression(node.test)
+    return Choose(
+        condition=condition, then=reading.lower_expression(node.body), otherwise=reading.lower_expression(node.orelse)
+    )
 
 
 def _write_choice(reading: Lowering, name: str, node: ast.IfExp, at: ast.AST) -> None:
-    condition = reading.expression(node.test)
-    with reading.block() as then:
+    condition = reading.lower_expression(node.test)
+    with reading.collect_steps() as then:
         write_assignment(reading, name, node.body)
-    with reading.block() as otherwise:
+    with reading.collect_steps() as otherwise:
         write_assignment(reading, name, node.orelse)
-    reading.write(When(condition=condition, steps=tuple(then), otherwise=tuple(otherwise)), at)
+    reading.add_step(When(condition=condition, steps=tuple(then), otherwise=tuple(otherwise)), at)
 
 
 def _read_comprehension(reading: Lowering, node: AnyComprehension) -> Expr:
     if _needs_loop(reading, node):
-        name = reading.fresh()
+        name = reading.fresh_name()
         _write_loop(reading, name, node, node)
         found: Expr = Ref(name=name)
     else:
@@ -112,41 +114,41 @@ def _read_pure_comprehension(
     reading: Lowering, node: AnyComprehension, rest: list[ast.comprehension], clauses: tuple[Clause, ...]
 ) -> Expr:
     if not rest:
-        *key, element = map(reading.expression, _element_nodes(node))
+        *key, element = map(reading.lower_expression, _element_nodes(node))
         return Comprehension(key=key[0] if key else None, element=element, clauses=clauses)
     generator = _require_sync_generator(reading, node, rest[0])
-    over = reading.expression(generator.iter)
+    over = reading.lower_expression(generator.iter)
     target = loop_target(reading, generator.target)
-    with reading.scope(target.parts, hidden=target.names):
-        conditions = tuple(map(reading.expression, generator.ifs))
+    with reading.substitute_names(target.parts, hidden=target.names):
+        conditions = tuple(map(reading.lower_expression, generator.ifs))
         clause = Clause(names=target.names, over=over, conditions=conditions)
         return _read_pure_comprehension(reading, node, rest[1:], (*clauses, clause))
 
 
 def _require_sync_generator(reading: Lowering, node: ast.AST, generator: ast.comprehension) -> ast.comprehension:
     if generator.is_async:
-        raise reading.not_in_language(node, "`async`", "Steps that can run at the same time do so by themselves.")
+        raise reading.refusal(node, "`async`", "Steps that can run at the same time do so by themselves.")
     return generator
 
 
 def _write_loop(reading: Lowering, name: str, node: AnyComprehension, at: ast.AST) -> None:
     empty = DictOf() if isinstance(node, ast.DictComp) else ListOf()
-    reading.write(Compute(name=name, value=empty), at)
+    reading.add_step(Compute(name=name, value=empty), at)
     _write_clause(reading, name, node, list(node.generators))
 
 
 def _write_clause(reading: Lowering, name: str, node: AnyComprehension, rest: list[ast.comprehension]) -> None:
     if not rest:
-        *key, value = map(reading.expression, _element_nodes(node))
+        *key, value = map(reading.lower_expression, _element_nodes(node))
         op = "put" if key else "append"
-        reading.write(Update(name=name, op=op, key=key[0] if key else None, value=value), node)
+        reading.add_step(Update(name=name, op=op, key=key[0] if key else None, value=value), node)
         return
     generator = _require_sync_generator(reading, node, rest[0])
-    over = reading.expression(generator.iter)
+    over = reading.lower_expression(generator.iter)
     target = _rename_loop_target(reading, node, loop_target(reading, generator.target))
-    with reading.block() as body, reading.scope(target.parts, hidden=target.names):
+    with reading.collect_steps() as body, reading.substitute_names(target.parts, hidden=target.names):
         _write_conditions(reading, name, node, list(generator.ifs), rest[1:])
-    reading.write(Each(names=target.names, over=over, steps=tuple(body)), node)
+    reading.add_step(Each(names=target.names, over=over, steps=tuple(body)), node)
 
 
 def _write_conditions(
@@ -155,10 +157,10 @@ def _write_conditions(
     if not conditions:
         _write_clause(reading, name, node, rest)
         return
-    condition = reading.expression(conditions[0])
-    with reading.block() as then:
+    condition = reading.lower_expression(conditions[0])
+    with reading.collect_steps() as then:
         _write_conditions(reading, name, node, conditions[1:], rest)
-    reading.write(When(condition=condition, steps=tuple(then)), node)
+    reading.add_step(When(condition=condition, steps=tuple(then)), node)
 
 
 def _rename_loop_target(reading: Lowering, node: AnyComprehension, target: AssignmentTarget) -> AssignmentTarget:
@@ -167,8 +169,8 @@ def _rename_loop_target(reading: Lowering, node: AnyComprehension, target: Assig
     parts = dict(target.parts)
     names: list[str] = []
     for name in target.names:
-        if reading.survey.names[name] > inside[name] > 0:
-            names.append(reading.fresh())
+        if reading.prepass.name_counts[name] > inside[name] > 0:
+            names.append(reading.fresh_name())
             parts[name] = Ref(name=names[-1])
         else:
             names.append(name)
@@ -231,8 +233,8 @@ def _read_statement(reading: Lowering, node: ast.stmt, *, last: bool) -> None:
         case ast.Expr(value=value):
             _read_expression_statement(reading, node, value, last=last)
         case ast.Return(value=value):
-            answer = Const(value=None) if value is None else reading.expression(value)
-            reading.write(Answer(value=answer), node)
+            answer = Const(value=None) if value is None else reading.lower_expression(value)
+            reading.add_step(Answer(value=answer), node)
         case ast.If():
             _read_if(reading, node, last=last)
         case ast.For():
@@ -243,25 +245,25 @@ def _read_statement(reading: Lowering, node: ast.stmt, *, last: bool) -> None:
             raise _import_refused_error(reading, node, module or "")
         case _:
             what, fix = _REFUSED_STATEMENTS.get(type(node), (f"{type(node).__name__!r}", None))
-            raise reading.not_in_language(node, what, fix)
+            raise reading.refusal(node, what, fix)
 
 
 def _import_refused_error(reading: Lowering, node: ast.AST, module: str) -> Exception:
     dates = module.split(".")[0] in ("datetime", "dateutil", "time")
     fix = "Remove it; the date functions are built in." if dates else "Remove it; use the tools and functions you have."
-    return reading.not_in_language(node, "`import`", fix)
+    return reading.refusal(node, "`import`", fix)
 
 
 def _read_assignment(reading: Lowering, node: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
     match targets:
         case [ast.Name(id=name), *others]:
-            write_assignment(reading, reading.name(targets[0], name), value, node)
+            write_assignment(reading, reading.check_name(targets[0], name), value, node)
             whole: Expr = Ref(name=name)
         case [ast.Subscript() as target]:
-            _write_put(reading, node, target, reading.expression(value))
+            _write_put(reading, node, target, reading.lower_expression(value))
             return
         case _:
-            others, fresh = targets, reading.fresh()
+            others, fresh = targets, reading.fresh_name()
             write_assignment(reading, fresh, value, node)
             whole = Ref(name=fresh)
     for target in others:
@@ -273,45 +275,45 @@ def _write_binding(reading: Lowering, node: ast.stmt, target: ast.expr, whole: E
         case ast.Subscript():
             _write_put(reading, node, target, whole)
         case ast.Attribute():
-            raise reading.not_in_language(
+            raise reading.refusal(
                 target, "an assignment to a field", "Records do not change; make a dict: `d[key] = value`."
             )
         case _:
             for name, part in target_parts(reading, target, whole).items():
-                reading.write(Compute(name=name, value=part), node)
+                reading.add_step(Compute(name=name, value=part), node)
 
 
 def _write_put(reading: Lowering, node: ast.stmt, target: ast.Subscript, value: Expr) -> None:
     name, key = _read_slot(reading, target)
-    reading.write(Update(name=name, op="put", key=key, value=value), node)
+    reading.add_step(Update(name=name, op="put", key=key, value=value), node)
 
 
 def _read_slot(reading: Lowering, target: ast.Subscript) -> tuple[str, Expr]:
     """The variable and the key of `d[key]`, where it is the target of a change."""
     if not isinstance(target.value, ast.Name) or isinstance(target.slice, ast.Slice):
-        raise reading.not_in_language(
+        raise reading.refusal(
             target, "a change inside a value", "Give the inner value a name, change it, and put it back."
         )
-    return reading.name(target, target.value.id), reading.expression(target.slice)
+    return reading.check_name(target, target.value.id), reading.lower_expression(target.slice)
 
 
 def _read_augmented_assignment(reading: Lowering, node: ast.AugAssign) -> None:
     op = read_operator(reading, node, node.op)
     match node.target:
         case ast.Name(id=name):
-            value = reading.expression(node.value)
+            value = reading.lower_expression(node.value)
             if op == "+":
-                reading.write(Update(name=reading.name(node, name), op="add", value=value), node)
+                reading.add_step(Update(name=reading.check_name(node, name), op="add", value=value), node)
             else:
-                changed = Arithmetic(op=op, left=Ref(name=reading.name(node, name)), right=value)
-                reading.write(Compute(name=name, value=changed), node)
+                changed = Arithmetic(op=op, left=Ref(name=reading.check_name(node, name)), right=value)
+                reading.add_step(Compute(name=name, value=changed), node)
         case ast.Subscript() as target:
             name, key = _read_slot(reading, target)
             before = Index(value=Ref(name=name), at=key)
-            changed = Arithmetic(op=op, left=before, right=reading.expression(node.value))
-            reading.write(Update(name=name, op="put", key=key, value=changed), node)
+            changed = Arithmetic(op=op, left=before, right=reading.lower_expression(node.value))
+            reading.add_step(Update(name=name, op="put", key=key, value=changed), node)
         case target:
-            raise reading.not_in_language(
+            raise reading.refusal(
                 target, "an assignment to a field", "Records do not change; make a dict: `d[key] = value`."
             )
 
@@ -320,14 +322,14 @@ def _read_expression_statement(reading: Lowering, node: ast.stmt, value: ast.exp
     match value:
         case ast.Call(func=ast.Name(id="answer")):
             given = bind_word_arguments(reading, value, ("value",), required=1)["value"]
-            reading.write(Answer(value=reading.expression(given)), node)
+            reading.add_step(Answer(value=reading.lower_expression(given)), node)
         case ast.Call(func=ast.Name(id="print")):
             if not last:
-                raise reading.not_in_language(node, "`print` before its end", "Use `answer(value)` once, at the end.")
+                raise reading.refusal(node, "`print` before its end", "Use `answer(value)` once, at the end.")
             given = bind_word_arguments(reading, value, ("value",), required=1)["value"]
-            reading.write(Answer(value=reading.expression(given)), node)
+            reading.add_step(Answer(value=reading.lower_expression(given)), node)
         case ast.Call() if is_step_call(value):
-            reading.write(read_step_call(reading, value, None, wanted=False), node)
+            reading.add_step(read_step_call(reading, value, None, wanted=False), node)
         case ast.Call(func=ast.Attribute(value=receiver, attr=method)) if method in _CHANGE_WRITERS:
             _CHANGE_WRITERS[method](reading, value, receiver)
         case _:
@@ -343,7 +345,7 @@ def _write_append(reading: Lowering, node: ast.Call, receiver: ast.expr) -> None
     value = _read_only_argument(reading, node)
     match receiver:
         case ast.Name(id=name):
-            reading.write(Update(name=reading.name(receiver, name), op="append", value=value), node)
+            reading.add_step(Update(name=reading.check_name(receiver, name), op="append", value=value), node)
         case _:
             _write_longer_list(reading, node, receiver, ListOf(items=(value,)))
 
@@ -352,7 +354,7 @@ def _write_extend(reading: Lowering, node: ast.Call, receiver: ast.expr) -> None
     value = _read_only_argument(reading, node)
     match receiver:
         case ast.Name(id=name):
-            reading.write(Update(name=reading.name(receiver, name), op="add", value=value), node)
+            reading.add_step(Update(name=reading.check_name(receiver, name), op="add", value=value), node)
         case _:
             _write_longer_list(reading, node, receiver, value)
 
@@ -364,16 +366,17 @@ def _write_longer_list(reading: Lowering, node: ast.Call, receiver: ast.expr, mo
             name, key = _read_slot(reading, receiver)
             before: Expr = Index(value=Ref(name=name), at=key)
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="setdefault"), args=[at, start], keywords=[]):
-            key = reading.expression(at)
+            key = reading.lower_expression(at)
             before = Apply(
-                function="get", args=(Ref(name=reading.name(receiver, name)), key, reading.expression(start))
+                function="get",
+                args=(Ref(name=reading.check_name(receiver, name)), key, reading.lower_expression(start)),
             )
         case _:
-            raise reading.not_in_language(
+            raise reading.refusal(
                 receiver, "a change inside a value", "Give the inner value a name, change it, and put it back."
             )
     longer = Arithmetic(op="+", left=before, right=more)
-    reading.write(Update(name=name, op="put", key=key, value=longer), node)
+    reading.add_step(Update(name=name, op="put", key=key, value=longer), node)
 
 
 def _read_only_argument(reading: Lowering, node: ast.Call) -> Expr:
@@ -388,11 +391,12 @@ def _read_only_argument(reading: Lowering, node: ast.Call) -> Expr:
 def _reorder_writer(function: str) -> Callable[[Lowering, ast.Call, ast.expr], None]:
     def write(reading: Lowering, node: ast.Call, receiver: ast.expr) -> None:
         if not isinstance(receiver, ast.Name):
-            raise reading.not_in_language(receiver, "a change inside a value", f"Use `xs = {function}(xs)`.")
+            raise reading.refusal(receiver, "a change inside a value", f"Use `xs = {function}(xs)`.")
         called = ast.Call(ast.Name(function, ast.Load()), [receiver, *node.args], node.keywords)
-        reading.write(
+        reading.add_step(
             Compute(
-                name=reading.name(receiver, receiver.id), value=reading.expression(ast.copy_location(called, node))
+                name=reading.check_name(receiver, receiver.id),
+                value=reading.lower_expression(ast.copy_location(called, node)),
             ),
             node,
         )
@@ -409,28 +413,28 @@ _CHANGE_WRITERS: Mapping[str, Callable[[Lowering, Any, ast.expr], None]] = {
 
 
 def _read_if(reading: Lowering, node: ast.If, *, last: bool) -> None:
-    condition = reading.expression(node.test)
-    with reading.block() as then:
+    condition = reading.lower_expression(node.test)
+    with reading.collect_steps() as then:
         read_block(reading, node.body, last=last)
-    with reading.block() as otherwise:
+    with reading.collect_steps() as otherwise:
         read_block(reading, node.orelse, last=last)
     if then:
-        reading.write(When(condition=condition, steps=tuple(then), otherwise=tuple(otherwise)), node)
+        reading.add_step(When(condition=condition, steps=tuple(then), otherwise=tuple(otherwise)), node)
     elif otherwise:  # `if c: pass` with something to do only where c does not hold
-        reading.write(When(condition=Not(value=condition), steps=tuple(otherwise)), node)
+        reading.add_step(When(condition=Not(value=condition), steps=tuple(otherwise)), node)
 
 
 def _read_for(reading: Lowering, node: ast.For) -> None:
     if node.orelse:
-        raise reading.not_in_language(node.orelse[0], "`else` after a loop", "Write the steps after the loop.")
-    over = reading.expression(node.iter)
+        raise reading.refusal(node.orelse[0], "`else` after a loop", "Write the steps after the loop.")
+    over = reading.lower_expression(node.iter)
     target = loop_target(reading, node.target)
-    with reading.block() as body:
+    with reading.collect_steps() as body:
         target.unpack(reading, node)
         unpacked = len(body)
         read_block(reading, node.body, last=False)
     if len(body) > unpacked:
-        reading.write(Each(names=target.names, over=over, steps=tuple(body)), node)
+        reading.add_step(Each(names=target.names, over=over, steps=tuple(body)), node)
 
 
 _READERS: Mapping[type[ast.expr], NodeReader] = {**EXPRESSION_READERS, **CALL_READERS, **BRANCH_READERS}
@@ -456,7 +460,7 @@ def parse(source: str, registry: Registry | None = None, *, file: str | None = N
         >>> parse('answer(f"{1 + 1} apples")').plan.steps[0].do
         'answer'
     """
-    text = PlanSource.of(source, file)
+    text = PlanSource.from_text(source, file)
     tree = syntax_tree(text)
     reading = Lowering(text, Prepass(tree, source), registry, _READERS)
     goal, body = _read_goal(reading, tree.body)
@@ -475,6 +479,6 @@ def parse(source: str, registry: Registry | None = None, *, file: str | None = N
 def _read_goal(reading: Lowering, body: list[ast.stmt]) -> tuple[str, list[ast.stmt]]:
     match body:
         case [ast.Expr(value=ast.Constant(value=str() as goal)) as first, *rest]:
-            return reading.text(first, goal), rest
+            return reading.check_text(first, goal), rest
         case _:
             return "", body

@@ -328,9 +328,9 @@ def _render_step(step: Call | Extract | Compute | Update | Ask | Answer, registr
             return f"{step.name} = {_render_call(step, registry)}" if step.name else _render_call(step, registry)
         case Extract():
             source, instruction = render(step.source), render(step.instruction)
-            return f"{step.name} = extract({source}, {instruction}, {render_type(step.wanted)})"
+            return f"{step.name} = extract({source}, {instruction}, {render_type(step.result_type)})"
         case Ask():
-            type_ = "" if step.type == "str" else f", {render_type(step.wanted)}"
+            type_ = "" if step.type == "str" else f", {render_type(step.result_type)}"
             return f"{step.name} = ask({render(step.question)}{type_})"
         case Compute():
             return f"{step.name} = {render(step.value)}"

@@ -254,8 +254,8 @@ def import_tasks(document: object, registry: Registry) -> ImportedTasks:
     importing = _TaskImporter(registry)
     try:
         for task in sorted(tasks.tasks, key=lambda task: task.task_number):
-            importing.add(task)
-        return ImportedTasks(importing.plan(tasks.plan_description), tuple(importing.notes))
+            importing.add_task(task)
+        return ImportedTasks(importing.build_plan(tasks.plan_description), tuple(importing.notes))
     except ValidationError as error:  # a number or a text that no plan can hold
         message = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise PlanError("plan.invalid", f"these tasks cannot be a plan: {message}") from None
@@ -277,25 +277,25 @@ class _TaskImporter:
         self.notes: list[str] = []
         self.tools: dict[int, Tool] = {}
 
-    def add(self, task: Task) -> None:
+    def add_task(self, task: Task) -> None:
         number = task.task_number
         place = Place(step=f"task {number}")
         if number in self.tools or number < 0:
             raise PlanError("plan.invalid", f"the task number {number} is used twice or negative", place=place)
         tool, operands = resolve_command(task.command, [_argument_word(arg) for arg in task.args], self.registry, place)
-        args = self._arguments(task, tool, operands, place)
+        args = self._call_arguments(task, tool, operands, place)
         self._note_timeout(task, tool)
         self.tools[number] = tool
         name = None if isinstance(tool.result, NullType) else _result_name(number)
         self.steps.append(Call(name=name, tool=tool.name, args=args))
 
-    def _arguments(self, task: Task, tool: Tool, operands: CommandOperands, place: Place) -> dict[str, Expr]:
+    def _call_arguments(self, task: Task, tool: Tool, operands: CommandOperands, place: Place) -> dict[str, Expr]:
         args = dict(operands.named)
         free = [argument for argument in tool.arguments if argument.name not in args]
         if task.input_from_task is not None:
-            args |= self._result(task.input_from_task, free, tool, place)
+            args |= self._input_argument(task.input_from_task, free, tool, place)
         elif free and operands.reads_input and _takes_lines(free[0]):
-            args[free[0].name] = self._lines(operands, tool, free, place)
+            args[free[0].name] = self._input_lines(operands, tool, free, place)
         words = list(operands.words)
         for argument in free:
             if argument.name not in args and words:
@@ -307,7 +307,7 @@ class _TaskImporter:
             )
         return {argument.name: args[argument.name] for argument in tool.arguments if argument.name in args}
 
-    def _result(self, number: int, free: list[Argument], tool: Tool, place: Place) -> dict[str, Expr]:
+    def _input_argument(self, number: int, free: list[Argument], tool: Tool, place: Place) -> dict[str, Expr]:
         source = self.tools.get(number)
         if source is None:
             raise PlanError(
@@ -322,7 +322,7 @@ class _TaskImporter:
             raise PlanError("plan.unknown-argument", f"{tool.name!r} reads no input", place=place)
         return {free[0].name: Ref(name=_result_name(number))}
 
-    def _lines(self, operands: CommandOperands, tool: Tool, free: list[Argument], place: Place) -> Expr:
+    def _input_lines(self, operands: CommandOperands, tool: Tool, free: list[Argument], place: Place) -> Expr:
         """What a task for lines reads without an earlier task: the file it names, or one that the person names."""
         reader = self.registry.get("read_lines")
         if reader is None or not reader.arguments:
@@ -349,7 +349,7 @@ class _TaskImporter:
                 f"{tool.name!r} keeps its own {tool.timeout:g} s"
             )
 
-    def plan(self, goal: str) -> Plan:
+    def build_plan(self, goal: str) -> Plan:
         last = max(self.tools)
         void = isinstance(self.tools[last].result, NullType)
         answer: Expr = Const(value=None) if void else Ref(name=_result_name(last))

@@ -74,34 +74,34 @@ class IcsDocument:
     end: int
     """The line that closes the first calendar: new events go before it."""
 
-    def text_of(self, block: EventBlock) -> str:
+    def block_text(self, block: EventBlock) -> str:
         return "".join(self.lines[block.first : block.last + 1])
 
-    def whole(self, block: EventBlock) -> Component:
+    def full_component(self, block: EventBlock) -> Component:
         """The event with everything in it, as it is needed to write it again."""
-        return _parse_components([self.text_of(block)], self.zones, self.file)[0]
+        return _parse_components([self.block_text(block)], self.zones, self.file)[0]
 
-    def edited(self, changes: Mapping[int, str], *, added: str = "") -> str:
+    def with_changes(self, changes: Mapping[int, str], *, added: str = "") -> str:
         """The file with the text of some blocks (by their first line) replaced and new text at the end."""
         ends = {block.first: block.last for block in self.blocks}
         out: list[str] = []
         number = 0
         while number < len(self.lines):
             if number == self.end:
-                out.append(self._in_style(added))
+                out.append(self._with_line_ends(added))
             if number in changes:
-                out.append(self._in_style(changes[number]))
+                out.append(self._with_line_ends(changes[number]))
                 number = ends[number] + 1
             else:
                 out.append(self.lines[number])
                 number += 1
         return "".join(out)
 
-    def _in_style(self, text: str) -> str:
+    def _with_line_ends(self, text: str) -> str:
         unix = bool(self.lines) and not self.lines[0].endswith("\r\n")
         return text.replace("\r\n", "\n") if unix else text
 
-    def mentions_zone(self, name: str) -> bool:
+    def defines_zone(self, name: str) -> bool:
         return any(line.strip() == f"TZID:{name}" for line in self.lines)
 
 

@@ -65,7 +65,7 @@ def find_event(document: IcsDocument, id: str, zone: tzinfo | None) -> FoundEven
         series = replace(
             document,
             blocks=tuple(
-                replace(block, component=document.whole(block))
+                replace(block, component=document.full_component(block))
                 for block in document.blocks
                 if block.uid == parts["uid"]
             ),
@@ -163,11 +163,11 @@ def apply_change(
         )
     # An occurrence that nobody has touched yet gets a block of its own, after that of its series.
     fresh = found.occurrence is not None and not block.is_override
-    component = deepcopy(found.occurrence.component) if found.occurrence and fresh else document.whole(block)
+    component = deepcopy(found.occurrence.component) if found.occurrence and fresh else document.full_component(block)
     _apply_changes(component, changes, zone)
     _mark_modified(component, block.uid, now)
     text = component.to_ical(sorted=False).decode("utf-8")
-    return document.edited({block.first: document.text_of(block) + text if fresh else text}), component
+    return document.with_changes({block.first: document.block_text(block) + text if fresh else text}), component
 
 
 def _apply_changes(component: Component, changes: EventChanges, zone: tzinfo | None) -> None:
@@ -228,15 +228,15 @@ def remove_event(document: IcsDocument, found: FoundEvent, now: datetime) -> str
     """The file without the event; of a series only the one occurrence is taken out, by an exception date."""
     block = found.block
     if found.occurrence is None:
-        return document.edited({each.first: "" for each in document.blocks if each.uid == block.uid})
+        return document.with_changes({each.first: "" for each in document.blocks if each.uid == block.uid})
     changes = {block.first: ""} if block.is_override else {}
     master = next((each for each in document.blocks if each.uid == block.uid and not each.is_override), None)
     if master is not None:
-        series = document.whole(master)
+        series = document.full_component(master)
         _add_property(series, "EXDATE", event_moment(found.occurrence.component, "RECURRENCE-ID"))
         _mark_modified(series, block.uid, now)
         changes[master.first] = series.to_ical(sorted=False).decode("utf-8")
-    return document.edited(changes)
+    return document.with_changes(changes)
 
 
 _last_document: tuple[bytes, str, IcsDocument] | None = None
@@ -259,7 +259,7 @@ def add_event(
     document, where = _parse_document(raw, file), _zone_info(zone)
     event = make_event(start=datetime.fromisoformat(start), zone=where, now=datetime.fromisoformat(now), **fields)
     text = _zone_text(document, zone, event) + event.to_ical(sorted=False).decode()
-    return _changed_file(document.edited({}, added=text), file, event, str(event["UID"]), where)
+    return _changed_file(document.with_changes({}, added=text), file, event, str(event["UID"]), where)
 
 
 def change_event(
@@ -312,6 +312,6 @@ def _zone_text(document: IcsDocument, name: str | None, event: Component) -> str
     """The rules of the configured zone, if the event needs them and the file has none yet."""
     from icalendar import Timezone
 
-    if name is None or "TZID" not in event["DTSTART"].params or document.mentions_zone(name):
+    if name is None or "TZID" not in event["DTSTART"].params or document.defines_zone(name):
         return ""
     return Timezone.from_tzid(name).to_ical().decode()

@@ -111,23 +111,23 @@ class _Calendar:
     surroundings: Surroundings
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def between(
+    def list_between(
         self, since: datetime, before: datetime, series: tuple[datetime, datetime] | None = None
     ) -> list[_ListedEvent]:
         expand = None if series is None else [moment.isoformat() for moment in series]
         facts = {"since": since.isoformat(), "before": before.isoformat(), "series": expand}
-        return _LIST_PARSER(self._raw(), what=self._name, **self._facts(facts))
+        return _LIST_PARSER(self._read_file(), what=self._display_name, **self._with_file_facts(facts))
 
-    def change(self, parser: Parser[Any], facts: dict[str, Any], *, or_new: bool = False) -> Any:
+    def change_file(self, parser: Parser[Any], facts: dict[str, Any], *, or_new: bool = False) -> Any:
         """Put a change into the file; gives the event that was changed."""
-        facts = self._facts(facts | {"now": self.surroundings.now().isoformat()})
+        facts = self._with_file_facts(facts | {"now": self.surroundings.now().isoformat()})
         for _ in range(_MAX_TRIES):
-            raw = self._raw(or_new=or_new)
-            event, changed = parser.with_body(raw, what=self._name, **facts)
+            raw = self._read_file(or_new=or_new)
+            event, changed = parser.with_body(raw, what=self._display_name, **facts)
             # The lock is held for looking and writing alone, and not while a stranger's event is read. If the file has
             # changed since, the change is made anew from what is there now.
             with self.lock:
-                if self._raw(or_new=or_new) == raw:
+                if self._read_file(or_new=or_new) == raw:
                     self.surroundings.folders.write_atomic(self.settings.file, changed)
                     return event
         raise ToolError(
@@ -136,7 +136,7 @@ class _Calendar:
             fix="Try again.",
         )
 
-    def _raw(self, *, or_new: bool = False) -> bytes:
+    def _read_file(self, *, or_new: bool = False) -> bytes:
         try:
             return self.surroundings.folders.read_bytes(self.settings.file, max_bytes=MAX_BYTES)
         except ToolError as error:
@@ -151,16 +151,16 @@ class _Calendar:
             ) from None
 
     @property
-    def _name(self) -> str:
+    def _display_name(self) -> str:
         return f"the calendar {self.settings.file!r}"
 
-    def _facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def _with_file_facts(self, facts: dict[str, Any]) -> dict[str, Any]:
         return facts | {"file": self.settings.file, "zone": self.settings.timezone}
 
     @property
     def trust(self) -> Trust:
         """Who wrote what is in it."""
-        return "user" if self.surroundings.folders.trusts(self.settings.file) else "third_party"
+        return "user" if self.surroundings.folders.is_trusted(self.settings.file) else "third_party"
 
 
 def _build(settings: CalendarSettings, surroundings: Surroundings) -> list[Tool]:
@@ -175,7 +175,7 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
     def list_events(start: date, end: Annotated[date | None, "last day"] = None) -> list[Event]:
         """Events from a day to another day, by default of one day."""
         since, before = _day_range(start, end or start)
-        return [each.event for each in calendar.between(since, before)]
+        return [each.event for each in calendar.list_between(since, before)]
 
     @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def search_events(text: str, start: date | None = None, end: date | None = None) -> list[Event]:
@@ -189,7 +189,7 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
         if earliest >= latest:
             raise ToolError("calendar.bad-hours", f"{earliest:%H:%M} is not before {latest:%H:%M}")
         since, before = _day_range(day, day)
-        busy = [(each.event.start, each.event.end) for each in calendar.between(since, before) if each.busy]
+        busy = [(each.event.start, each.event.end) for each in calendar.list_between(since, before) if each.busy]
         return free_slots(busy, datetime.combine(day, earliest), datetime.combine(day, latest), minutes)
 
     return [list_events, search_events, find_free_time]
@@ -222,7 +222,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
             "description": description,
             "attendees": list(attendees),
         }
-        return calendar.change(_ADD_PARSER, facts, or_new=True)
+        return calendar.change_file(_ADD_PARSER, facts, or_new=True)
 
     @tool(
         effect="write",
@@ -264,7 +264,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
             "minutes": minutes,
             "location": location,
         }
-        return calendar.change(_CHANGE_PARSER, facts)
+        return calendar.change_file(_CHANGE_PARSER, facts)
 
     @tool(
         effect="irreversible",
@@ -275,7 +275,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
     )
     def delete_event(id: Id) -> None:
         """Delete an event, or one occurrence of a recurring event."""
-        calendar.change(_DELETE_PARSER, {"id": id})
+        calendar.change_file(_DELETE_PARSER, {"id": id})
 
     return [add_event, change_event, delete_event]
 
@@ -284,7 +284,7 @@ def _search_range(calendar: _Calendar, start: date | None, end: date | None) -> 
     """Plain events of any time, and a year of each series: from the start, up to the end, or from today."""
     if start and end:
         since, before = _day_range(start, end)
-        return calendar.between(since, before)
+        return calendar.list_between(since, before)
     if start or end:
         since = datetime.combine(start, time()) if start else datetime.min + timedelta(days=2)
         before = datetime.combine(end, time()) + timedelta(days=1) if end else datetime.max - timedelta(days=2)
@@ -293,7 +293,7 @@ def _search_range(calendar: _Calendar, start: date | None, end: date | None) -> 
         today = datetime.combine(calendar.surroundings.now().date(), time())
         since, before = datetime.min + timedelta(days=2), datetime.max - timedelta(days=2)
         series = (today, today + _SERIES_AHEAD)
-    return calendar.between(since, before, series)
+    return calendar.list_between(since, before, series)
 
 
 def _day_range(first: date, last: date) -> tuple[datetime, datetime]:

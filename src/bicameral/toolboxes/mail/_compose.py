@@ -53,7 +53,7 @@ class Recipient:
     domain: str
 
     @property
-    def spec(self) -> str:
+    def address(self) -> str:
         return f"{self.local}@{self.domain}"
 
 
@@ -175,7 +175,7 @@ class MailDraft:
     @property
     def recipients(self) -> list[str]:
         """The envelope: exactly those whom the headers name."""
-        return [each.spec for each in (*self.to, *self.cc)]
+        return [each.address for each in (*self.to, *self.cc)]
 
 
 def without_encoded_words(text: str) -> str:
@@ -217,13 +217,13 @@ def _address_list(recipients: Sequence[Recipient]) -> str:
 def _address_text(recipient: Recipient) -> str:
     name = recipient.name
     if not name:
-        return recipient.spec
+        return recipient.address
     if _PLAIN_PHRASE.fullmatch(name) and len(name) <= _FOLD // 2:
-        return f"{name} <{recipient.spec}>"
+        return f"{name} <{recipient.address}>"
     if name.isascii() and len(name) <= _FOLD // 2:
         escaped = re.sub(r'(["\\])', r"\\\1", name)
-        return f'"{escaped}" <{recipient.spec}>'
-    return f"{_encoded_words(name)}\r\n <{recipient.spec}>"
+        return f'"{escaped}" <{recipient.address}>'
+    return f"{_encoded_words(name)}\r\n <{recipient.address}>"
 
 
 def _subject_text(text: str) -> str:
@@ -322,9 +322,9 @@ def _differs_error(what: str) -> ToolError:
 
 def _expected_message(draft: MailDraft) -> ParsedMessage:
     headers: list[tuple[str, object]] = [
-        ("from", ((draft.sender.name, draft.sender.spec),)),
-        ("to", tuple((each.name, each.spec) for each in draft.to)),
-        *([("cc", tuple((each.name, each.spec) for each in draft.cc))] if draft.cc else []),
+        ("from", ((draft.sender.name, draft.sender.address),)),
+        ("to", tuple((each.name, each.address) for each in draft.to)),
+        *([("cc", tuple((each.name, each.address) for each in draft.cc))] if draft.cc else []),
         ("subject", draft.subject),
         ("date", format_datetime(draft.date)),
         ("message-id", draft.message_id),

@@ -70,15 +70,15 @@ class StoredMail:
     envelope: bytes = b""
     """The `From ` line of an mbox."""
 
-    def head(self) -> bytes:
+    def read_head(self) -> bytes:
         """The first bytes of the mail, enough for its headers."""
-        return self._read(min(self.size, _MAX_HEAD))
+        return self._read_bytes(min(self.size, _MAX_HEAD))
 
-    def raw(self) -> bytes:
+    def read_all(self) -> bytes:
         """The whole mail, up to `MAX_MAIL` bytes."""
-        return self._read(min(self.size, MAX_MAIL))
+        return self._read_bytes(min(self.size, MAX_MAIL))
 
-    def _read(self, size: int) -> bytes:
+    def _read_bytes(self, size: int) -> bytes:
         with open_nofollow(self.path) as stream:
             if self.envelope and os.fstat(stream.fileno()).st_mtime_ns != self.modified:
                 raise FileNotFoundError("the mbox has changed, so the mail may be elsewhere in it now")
@@ -264,7 +264,7 @@ class Mailbox:
     _texts: OrderedDict[str, tuple[int, int, _MailText]] = field(
         default_factory=OrderedDict[str, tuple[int, int, _MailText]]
     )
-    _kept: int = 0
+    _cached_characters: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def search(
@@ -293,7 +293,7 @@ class Mailbox:
                 or not has_words(headers.subject, subject)
             ):
                 continue
-            text_of = self._text_of(entry.stored)
+            text_of = self._load_text(entry.stored)
             # One that could not be read is among the results: nobody knows that the words are not in it.
             if text_of and (text_of.problem or has_words(f"{headers.subject}\n{text_of.body}", text)):
                 found.append(_make_mail(entry, text_of))
@@ -303,8 +303,8 @@ class Mailbox:
         """One mail by its id."""
         for _ in range(2):
             # Twice, since a mail reader renames files all the time.
-            entry = self._find(id)
-            text = self._text_of(entry.stored)
+            entry = self._find_entry(id)
+            text = self._load_text(entry.stored)
             if text is not None and text.problem is not None:
                 raise text.problem
             if text is not None:
@@ -313,11 +313,11 @@ class Mailbox:
 
     def attachment(self, id: str, name: str) -> bytes:
         """The bytes of one attachment."""
-        entry = self._find(id)
+        entry = self._find_entry(id)
         if entry.stored.size > MAX_MAIL:
             raise ToolError("mail.too-large", f"the mail {id!r} has {entry.stored.size} bytes", expected=f"{MAX_MAIL}")
         try:
-            raw = entry.stored.raw()
+            raw = entry.stored.read_all()
         except OSError as error:
             raise ToolError(
                 "mail.unreadable", f"the mail {entry.stored.key!r} cannot be read: {error.strerror}"
@@ -333,7 +333,7 @@ class Mailbox:
             )
         return content
 
-    def _find(self, id: str) -> MailEntry:
+    def _find_entry(self, id: str) -> MailEntry:
         entries = self._entries("")
         wanted = id.strip("<> ")
         found = [entry for entry in entries if wanted in (entry.id, entry.stored.key)]
@@ -353,7 +353,7 @@ class Mailbox:
         )
 
     def _entries(self, folder: str) -> list[MailEntry]:
-        everything = list_mailboxes(self._root())
+        everything = list_mailboxes(self._mailbox_root())
         chosen = [(name, path) for name, path in everything if _is_in_folder(name, folder)]
         if not chosen and folder:
             names = [name for name, _ in everything]
@@ -363,7 +363,7 @@ class Mailbox:
                 expected=", ".join(map(repr, names)),
                 nearest=nearest_name(folder, names),
             )
-        known = self._headers_of(self._stored(everything))
+        known = self._with_headers(self._list_stored(everything))
         # Strangers choose the Message-ID: one that is used twice, or spells another mail's key, names nobody.
         taken = Counter(headers.message_id for _, headers in known)
         taken.update(item.key for item, _ in known)
@@ -374,7 +374,7 @@ class Mailbox:
             if item.folder in names
         ]
 
-    def _root(self) -> Path:
+    def _mailbox_root(self) -> Path:
         if self.folder is not None:
             root = _find_readable(self.folders, self.folder)
             if root is None or not is_mailbox(root):
@@ -394,7 +394,7 @@ class Mailbox:
             fix="Set `folder` under [toolbox.mail] in bicameral.toml to a Maildir folder or an mbox file.",
         )
 
-    def _stored(self, boxes: Iterable[tuple[str, Path]]) -> list[StoredMail]:
+    def _list_stored(self, boxes: Iterable[tuple[str, Path]]) -> list[StoredMail]:
         found: list[StoredMail] = []
         for name, path in boxes:
             if not path.is_file():
@@ -407,9 +407,9 @@ class Mailbox:
             found.extend(kept[2])
         return found
 
-    def _headers_of(self, items: list[StoredMail]) -> list[tuple[StoredMail, MailHeaders]]:
+    def _with_headers(self, items: list[StoredMail]) -> list[tuple[StoredMail, MailHeaders]]:
         """The mails that are still there, with their headers; those that are not known yet are read in batches."""
-        for batch in _read_batches(item for item in items if self._known_headers(item) is None):
+        for batch in _read_batches(item for item in items if self._cached_headers(item) is None):
             try:
                 found = _parse_headers(batch)
             except ParseLimitError:
@@ -417,13 +417,13 @@ class Mailbox:
                 found = [_parse_one_header(item, raw) for item, raw in batch]
             for (item, _), headers in zip(batch, found, strict=True):
                 self._headers[item.key] = (item.modified, item.size, headers)
-        return [(item, headers) for item in items if (headers := self._known_headers(item))]
+        return [(item, headers) for item in items if (headers := self._cached_headers(item))]
 
-    def _known_headers(self, item: StoredMail) -> MailHeaders | None:
+    def _cached_headers(self, item: StoredMail) -> MailHeaders | None:
         kept = self._headers.get(item.key)
         return kept[2] if kept is not None and kept[:2] == (item.modified, item.size) else None
 
-    def _text_of(self, item: StoredMail) -> _MailText | None:
+    def _load_text(self, item: StoredMail) -> _MailText | None:
         """The text of a mail, or None when it vanished under our hands."""
         # The lock is for what is kept alone. It is not held while a mail is read: a hostile one takes its time.
         with self._lock:
@@ -432,7 +432,7 @@ class Mailbox:
                 self._texts.move_to_end(item.key)
                 return kept[2]
         try:
-            raw = item.raw()
+            raw = item.read_all()
         except OSError:
             return None
         try:
@@ -442,16 +442,16 @@ class Mailbox:
         except ParseLimitError as problem:
             text = _MailText(f"[{problem.message}]", (), problem)
         with self._lock:
-            self._keep(item, text)
+            self._cache_text(item, text)
         return text
 
-    def _keep(self, item: StoredMail, text: _MailText) -> None:
+    def _cache_text(self, item: StoredMail, text: _MailText) -> None:
         replaced = self._texts.pop(item.key, None)
         self._texts[item.key] = (item.modified, item.size, text)
-        self._kept += len(text.body) - (0 if replaced is None else len(replaced[2].body))
-        while self._kept > _MAX_CACHED_TEXT:
+        self._cached_characters += len(text.body) - (0 if replaced is None else len(replaced[2].body))
+        while self._cached_characters > _MAX_CACHED_TEXT:
             _, (_, _, dropped) = self._texts.popitem(last=False)
-            self._kept -= len(dropped.body)
+            self._cached_characters -= len(dropped.body)
 
 
 def _make_mail(entry: MailEntry, text: _MailText) -> Mail:
@@ -477,7 +477,7 @@ def _read_batches(items: Iterable[StoredMail]) -> Iterator[list[tuple[StoredMail
     size = 0
     for item in items:
         try:
-            batch.append((item, item.head()))
+            batch.append((item, item.read_head()))
         except OSError:
             continue
         size += len(batch[-1][1])
@@ -510,7 +510,7 @@ def is_bare_name(name: str) -> bool:
 
 def _find_readable(folders: Folders, path: str) -> Path | None:
     try:
-        return folders.reading(path)
+        return folders.resolve_readable(path)
     except ToolError as error:
         if error.code == "files.missing":
             return None

@@ -239,7 +239,7 @@ def _deliver(client: smtplib.SMTP, draft: MailDraft, raw: bytes) -> None:
     import smtplib
 
     try:
-        refused = client.sendmail(draft.sender.spec, draft.recipients, raw)
+        refused = client.sendmail(draft.sender.address, draft.recipients, raw)
     except smtplib.SMTPRecipientsRefused as error:
         raise _refused_error("no recipient was accepted: " + _refusal_reasons(error.recipients)) from None
     except smtplib.SMTPResponseException as error:
@@ -392,7 +392,7 @@ def _save_under_free_name(folders: Folders, folder: str, name: str, content: byt
             if error.code != "files.exists":
                 raise
         else:
-            return folders.shown(folders.writing(path))
+            return folders.display_path(folders.resolve_writable(path))
     raise ToolError("mail.exists", f"there are too many files like {name!r} in {folder!r}")
 
 

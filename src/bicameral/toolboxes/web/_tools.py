@@ -50,7 +50,7 @@ class HostPattern:
             raise ValueError(f"{text!r} is not a host; write 'example.com', '*.example.com' or '127.0.0.1:8080'")
         return cls(host, int(found["port"]) if found["port"] else None)
 
-    def names(self, host: str, port: int) -> bool:
+    def matches(self, host: str, port: int) -> bool:
         if self.port not in (None, port):
             return False
         own = host.rstrip(".").lower()
@@ -64,19 +64,19 @@ class AllowedHosts:
     patterns: tuple[HostPattern, ...]
 
     @classmethod
-    def of(cls, hosts: Iterable[str]) -> AllowedHosts:
+    def from_settings(cls, hosts: Iterable[str]) -> AllowedHosts:
         return cls(tuple(map(HostPattern.parse, hosts)))
 
-    def lists(self, host: str, port: int) -> bool:
+    def is_listed(self, host: str, port: int) -> bool:
         """Whether the user named this host, so that it may be in a private network."""
-        return any(pattern.names(host, port) for pattern in self.patterns)
+        return any(pattern.matches(host, port) for pattern in self.patterns)
 
-    def allows(self, host: str, port: int) -> bool:
+    def is_allowed(self, host: str, port: int) -> bool:
         """Whether this host may be asked at all, wherever it is."""
         everything = not self.patterns or any(
             pattern.host == "*" and pattern.port in (None, port) for pattern in self.patterns
         )
-        return everything or self.lists(host, port)
+        return everything or self.is_listed(host, port)
 
 
 def is_public(address: str) -> bool:
@@ -175,7 +175,7 @@ async def fetch_url(url: str, settings: WebSettings) -> WebResponse:
 
 
 async def _follow_redirects(url: str, settings: WebSettings) -> WebResponse:
-    hosts = AllowedHosts.of(settings.hosts)
+    hosts = AllowedHosts.from_settings(settings.hosts)
     for _ in range(_MAX_REDIRECTS + 1):
         target = _check_url(url, hosts)
         addresses = await _resolve_addresses(target, hosts) if settings.proxy is None else [_wire_host(target)]
@@ -200,10 +200,10 @@ def _check_url(url: str, hosts: AllowedHosts) -> httpx.URL:
         raise _bad_url_error(url)
     if target.userinfo:
         raise ToolError("web.bad-url", "the URL has a user name or password in it", expected="a URL without them")
-    if not hosts.allows(host, port):
+    if not hosts.is_allowed(host, port):
         raise _forbidden_host_error(host, "is not among the hosts that may be asked")
     # An address is known at once; a proxy would otherwise be asked to reach it for us.
-    if _is_literal_address(host) and not is_public(host) and not hosts.lists(host, port):
+    if _is_literal_address(host) and not is_public(host) and not hosts.is_listed(host, port):
         raise _forbidden_host_error(host, "is an address inside this machine or a private network")
     return target
 
@@ -235,7 +235,7 @@ async def _resolve_addresses(target: httpx.URL, hosts: AllowedHosts) -> list[str
     except (OSError, UnicodeError):
         raise ToolError("web.unreachable", f"the host {host!r} cannot be found") from None
     addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
-    if not hosts.lists(host, port) and not all(map(is_public, addresses)):
+    if not hosts.is_listed(host, port) and not all(map(is_public, addresses)):
         raise _forbidden_host_error(host, "leads to an address inside this machine or a private network")
     return addresses[:_MAX_ADDRESSES]
 
