@@ -182,7 +182,7 @@ async def test_nothing_is_looked_at_where_nothing_is_asked(monkeypatch: pytest.M
     def never(self: Any, *_: Any) -> None:
         raise AssertionError("nobody is asked")
 
-    monkeypatch.setattr("bicameral.runs._engine.Lookahead.block", never)
+    monkeypatch.setattr("bicameral.runs._engine.Lookahead.visit_block", never)
     outcome = await run_office(f"b = balance('x')\nsend('{BOB}', 'hi')\nanswer(b)", Office(), approver=Person())
     assert isinstance(outcome, Finished)
 
@@ -509,7 +509,7 @@ async def test_what_is_proved_is_not_looked_at_before_the_run(monkeypatch: pytes
     def never(self: Any, *_: Any) -> None:
         raise AssertionError("nobody is asked")
 
-    monkeypatch.setattr("bicameral.runs._engine.Lookahead.block", never)
+    monkeypatch.setattr("bicameral.runs._engine.Lookahead.visit_block", never)
     outcome = await _proved(f"send('{BOB}', 'hi')\nanswer(1)", Office(), approver=Person())
     assert isinstance(outcome, Finished)
 
