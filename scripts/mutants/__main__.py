@@ -13,6 +13,7 @@ more is `stale`; both are mistakes in the list of mutants. The working tree is n
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import shutil
@@ -34,7 +35,9 @@ from scripts.mutants.pytest_plugin import FAILURES_VARIABLE, SOURCE_VARIABLE
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bicameral"
 
-PYTEST_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "scripts.mutants.pytest_plugin", "-m", "not slow")
+PYTEST_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+PLUGINS = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin", "scripts.mutants.pytest_plugin")
+"""Only these: others that happen to be installed take seconds to load."""
 TEST_SECONDS = 60
 """How long one test may take: with a mutant it may wait for what never comes, and then it fails."""
 RUN_SECONDS = 300.0
@@ -58,7 +61,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class TestRun:
+class PytestRun:
     """How a run of pytest ended: its exit code (None: it took too long), what failed and how, and what it printed."""
 
     exit_code: int | None
@@ -74,6 +77,8 @@ class SourceCopy:
         self._changes = 0
         self.package = folder / "src" / "bicameral"
         shutil.copytree(SOURCE.parent, folder / "src")
+        # Once, and not in every run: those write no compiled files, since one of a mutant must not be found later.
+        compileall.compile_dir(self.package, quiet=2)
 
     @contextmanager
     def changed(self, mutant: Mutant) -> Generator[None]:
@@ -90,7 +95,7 @@ class SourceCopy:
             path.write_bytes(before)
             os.utime(path, (modified, modified))
 
-    def run_tests(self, tests: Iterable[str], timeout: float, *options: str) -> TestRun:
+    def run_tests(self, tests: Iterable[str], timeout: float) -> PytestRun:
         """Run tests with the copy in place of the working tree's `src`, also for the processes that they start."""
         failures = self._folder / "failures.jsonl"
         failures.unlink(missing_ok=True)
@@ -100,22 +105,24 @@ class SourceCopy:
             **os.environ,
             "PYTHONPATH": path,
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             SOURCE_VARIABLE: source,
             FAILURES_VARIABLE: str(failures),
         }
-        command = [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, "--timeout", str(TEST_SECONDS), *options, *tests]
+        plugins = (part for plugin in PLUGINS for part in ("-p", plugin))
+        command = [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, *plugins, "--timeout", str(TEST_SECONDS), *tests]
         try:
             ended = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
-            return TestRun(None, (), "")
+            return PytestRun(None, (), "")
         lines = failures.read_text(encoding="utf-8").splitlines() if failures.exists() else []
         found = tuple((str(test), str(kind)) for test, kind in map(json.loads, lines))
-        return TestRun(ended.returncode, found, ended.stdout + ended.stderr)
+        return PytestRun(ended.returncode, found, ended.stdout + ended.stderr)
 
 
-def judge(run: TestRun) -> tuple[Verdict, str]:
+def judge(run: PytestRun) -> tuple[Verdict, str]:
     """Whether a mutant was killed by a run of tests, and by which; or what is wrong with it."""
     if run.exit_code is None:
         return "broken", f"the tests took longer than {RUN_SECONDS:g} s"
@@ -145,24 +152,36 @@ def try_mutant(mutant: Mutant, copies: SimpleQueue[SourceCopy]) -> Result:
     return Result(mutant, verdict, note, time.monotonic() - started)
 
 
-def needed_tests(mutants: Iterable[Mutant]) -> list[str]:
-    """The tests of all these mutants, each once: not also by name what is there with its whole file."""
+def needed_tests(mutants: Iterable[Mutant], parts: int = 1) -> list[list[str]]:
+    """The tests of all these mutants, each once, in so many parts; those of one file are in one part."""
     named = {test for mutant in mutants for test in mutant.tests}
-    return sorted(test for test in named if "::" not in test or test.partition("::")[0] not in named)
+    found: list[list[str]] = [[] for _ in range(parts)]
+    for number, file in enumerate(sorted({test.partition("::")[0] for test in named})):
+        single = sorted(test for test in named if test.startswith(f"{file}::"))
+        found[number % parts] += [file] if file in named else single
+    return [part for part in found if part]
+
+
+def baseline_problem(mutants: Iterable[Mutant], copies: Sequence[SourceCopy]) -> str | None:
+    """What is wrong with the tests themselves: whoever fails without a mutant kills none."""
+    parts = needed_tests(mutants, len(copies))
+    with ThreadPoolExecutor(len(copies)) as pool:
+        runs = pool.map(lambda copy, tests: copy.run_tests(tests, BASELINE_SECONDS), copies, parts)
+        failed = [
+            ", ".join(test for test, _ in run.failures) or _last_lines(run.output) for run in runs if run.exit_code != 0
+        ]
+    return f"the tests fail without a mutant: {'; '.join(failed)}" if failed else None
 
 
 def run_mutants(mutants: Sequence[Mutant], jobs: int) -> tuple[list[Result], str | None]:
     """The result for each mutant; or what is wrong with the tests, if they fail without any."""
     with tempfile.TemporaryDirectory(prefix="bicameral-mutants-") as folder:
-        copies: SimpleQueue[SourceCopy] = SimpleQueue()
         made = [SourceCopy(Path(folder, str(number))) for number in range(jobs)]
         started = time.monotonic()
-        parallel = ("-n", str(jobs), "--dist", "loadfile") if jobs > 1 else ()
-        plain = made[0].run_tests(needed_tests(mutants), BASELINE_SECONDS, *parallel)
-        if plain.exit_code != 0:
-            failed = ", ".join(test for test, _ in plain.failures) or _last_lines(plain.output)
-            return [], f"the tests fail without a mutant: {failed}"
-        print(f"without a mutant all tests pass ({time.monotonic() - started:.0f} s)", file=sys.stderr)
+        if (problem := baseline_problem(mutants, made)) is not None:
+            return [], problem
+        print(f"without a mutant all tests pass ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
+        copies: SimpleQueue[SourceCopy] = SimpleQueue()
         for copy in made:
             copies.put(copy)
         results: list[Result] = []

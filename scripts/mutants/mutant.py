@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -55,7 +56,7 @@ def apply_mutant(mutant: Mutant, source: Path) -> tuple[Path, str]:
 
 def _function_lines(mutant: Mutant, text: str, where: str) -> tuple[int, int]:
     """The lines of the function, from the first and up to the last, which is not in it any more."""
-    nodes: list[ast.stmt] = ast.parse(text).body
+    nodes = _parse(text).body
     found: ast.stmt | None = None
     for name in mutant.function.split("."):
         found = next(
@@ -72,3 +73,8 @@ def _function_lines(mutant: Mutant, text: str, where: str) -> tuple[int, int]:
     if not isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) or found.end_lineno is None:
         raise StaleMutant(f"{where}: this is not a function")
     return found.lineno - 1, found.end_lineno
+
+
+@lru_cache(maxsize=64)
+def _parse(text: str) -> ast.Module:
+    return ast.parse(text)

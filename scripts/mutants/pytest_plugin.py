@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import Phase, settings
 
 SOURCE_VARIABLE = "BICAMERAL_MUTANT_SOURCE"
 """The folder of the copy that `bicameral` must be imported from."""
@@ -15,9 +16,16 @@ FAILURES_VARIABLE = "BICAMERAL_MUTANT_FAILURES"
 """The file that takes one line for each test that failed: its node id, and the kind of the error."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     import bicameral
 
+    # It may be asked for whether or not any test has it.
+    config.addinivalue_line("markers", "slow: takes long")
+    # What fails need not be shown at its smallest: that takes far longer than to find it.
+    settings.register_profile(
+        "mutants", settings.default, phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False
+    )
+    settings.load_profile("mutants")
     wanted = os.environ[SOURCE_VARIABLE]
     if not Path(bicameral.__file__).is_relative_to(wanted):
         raise pytest.UsageError(f"bicameral is imported from {bicameral.__file__}, and not from {wanted}")

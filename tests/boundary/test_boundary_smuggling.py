@@ -122,6 +122,7 @@ SMUGGLED: list[tuple[str, str, str]] = [
     ("an extra field without a name", _with("", ORDER), "not-the-form"),
     ("an extra field inside", _with("total", {"amount": 5, "currency": "EUR", "memo": ORDER}), "not-the-form"),
     ("a field twice", '{"paid": true, "paid": false}', "not-the-form"),
+    ("a field twice in a whole form", f'{{"note": "{ORDER}", {_with("note", "ok")[1:]}', "not-the-form"),
     ("text for a truth", _with("paid", ORDER), "wrong-type"),
     ("a number for a truth", _with("paid", 1), "wrong-type"),
     ("a list for a truth", _with("paid", [True]), "wrong-type"),

@@ -12,8 +12,7 @@ SEALS = "tests/journal/test_journal_seals.py"
 ERASE = "tests/journal/test_journal_erase.py"
 STORES = "tests/journal/test_journal_stores.py"
 SYNCED = "tests/journal/test_journal_synced.py"
-IDENTITY = "tests/patterns/test_patterns_identity.py"
-SKILLS = "tests/patterns/test_patterns_skills.py"
+SEALED = "tests/patterns/test_patterns_sealed_log.py"
 
 MUTANTS = (
     Mutant(
@@ -158,7 +157,7 @@ MUTANTS = (
         "if self.known is not None and all(",
         "if self.known is not None and found and all(",
         "a store that was emptied would pass against the seal that is known",
-        (f"{IDENTITY}::test_a_tampered_file_starts_no_session", f"{SKILLS}::test_a_tampered_library_gives_no_advice"),
+        (SEALED,),
     ),
     Mutant(
         "sealed.line-not-compared",
@@ -167,7 +166,7 @@ MUTANTS = (
         "or _encode_line(self.kind, number, at, before, facts) != line",
         "or number and _encode_line(self.kind, number, at, before, facts) != line",
         "the first record of a store could be changed",
-        (f"{IDENTITY}::test_a_tampered_file_starts_no_session", f"{SKILLS}::test_a_tampered_library_gives_no_advice"),
+        (SEALED,),
     ),
     Mutant(
         "sealed.chain-without-the-one-before",
@@ -176,10 +175,7 @@ MUTANTS = (
         "seal = entry.seal",
         "pass",
         "records could be left out or inserted",
-        (
-            f"{IDENTITY}::test_versions_come_back_as_they_were_written",
-            f"{IDENTITY}::test_a_tampered_file_starts_no_session",
-        ),
+        (SEALED,),
     ),
     Mutant(
         "sealed.written-in-between",
@@ -188,7 +184,7 @@ MUTANTS = (
         "if after is not None and after != seal:",
         "if after and not seal:",
         "of two changes of one version the second would overwrite the first",
-        (f"{IDENTITY}::test_of_two_changes_of_one_version_only_the_first_is_written",),
+        (SEALED,),
     ),
     Mutant(
         "sealed.written-while-held",
@@ -197,6 +193,6 @@ MUTANTS = (
         "self._locked(shared=False)",
         "self._locked(shared=True)",
         "an identity could change while a session is open",
-        (f"{IDENTITY}::test_nothing_can_be_written_while_a_session_is_open",),
+        (SEALED,),
     ),
 )

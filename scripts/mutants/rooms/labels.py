@@ -37,7 +37,7 @@ MUTANTS = (
         "return left if isinstance(right, Public)",
         "return right if isinstance(right, Public)",
         "a secret joined with public text would be public",
-        (f"{LAWS}::test_a_join_of_many_is_the_join_of_each",),
+        (f"{LAWS}::test_a_secret_joined_with_public_text_stays_a_secret",),
     ),
     Mutant(
         "labels.one-trusted-source-is-enough",
@@ -46,7 +46,7 @@ MUTANTS = (
         "all(source.trust",
         "any(source.trust",
         "a stranger's text would be trusted as soon as the user added a word",
-        (f"{LAWS}::test_what_a_stranger_had_a_hand_in_stays_untrusted",),
+        (f"{LAWS}::test_one_word_of_the_users_does_not_make_a_strangers_text_trusted",),
     ),
     Mutant(
         "labels.extract-may-be-trusted",
@@ -100,7 +100,7 @@ MUTANTS = (
         "taint(shade.rest, label)",
         "shade.rest",
         "fields that are not named would escape a taint",
-        (f"{LAWS}::test_tainting_reaches_every_part_and_nothing_else",),
+        (f"{LAWS}::test_a_taint_reaches_the_fields_that_are_not_named",),
     ),
     Mutant(
         "labels.more-readers-cover",
@@ -130,7 +130,7 @@ MUTANTS = (
         "flat = join_all((own, *(each.flat for each in inside)))",
         "flat = join_all(each.flat for each in inside)",
         "which keys a record has would no longer count for the whole",
-        (f"{LAWS}::test_a_label_for_everything_covers_every_part",),
+        (f"{LAWS}::test_which_keys_there_are_counts_for_the_whole",),
     ),
     Mutant(
         "labels.released-block-alone",
@@ -139,7 +139,7 @@ MUTANTS = (
         "if block in self._blocks:",
         "if start and block in self._blocks:",
         "a stranger's text that comes back at the beginning of a text would be the user's own",
-        (f"{LABELLED}::test_a_released_text_does_not_come_back_as_the_users",),
+        (f"{LABELLED}::test_two_blocks_of_a_text_are_recognised_wherever_they_stand",),
     ),
     Mutant(
         "labels.released-short-texts",
@@ -148,7 +148,7 @@ MUTANTS = (
         "if WHOLE <= len(alike) < 3 * BLOCK:",
         "if WHOLE <= len(alike) < BLOCK:",
         "an address of a stranger's would come back as the user's own word",
-        (f"{LABELLED}::test_a_released_text_does_not_come_back_as_the_users",),
+        (f"{LABELLED}::test_a_short_text_does_not_come_back_whole_as_the_users",),
     ),
     Mutant(
         "labels.released-parts-untrusted",
@@ -157,6 +157,6 @@ MUTANTS = (
         "if shade.flat.trusted:",
         "if shade.own.trusted:",
         "strangers' items in a list that the user made would not be remembered",
-        (LABELLED,),
+        (f"{LABELLED}::test_only_the_parts_that_strangers_wrote_are_remembered",),
     ),
 )

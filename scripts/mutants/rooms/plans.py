@@ -35,7 +35,7 @@ MUTANTS = (
         "taint(env[name], inside)",
         "env[name]",
         "a variable set under a stranger's condition would tell nothing of it",
-        (f"{PROVE}::test_a_stranger_who_decides_about_a_call_is_seen_in_strict_mode",),
+        (f"{RUNS_POLICY}::test_an_attack_gets_nowhere_unless_a_person_says_yes",),
     ),
     Mutant(
         "proof.early-end-forgotten",
@@ -80,7 +80,7 @@ MUTANTS = (
         "join_trees(whole.item, value)",
         "value",
         "one appended item of the user's would wash a list of strangers' items",
-        (PROVE, FLOW),
+        (f"{PROVE}::test_a_stranger_who_directs_a_call_is_seen_in_both_modes",),
     ),
     Mutant(
         "proof.unknown-argument-carries",
@@ -89,7 +89,7 @@ MUTANTS = (
         'facts.append(ArgumentFacts(name, "directs", shade.flat))',
         'facts.append(ArgumentFacts(name, "selects", shade.flat))',
         "an argument that nobody declared would be taken for a harmless one",
-        (PROVE,),
+        (f"{PROVE}::test_an_argument_that_the_tool_does_not_have_directs_the_call",),
     ),
     Mutant(
         "proof.one-branch-only",

@@ -228,15 +228,6 @@ MUTANTS = (
         (f"{USE}::test_a_process_killed_while_writing_leaves_the_old_file", USE),
     ),
     Mutant(
-        "folders.renamed-before-the-disk",
-        FILES,
-        "write_file",
-        "            fsync(fd)\n        _rename_into_place(part, target, shown, replace=replace)",
-        "        _rename_into_place(part, target, shown, replace=replace)\n        _sync_folder(target)",
-        "the new name could be on the disk before what it names",
-        (USE,),
-    ),
-    Mutant(
         "folders.half-written-file-stays",
         FILES,
         "write_file",
