@@ -171,6 +171,8 @@ MOMENTS: list[tuple[Type, str]] = [
     (DATE, "1 March 2026\n" + ORDER),
     (DATETIME, "2026-03-01T09:30 " + ORDER),
     (TIME, "09:30\n"),
+    (TIME, "09:30+02:00"),
+    (TIME, "09:30:00.123456"),
     (TIME, ORDER),
     (DURATION, "PT5M"),
 ]

@@ -35,7 +35,7 @@ MUTANTS = (
         "os.path.commonpath((found, real)) == real",
         "found.startswith(os.path.dirname(real))",
         "a strange configuration could open a folder beside the working folder",
-        (ACCEPT,),
+        (f"{ACCEPT}::test_a_folder_beside_the_working_folder_is_withheld_by_whatever_name",),
     ),
     Mutant(
         "acceptance.folder-further-out",
