@@ -166,10 +166,13 @@ def baseline_problem(mutants: Iterable[Mutant], copies: Sequence[SourceCopy]) ->
     """What is wrong with the tests themselves: whoever fails without a mutant kills none."""
     parts = needed_tests(mutants, len(copies))
     with ThreadPoolExecutor(len(copies)) as pool:
-        runs = pool.map(lambda copy, tests: copy.run_tests(tests, BASELINE_SECONDS), copies, parts)
-        failed = [
-            ", ".join(test for test, _ in run.failures) or _last_lines(run.output) for run in runs if run.exit_code != 0
+        begun = [
+            pool.submit(copy.run_tests, tests, BASELINE_SECONDS) for copy, tests in zip(copies, parts, strict=False)
         ]
+        runs = [each.result() for each in begun]
+    failed = [
+        ", ".join(test for test, _ in run.failures) or _last_lines(run.output) for run in runs if run.exit_code != 0
+    ]
     return f"the tests fail without a mutant: {'; '.join(failed)}" if failed else None
 
 
@@ -186,7 +189,8 @@ def run_mutants(mutants: Sequence[Mutant], jobs: int) -> tuple[list[Result], str
             copies.put(copy)
         results: list[Result] = []
         with ThreadPoolExecutor(jobs) as pool:
-            for result in pool.map(lambda mutant: try_mutant(mutant, copies), mutants):
+            for begun in [pool.submit(try_mutant, mutant, copies) for mutant in mutants]:
+                result = begun.result()
                 results.append(result)
                 told = f"[{len(results)}/{len(mutants)}] {result.verdict:8} {result.mutant.id}"
                 print(f"{told} ({result.seconds:.0f} s): {result.note}", file=sys.stderr, flush=True)
@@ -214,7 +218,7 @@ def find_stale(mutants: Iterable[Mutant]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m scripts.mutants", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m scripts.mutants", description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="only these mutants")
     parser.add_argument("--room", nargs="+", default=[], choices=ROOMS, help="only those of these rooms")
     parser.add_argument("--list", action="store_true", help="list the mutants and run nothing")

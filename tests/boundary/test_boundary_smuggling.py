@@ -183,6 +183,13 @@ async def test_a_date_or_time_holds_nothing_else(wanted: Type, written: str) -> 
     assert isinstance(await _reply(json.dumps({"value": written}), wanted), Rejected)
 
 
+async def test_a_number_has_no_more_digits_than_anybody_counts() -> None:
+    assert isinstance(await _reply(f'{{"value": {"9" * 30}}}', INT), Filled)
+    outcome = await _reply(f'{{"value": {"9" * 31}}}', INT)
+    assert isinstance(outcome, Rejected)
+    assert outcome.kind == "too-large"
+
+
 async def test_a_second_reply_is_no_second_channel() -> None:
     """The note for the second try names the field in the plan's words and repeats nothing of the first reply."""
     model = ScriptedProvider(lambda request: _with("ref", ORDER))

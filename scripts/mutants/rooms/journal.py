@@ -52,15 +52,6 @@ MUTANTS = (
         (f"{STORES}::test_what_was_changed_behind_our_back_is_noticed", SEALS),
     ),
     Mutant(
-        "journal.gap-not-noticed",
-        EVENTS,
-        "_chain_fault",
-        "if row.number != number:",
-        "if row.number < number:",
-        "an event that was taken out would not be missed by its number",
-        (f"{STORES}::test_what_was_changed_behind_our_back_is_noticed", SEALS),
-    ),
-    Mutant(
         "journal.emptied-without-a-mark",
         EVENTS,
         "erasure_fault",

@@ -281,7 +281,7 @@ MUTANTS = (
         "reading.needs_steps(*_element_nodes(node), *first.ifs, *others)",
         "reading.needs_steps(*_element_nodes(node))",
         "a call in the condition of a comprehension would be made once instead of for each item",
-        (SYNTAX,),
+        (f"{SYNTAX}::test_a_call_in_the_condition_or_a_later_list_of_a_comprehension_is_made_for_each_item",),
     ),
     Mutant(
         "plans.comprehension-touches-names",
