@@ -246,15 +246,6 @@ MUTANTS = (
         (USE,),
     ),
     Mutant(
-        "folders.copy-replaces",
-        FILES,
-        "write_file",
-        "if old is not None and not replace:",
-        "if old is None and not replace:",
-        "copying to a name in use would replace the file, or fail where none is",
-        (f"{USE}::test_copying_and_moving_never_replace_a_file",),
-    ),
-    Mutant(
         "folders.script-without-an-ending",
         RULES,
         "is_executable_file",
