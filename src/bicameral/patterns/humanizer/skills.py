@@ -217,7 +217,8 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
 
     Example:
         >>> skills = SkillAccumulation(SkillStore(folder / "skills.jsonl"), check)
-        >>> outcome = await skills.run(desk, program_text("How many people live in Ghent?"), [read_procedure(journal, run, task)])
+        >>> task = program_text("How many people live in Ghent?")
+        >>> outcome = await skills.run(desk, task, [read_procedure(journal, run, task)])
         >>> outcome.value["plan"]
         '1. Look up the population of Ghent.'
     """

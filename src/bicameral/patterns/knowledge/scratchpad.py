@@ -128,7 +128,8 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     """The result of the last step; the notes are gone when it is there. Runs side by side have a pad each.
 
     Example:
-        >>> steps = [PadStep("bill", program_text("What is due?"), material=bill), PadStep("tip", program_text("And a tenth more?"))]
+        >>> due, tip = program_text("What is due?"), program_text("And a tenth more?")
+        >>> steps = [PadStep("bill", due, material=bill), PadStep("tip", tip)]
         >>> outcome = await Scratchpad().run(desk, steps)
     """
 

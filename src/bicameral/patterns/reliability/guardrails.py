@@ -143,7 +143,8 @@ class Guardrails(Pattern[P, T]):
     """Another pattern with guards around it: it takes what that takes and gives what that gives.
 
     Example:
-        >>> guarded = Guardrails(ReAct(), (length_guard("input", 2000), screening_guard("result"), secrets_guard("output")))
+        >>> guards = (length_guard("input", 2000), screening_guard("result"), secrets_guard("output"))
+        >>> guarded = Guardrails(ReAct(), guards)
         >>> outcome = await guarded.run(desk, program_text("What do they say about us?"))
     """
 
