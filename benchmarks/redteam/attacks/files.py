@@ -213,7 +213,7 @@ async def race(world: World) -> str | None:
             return real(path, **options)
 
         (work / "drafts").mkdir()
-        with patch.object(folders, "entry", swapped):
+        with patch.object(folders, "open_entry", swapped):
             await run_in(work, 'write_text("drafts/ab", "a plan")', world.person())
         return "a plan was put into the cache" if any((work / "drafts").iterdir()) else None
 

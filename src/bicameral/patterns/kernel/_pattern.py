@@ -67,7 +67,7 @@ class _PatternEnd:
 class Answered(_PatternEnd, Generic[T]):
     """There is a value; `shade` are its labels.
 
-    `make_labelled` is the way into whatever comes next: another pattern, a strategy, a tool. `value` has no label and is
+    `make_labelled` is the way into what comes next: another pattern, a strategy, a tool. `value` has no label and is
     for showing to the person; giving it to a model or a tool would drop its label.
     """
 

@@ -422,7 +422,7 @@ class _ExpressionCompiler:
                 )
             case Arithmetic(op=op, left=left, right=right):
                 return binary_code(
-                    op, self.compile(left), self.compile(right), _constant_number(right), looped=self.in_loop
+                    op, self.compile(left), self.compile(right), _constant_number(right), in_loop=self.in_loop
                 )
             case Negative(value=value):
                 return unary_code(negate, self.compile(value))
@@ -436,10 +436,10 @@ class _ExpressionCompiler:
                 return choose_code(self.compile(expr.condition), self.compile(expr.then), self.compile(expr.otherwise))
             case Apply():
                 codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
-                return compile_call(expr, codes, looped=self.in_loop)
+                return compile_call(expr, codes, in_loop=self.in_loop)
             case Format(parts=parts):
                 texts = [part if isinstance(part, str) else (self.compile(part.value), part.spec) for part in parts]
-                return format_code(texts, looped=self.in_loop)
+                return format_code(texts, in_loop=self.in_loop)
             case Comprehension():
                 return self._compile_comprehension(expr)
             case _:
@@ -458,10 +458,10 @@ class _ExpressionCompiler:
         return self._compile_lambda(arg) if isinstance(arg, Lambda) else self.compile(arg)
 
     def _compile_lambda(self, expr: Lambda) -> Code:
-        return lambda_code(replace(self, looped=True).compile(expr.body), expr.names)
+        return lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
 
     def _compile_comprehension(self, expr: Comprehension) -> Code:
-        inside = replace(self, looped=True)
+        inside = replace(self, in_loop=True)
         element = inside.compile(expr.element)
         key = None if expr.key is None else inside.compile(expr.key)
         # The first list is evaluated outside of the comprehension, as in Python.
