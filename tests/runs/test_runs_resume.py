@@ -15,6 +15,7 @@ from runs_plans import plans
 from bicameral.plans import Plan, parse
 from bicameral.policy import Policy
 from bicameral.runs import Failed, Finished, RunOutcome, replay, run_plan
+from property_examples import examples
 
 
 def _as_told(outcome: RunOutcome) -> tuple[object, ...]:
@@ -49,7 +50,7 @@ async def _dying(
         return _as_told(outcome), list(world.happened)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     plan=plans,
     lives=st.lists(st.integers(0, 12), max_size=5),
