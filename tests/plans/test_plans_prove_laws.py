@@ -53,7 +53,7 @@ def test_the_plans_of_these_tests_are_plans_that_check(plan: Plan) -> None:
     assert not [finding for finding in check(plan, REGISTRY).errors if finding.code in wrong]
 
 
-@settings(max_examples=examples(500), suppress_health_check=SLOW)
+@settings(max_examples=examples(500, quick=60), suppress_health_check=SLOW)
 @given(PLANS, WORLDS, MODES, st.booleans())
 def test_the_proof_covers_every_run(plan: Plan, world: World, mode: Mode, quick: bool) -> None:
     proof = prove(plan, REGISTRY, allow, mode)
@@ -104,7 +104,7 @@ def policies(draw: st.DrawFn) -> Any:
     return decide
 
 
-@settings(max_examples=examples(500), suppress_health_check=SLOW)
+@settings(max_examples=examples(500, quick=60), suppress_health_check=SLOW)
 @given(plans(), WORLDS, MODES, policies())
 def test_a_proved_step_is_never_denied_or_asked_about(plan: Plan, world: World, mode: Mode, decide: Any) -> None:
     proof = prove(plan, REGISTRY, decide, mode)
@@ -127,7 +127,7 @@ def _trusted_calls(run: LabelledRun) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-@settings(max_examples=examples(700), suppress_health_check=SLOW)
+@settings(max_examples=examples(700, quick=60), suppress_health_check=SLOW)
 @given(PLANS, two_worlds(), st.booleans())
 def test_strangers_decide_no_call_that_is_labelled_trusted(
     plan: Plan, worlds: tuple[World, World], quick: bool

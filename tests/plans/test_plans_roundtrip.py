@@ -35,8 +35,8 @@ def today() -> str:
 
 
 REGISTRY = Registry([read_lines, grep, today])
-LAW = settings(max_examples=examples(150))
-BRIEF = settings(LAW, max_examples=examples(40))
+LAW = settings(max_examples=examples(150, quick=50))
+BRIEF = settings(LAW, max_examples=examples(40, quick=25))
 
 
 @LAW
