@@ -1,7 +1,8 @@
 """Real models for every test that asks for one, loaded once; and a watch over the privileged prompts of all tests.
 
 Properties are tried on the same examples each time, so that a change is what makes a test fail, and on thousands of
-others with `--hypothesis-profile explore` (see `property_examples`). How long one example takes says more about the machine than about the code.
+others with `--hypothesis-profile explore` (see `property_examples`). How long one example takes says more about the
+machine than about the code.
 """
 
 from __future__ import annotations
