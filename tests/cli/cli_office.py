@@ -116,7 +116,7 @@ class Office:
 
 
 @contextmanager
-def working_here() -> Generator[list[str]]:
+def working_here(name: str | None = None) -> Generator[list[str]]:
     """A worker in a thread of this process, for what does not hang on whose process it is; the list is what it says.
 
     There can be one at a time, and no signal reaches it: it is told to end at the end.
@@ -124,11 +124,14 @@ def working_here() -> Generator[list[str]]:
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
     log: list[str] = []
 
+    def told(run: str, state: str, why: str | None) -> None:
+        log.append(f"{run} {state} {why}")
+
     async def work() -> None:
         config = load_config()
         async with await Runs.open(config) as runs, aclosing(Agent.from_config(config)) as agent:
             stop = asyncio.Event()
-            worker = Worker(runs, agent, observer=lambda run, state, why: log.append(f"{run} {state} {why}"))
+            worker = Worker(runs, agent, name=name, observer=told)
             asyncio.get_running_loop().call_soon(loops.append, (asyncio.get_running_loop(), stop))
             await worker.run(stop)
 
