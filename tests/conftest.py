@@ -38,6 +38,23 @@ sys.dont_write_bytecode = False
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONGEST = frozenset(
+    f"test_{name}.py"
+    for name in (
+        *("cli_submitted", "benchmarks_redteam", "durable_killed", "server_contract", "server_process"),
+        *("models_store_wheels", "benchmarks_chaos", "benchmarks_durable"),
+    )
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest come first: begun last, one of them would be waited for by all other processes.
+
+    xdist keeps to that with `--no-loadscope-reorder`.
+    """
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 @pytest.fixture(autouse=True)
 def privileged_prompts() -> Iterator[Watch]:
     """No test may show the privileged model what a stranger wrote."""

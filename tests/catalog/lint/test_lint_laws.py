@@ -13,7 +13,7 @@ from bicameral.catalog.lint import LintFinding, LintReport, lint, rules
 from bicameral.catalog.stacks import FACTS, STATEMENTS, stack_of
 from property_examples import examples
 
-CAREFUL = settings(max_examples=examples(120))
+CAREFUL = settings(max_examples=examples(120, quick=60))
 
 
 def same(finding: LintFinding, report: LintReport) -> list[LintFinding]:
