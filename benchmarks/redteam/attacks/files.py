@@ -204,7 +204,7 @@ async def race(world: World) -> str | None:
     with folder_of(world, bicameral__toml='[cache]\nfolder = "plans"\n') as work:
         (work / "plans").mkdir()
         folders = import_module("bicameral.tools._folders")
-        real = folders.entry
+        real = folders.open_entry
 
         def swapped(path: Path, **options: Any) -> Any:
             if (work / "plans").exists():
