@@ -173,7 +173,7 @@ def with_run_charge(code: Code) -> Code:
     return run
 
 
-def format_code(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
+def format_code(parts: list[str | tuple[Code, str]], *, in_loop: bool) -> Code:
     """A text with values in it; inside loops its length counts as work."""
     texts = [part if isinstance(part, str) else _text_code(*part) for part in parts]
 
@@ -182,7 +182,7 @@ def format_code(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
         length = sum(map(len, found))
         if length > MAX_TEXT:
             raise too_large_error("the text", MAX_TEXT)
-        if looped:
+        if in_loop:
             env[WORK_KEY].spend(length // 64)
         else:
             charge_run(length // 64)
@@ -219,7 +219,7 @@ _SMALL_INT = 1 << 60
 """Whatever one operator makes of whole numbers below this is within the limits."""
 
 
-def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, looped: bool) -> Code:
+def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, in_loop: bool) -> Code:
     """An operator of two values; inside loops the size of what it gives counts as work.
 
     `number` is what stands on the right, if it is written in the plan.
@@ -240,7 +240,7 @@ def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, 
             value = plain(first, second)
         else:
             value = operate(first, second)
-        if looped:
+        if in_loop:
             env[WORK_KEY].spend(2 if type(value) in NUMBER_TYPES else deep_cost(value))
         elif type(value) not in NUMBER_TYPES:
             charge_run(flat_cost(value))
