@@ -39,7 +39,7 @@ minilm: models
 	$(BIN)/bicameral models pull minilm
 
 test: minilm agentdojo ## the whole test suite, with recorded replies of the models
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
 	$(BIN)/python -m pytest --record -m model
@@ -56,7 +56,7 @@ types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
 check: lint types minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
-	$(BIN)/python -m pytest -n 2 --dist loadfile --live --hypothesis-profile explore
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore
 
 schemas: $(READY) ## write the published JSON Schemas again
 	$(BIN)/python -m scripts.schemas

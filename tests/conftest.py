@@ -1,7 +1,8 @@
 """Real models for every test that asks for one, loaded once; and a watch over the privileged prompts of all tests.
 
-Properties are tried on the same examples each time, so that a change is what makes a test fail, and on others with
-`--hypothesis-profile explore`. How long one example takes says more about the machine than about the code.
+Properties are tried on the same examples each time, so that a change is what makes a test fail, and on thousands of
+others with `--hypothesis-profile explore` (see `property_examples`). How long one example takes says more about the
+machine than about the code.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from bicameral.models import LocalProvider
 from bicameral.secrets import isolate_secrets
 from canaries import Watch, watching
 from postgres import new_database, running_server
+from property_examples import EXPLORE, QUICK
 from recordings_plugin import pytest_addoption as pytest_addoption
 from recordings_plugin import pytest_configure as pytest_configure
 from recordings_plugin import pytest_deselected as pytest_deselected
@@ -29,12 +32,35 @@ from recordings_plugin import pytest_sessionfinish as pytest_sessionfinish
 from recordings_plugin import pytest_terminal_summary as pytest_terminal_summary
 from recordings_plugin import replies_as_recorded as replies_as_recorded
 
-settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
-settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(EXPLORE, EITHER, max_examples=10 * QUICK)
+settings.register_profile("same", EITHER, max_examples=QUICK, derandomize=True)
 settings.load_profile("same")
+
+# Bytecode is kept even where the surroundings say not to: without it every program that a test starts, and every
+# collection, compiles all of Bicameral again, which is half of what they cost.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A test run that was started in the background inherits that Ctrl-C is ignored, and so would every program it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+LONGEST = frozenset(
+    f"test_{name}.py"
+    for name in (
+        *("cli_submitted", "benchmarks_redteam", "durable_killed", "server_contract", "server_process"),
+        *("models_store_wheels", "benchmarks_chaos", "benchmarks_durable"),
+    )
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest come first: begun last, one of them would be waited for by all other processes.
+
+    xdist keeps to that with `--no-loadscope-reorder`.
+    """
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 @pytest.fixture(autouse=True)

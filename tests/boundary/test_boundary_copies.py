@@ -34,6 +34,7 @@ from bicameral.types import (
     Type,
     optional_type,
 )
+from property_examples import examples
 
 MAIL = """From: Ada Lovelace <ada.l@example.com>
 Sent: Monday, 2 March 2026 14:05
@@ -218,7 +219,7 @@ def test_every_amount_is_found_as_it_is_printed(whole: int, cents: int) -> None:
         assert not evidence.has_number(value + 0.01) or f"{value + 0.01:.2f}" == f"{value:.2f}"
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=80), st.sampled_from([each[0] for each in COPIES]), st.data())
 async def test_whatever_the_text_a_value_is_filled_or_rejected(text: str, wanted: Type, data: st.DataObject) -> None:
     value = data.draw(st.sampled_from([value for type_, value in COPIES + INVENTED if type_ == wanted]))

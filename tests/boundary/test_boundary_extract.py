@@ -37,6 +37,7 @@ from bicameral.types import (
     mismatch,
     optional_type,
 )
+from property_examples import examples
 
 BILL = RecordType((Field("amount", FLOAT), Field("due", DATE), Field("payee", optional_type(STR))))
 
@@ -152,7 +153,7 @@ types = st.sampled_from(
 wanted_types: st.SearchStrategy[Type] = types | types.map(ListType)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(value=json_values, wanted=wanted_types, bare=st.booleans())
 async def test_any_json_is_filled_with_a_value_of_the_type_or_rejected(value: Any, wanted: Type, bare: bool) -> None:
     outcome = await _extract(json.dumps(value if bare else {"value": value}), wanted)
@@ -163,7 +164,7 @@ async def test_any_json_is_filled_with_a_value_of_the_type_or_rejected(value: An
             assert reason
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(reply=st.text(st.characters(exclude_categories=()), max_size=60))
 async def test_any_text_is_no_worse_than_rejected(reply: str) -> None:
     await _extract(reply, BILL)

@@ -37,6 +37,7 @@ from bicameral.types import (
     optional_type,
     to_plain,
 )
+from property_examples import examples
 
 MAIL = Label({Source("third_party", "read_mail", "[].body", "2")}, {"mallory@evil.example"})
 MINE = Label({Source("user", "request")}, PUBLIC)
@@ -71,7 +72,7 @@ def test_a_value_comes_back_from_its_handle_as_it_was(value: Any, shade: LabelTr
     assert handles.get(handle.id) == held
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(values, shades), max_size=4))
 def test_a_table_of_handles_comes_back_from_json(entries: list[tuple[Any, LabelTree]]) -> None:
     handles = HandleTable("run")
@@ -263,7 +264,7 @@ def test_trusted_text_crosses_only_where_that_is_asked_for_and_only_if_it_is_tru
     assert _see("x" * 1_000, STR, MINE, level="trusted-text")["kind"] == "text"
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(values, st.sampled_from([STR, ANY, INT, DATE, ListType(ANY), DictType(ANY), ListType(STR), optional_type(STR)]))
 def test_no_free_text_ever_crosses(value: Any, type_: Type) -> None:
     marked = _marked(value)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bicameral.catalog import SIZES, CatalogError, Expression, default_sizes, parse_expression
 from bicameral.catalog.facts._expressions import BinaryNode, CostTree, FunctionNode, NameNode, NumberNode
 from bicameral.errors import Place
+from property_examples import examples
 
 NAMES = ("items", "steps", "max_rounds", "k")
 VALUES: dict[str, float] = {"items": 3, "steps": 4, "max_rounds": 5, "k": 0.5}
@@ -72,7 +73,7 @@ def test_what_is_written_reads_back_as_the_same_tree(tree: CostTree) -> None:
 
 
 @given(trees)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_value_is_the_one_that_python_would_find(tree: CostTree) -> None:
     text = written(tree)
     allowed: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max, "ceil": math.ceil, **VALUES}
@@ -105,7 +106,7 @@ words = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(words, max_size=30).map(" ".join), st.lists(words, max_size=30).map("".join)))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @example("(" * 300 + "1" + ")" * 300)
 @example("-" * 399 + "1")
 @example("1+" * 199 + "1")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cli_terminal import PROGRAM
 from cli_world import World
+
+from bicameral.agent import Agent
+from bicameral.config import load_config
+from bicameral.durable import Runs, Worker
 
 T = TypeVar("T")
 
@@ -43,9 +49,13 @@ async def post(to: str, text: str) -> None:
 
 @tool(effect="write", idempotent=True, purpose={"place": "directs"}, origins=OWN)
 async def put(place: str) -> str:
-    """Put something somewhere, as slowly as a file says."""
+    """Put something somewhere, as slowly as a file says; while it says nothing, as long as it is there."""
     trace(f"begun {place}")
-    await asyncio.sleep(float(Path("slow").read_text()) if Path("slow").exists() else 0)
+    while Path("slow").exists():
+        if seconds := Path("slow").read_text():
+            await asyncio.sleep(float(seconds))
+            break
+        await asyncio.sleep(0.02)
     trace(f"put {place}")
     return place
 
@@ -103,6 +113,37 @@ class Office:
         """How a run ended, as the last line of watching it says; whatever the exit code."""
         result = self.world.call("runs", "watch", run, "--json")
         return json.loads(result.stdout.splitlines()[-1])
+
+
+@contextmanager
+def working_here(name: str | None = None) -> Generator[list[str]]:
+    """A worker in a thread of this process, for what does not hang on whose process it is; the list is what it says.
+
+    There can be one at a time, and no signal reaches it: it is told to end at the end.
+    """
+    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+    log: list[str] = []
+
+    def told(run: str, state: str, why: str | None) -> None:
+        log.append(f"{run} {state} {why}")
+
+    async def work() -> None:
+        config = load_config()
+        async with await Runs.open(config) as runs, aclosing(Agent.from_config(config)) as agent:
+            stop = asyncio.Event()
+            worker = Worker(runs, agent, name=name, observer=told)
+            asyncio.get_running_loop().call_soon(loops.append, (asyncio.get_running_loop(), stop))
+            await worker.run(stop)
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(asyncio.run, work())
+        try:
+            until(lambda: loops or working.done())
+            yield log
+        finally:
+            for loop, stop in loops:
+                loop.call_soon_threadsafe(stop.set)
+            working.result(60)
 
 
 @contextmanager

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
-from cli_terminal import PROGRAM, Terminal, opened
+from cli_terminal import Terminal, opened
 from cli_world import World
 
 POST = '''
@@ -152,11 +151,9 @@ def test_no_is_no_and_is_recorded(office: World, terminals: list[Terminal]) -> N
     assert terminal.end() == 1, terminal.shown
     assert "[run.refused]" in terminal.shown
     assert posted(office) == []
-    listed = subprocess.run([PROGRAM, "runs", "list", "--json"], capture_output=True, text=True, timeout=60)
-    assert json.loads(listed.stdout)["runs"][0]["status"] == "failed"
-    shown = subprocess.run([PROGRAM, "runs", "show", "last"], capture_output=True, text=True, timeout=60).stdout
-    assert "asked about 1, approved 0" in shown
-    replayed = subprocess.run([PROGRAM, "runs", "replay", "last"], capture_output=True, text=True, timeout=60)
+    assert office.json("runs", "list")["runs"][0]["status"] == "failed"
+    assert "asked about 1, approved 0" in office.call("runs", "show", "last").stdout
+    replayed = office.call("runs", "replay", "last")
     assert "identical" in replayed.stderr
 
 

@@ -13,12 +13,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cli_office import EACH, FOUND, Office, until, working
+from cli_office import EACH, FOUND, Office, until, working_here
 from cli_terminal import PROGRAM, Terminal
 from cli_world import World
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bicameral.cli import main
 from bicameral.cli._options import parse_seconds
 from bicameral.config import Config
 
@@ -149,7 +151,7 @@ def test_a_database_that_cannot_be_reached_is_said_and_other_runs_are_still_ther
 def test_erasing_a_run_leaves_nothing_of_it_in_any_file(office: Office) -> None:
     office.world.write("mail.txt", f"{SECRET}\n")
     run = office.submitted(EACH)
-    with working():
+    with working_here():
         office.world.json("approvals", "approve", office.asked()["id"], "--all")
         assert office.ended(run)["state"] == "finished"
     held = [*Path(os.environ["XDG_STATE_HOME"]).rglob("*.db*"), database(office)]
@@ -170,7 +172,7 @@ def test_erasing_a_run_leaves_nothing_of_it_in_any_file(office: Office) -> None:
 def test_pruning_takes_what_ended_long_ago_and_never_what_waits(office: Office) -> None:
     old = office.submitted(FOUND)
     waits = office.submitted(EACH)
-    with working():
+    with working_here():
         assert office.ended(old)["state"] == "finished"
         office.asked()
     assert office.world.json("runs", "prune", "--older-than", "1h", "--yes")["runs"] == []
@@ -202,7 +204,7 @@ def test_the_doctor_says_that_nobody_works(office: Office) -> None:
     checks = {check["name"]: check for check in office.world.json("doctor", code=0)["checks"]}
     assert "1 queued" in checks["submitted runs"]["detail"]
     assert checks["workers"]["status"] == "warn"
-    with working("--name", "one"):
+    with working_here("one"):
         office.world.json("runs", "cancel", "last")
         until(lambda: office.world.json("workers")["workers"])
         checks = {check["name"]: check for check in office.world.json("doctor", code=0)["checks"]}
@@ -211,7 +213,7 @@ def test_the_doctor_says_that_nobody_works(office: Office) -> None:
 
 def test_at_a_terminal_an_approval_without_numbers_is_asked_about(office: Office, terminals: list[Terminal]) -> None:
     office.submitted(EACH)
-    with working():
+    with working_here():
         id = office.asked()["id"]
     terminal = Terminal("approvals", "approve", id)
     terminals.append(terminal)
@@ -251,12 +253,12 @@ def test_watching_is_ended_by_ctrl_c_and_the_run_is_not(office: Office) -> None:
 
 def test_a_shell_completes_runs_and_questions(office: Office) -> None:
     run = office.submitted(EACH)
-    with working():
+    with working_here():
         id = office.asked()["id"]
     for words, wanted in ((f"bicameral runs watch {run[:4]}", run), (f"bicameral approvals approve {id[:4]}", id)):
         position = str(len(words.split()) - 1)
         variables = {"_BICAMERAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": position}
-        done = subprocess.run([PROGRAM], capture_output=True, text=True, timeout=60, env={**os.environ, **variables})
+        done = CliRunner().invoke(main, [], env=variables, prog_name="bicameral")
         assert wanted in done.stdout, (done.stdout, done.stderr)
 
 

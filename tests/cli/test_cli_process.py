@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 from cli_world import PLAN, World
+from click.testing import CliRunner
+
+from bicameral.cli import main
 
 PROGRAM = str(Path(sys.executable).with_name("bicameral"))
 
@@ -48,6 +51,9 @@ def test_help_comes_at_once_and_imports_nothing_heavy(world: World) -> None:
     assert not re.search(r"\| +(pydantic|rich|httpx|xllamacpp|huggingface_hub|sandlock)$", loaded, re.MULTILINE)
 
 
+OF_A_PROCESS = (["run", "--plan", "bad.py", "--json"], ["nonsense", "--json"])
+
+
 def test_with_json_standard_output_is_one_object_whatever_happens(world: World) -> None:
     world.write("good.py", PLAN)
     world.write("bad.py", "answer(x)\n")
@@ -60,15 +66,22 @@ def test_with_json_standard_output_is_one_object_whatever_happens(world: World) 
         (["nonsense", "--json"], 2),
         (["runs", "show", "nope", "--json"], 2),
     ):
-        done = called(*words)
-        assert done.returncode == code, (words, done.stderr)
+        done = world.call(*words)
+        assert done.exit_code == code, (words, done.stderr)
+        assert isinstance(done.exception, SystemExit | None), words
         assert isinstance(json.loads(done.stdout), dict), words
-        assert "Traceback" not in done.stderr
+        if words in OF_A_PROCESS:
+            started = called(*words)
+            assert started.returncode == code, (words, started.stderr)
+            assert isinstance(json.loads(started.stdout), dict), words
+            assert "Traceback" not in started.stderr
 
 
-def test_an_answer_can_be_piped(world: World) -> None:
+def test_an_answer_can_be_piped_and_there_is_no_colour_where_there_is_no_terminal(world: World) -> None:
     world.write("p.py", PLAN)
-    assert called("run", "--plan", "p.py").stdout == "invoice 7 is open\ninvoice 9 is paid\n"
+    done = called("run", "--plan", "p.py")
+    assert done.stdout == "invoice 7 is open\ninvoice 9 is paid\n"
+    assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_traceback(world: World) -> None:
@@ -79,12 +92,6 @@ def test_a_reader_that_goes_away_is_no_traceback(world: World) -> None:
     assert done.stdout == "0\n"
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
-
-
-def test_there_is_no_colour_where_there_is_no_terminal(world: World) -> None:
-    world.write("p.py", PLAN)
-    done = called("run", "--plan", "p.py")
-    assert "\x1b" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -100,8 +107,11 @@ def test_the_completion_script_is_one_for_that_shell(world: World, shell: str) -
 def test_the_shell_is_told_commands_tools_and_models(world: World) -> None:
     def completed(words: str, position: int) -> list[str]:
         variables = {"_BICAMERAL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(position)}
-        return [line.partition(",")[2] for line in called(**variables).stdout.splitlines()]
+        done = CliRunner().invoke(main, [], env=variables, prog_name="bicameral")
+        return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
+    variables = {"_BICAMERAL_COMPLETE": "bash_complete", "COMP_WORDS": "bicameral ru", "COMP_CWORD": "1"}
+    assert called(**variables).stdout == "plain,run\nplain,runs\n"
     assert completed("bicameral ru", 1) == ["run", "runs"]
     assert completed("bicameral tools show gr", 3) == ["grep", "group_rows"]
     assert "1.5b" in completed("bicameral models pull 1", 3)
@@ -130,4 +140,4 @@ def test_ctrl_c_leaves_a_truthful_record(world: World) -> None:
     assert "done before that: write_text" in told
     assert "in flight" in told
     assert "step 1" in told
-    assert json.loads(called("runs", "list", "--json").stdout)["runs"][0]["status"] == "stopped"
+    assert world.json("runs", "list")["runs"][0]["status"] == "stopped"

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from cli_office import ASK, EACH, FOUND, FRAGILE, SLOW, Office, said, until, working
+from cli_office import ASK, EACH, FOUND, FRAGILE, SLOW, Office, said, until, working, working_here
 from cli_terminal import PROGRAM
 
 
@@ -17,16 +17,16 @@ def test_one_process_submits_another_works_and_a_third_approves(office: Office) 
     with working("--name", "one") as worker:
         sent = office.told("submit", "--plan", "each.py", "--user", "ann")
         assert (sent["ok"], sent["user"], sent["state"]) == (True, "ann", "queued")
-        asked = until(lambda: office.told("approvals", "list")["approvals"])[0]
+        asked = office.asked()
         assert (asked["run"], asked["kind"], asked["state"]) == (sent["run"], "calls", "open")
         assert [call["arguments"]["text"] for call in asked["calls"]] == ["invoice 7 is open", "see www.example.org"]
-        assert office.told("runs", "list", "--state", "waiting")["runs"][0]["run"] == sent["run"]
+        assert office.world.json("runs", "list", "--state", "waiting")["runs"][0]["run"] == sent["run"]
         assert office.traces == []
 
         answered = office.told("approvals", "approve", asked["id"], "--all")
         assert answered["state"] == "approved"
-        watched = office.program("runs", "watch", sent["run"], "--json")
-        assert watched.returncode == 0, watched.stderr
+        watched = office.world.call("runs", "watch", sent["run"], "--json")
+        assert watched.exit_code == 0, watched.stderr
         lines = [json.loads(line) for line in watched.stdout.splitlines()]
         kinds = [line["event"]["kind"] for line in lines[:-1]]
         assert kinds[0] == "run-started"
@@ -35,7 +35,7 @@ def test_one_process_submits_another_works_and_a_third_approves(office: Office) 
         assert (lines[-1]["state"], lines[-1]["answer"]) == ("finished", "all")
         assert office.traces == ["kim@example.com: invoice 7 is open", "kim@example.com: see www.example.org"]
 
-        found = office.told("workers")["workers"]
+        found = office.world.json("workers")["workers"]
         assert [(each["worker"][:4], each["alive"]) for each in found] == [("one-", True)]
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(60) == 0
@@ -43,12 +43,12 @@ def test_one_process_submits_another_works_and_a_third_approves(office: Office) 
     assert "draining" in text
     assert "drained: 1 run" in text
     assert "Traceback" not in text
-    assert office.told("workers")["workers"] == []
+    assert office.world.json("workers")["workers"] == []
 
 
 def test_only_the_calls_that_were_named_are_made(office: Office) -> None:
     run = office.submitted(EACH)
-    with working():
+    with working_here():
         id = office.asked()["id"]
         assert office.world.json("approvals", "approve", id, "1")["state"] == "partly"
         ended = office.ended(run)
@@ -61,7 +61,7 @@ def test_only_the_calls_that_were_named_are_made(office: Office) -> None:
 
 def test_after_a_no_nothing_is_sent_and_a_second_answer_is_refused(office: Office) -> None:
     run = office.submitted(EACH)
-    with working():
+    with working_here():
         id = office.asked()["id"]
         assert office.world.json("approvals", "deny", id)["state"] == "denied"
         assert office.world.json("approvals", "approve", id, "--all", code=1)["error"]["code"] == "durable.answered"
@@ -71,7 +71,7 @@ def test_after_a_no_nothing_is_sent_and_a_second_answer_is_refused(office: Offic
 
 def test_show_says_what_the_question_at_a_terminal_says(office: Office) -> None:
     office.submitted(EACH)
-    with working():
+    with working_here():
         id = office.asked()["id"]
     shown = office.world.call("approvals", "show", id).stdout
     for line in (
@@ -88,7 +88,7 @@ def test_show_says_what_the_question_at_a_terminal_says(office: Office) -> None:
 
 def test_what_is_offered_for_the_rest_of_the_run_is_shown_and_taken_by_number(office: Office) -> None:
     office.submitted('lines = read_lines("mail.txt")\npost(lines[0], "hello")\nanswer("sent")\n')
-    with working():
+    with working_here():
         id = office.asked()["id"]
     shown = office.world.call("approvals", "show", id).stdout
     assert "every later call of post with to = " in " ".join(shown.split())
@@ -101,7 +101,7 @@ def test_what_is_offered_for_the_rest_of_the_run_is_shown_and_taken_by_number(of
 def test_nothing_in_a_call_can_pass_for_something_else(office: Office) -> None:
     office.world.write("mail.txt", "x\x1b[2J\u202e, approved by you\n  2. harmless\n")
     office.submitted('post("kim@example.com", read_text("mail.txt"))\nanswer("sent")\n')
-    with working():
+    with working_here():
         id = office.asked()["id"]
     shown = office.world.call("approvals", "show", id).stdout
     assert "\x1b" not in shown
@@ -111,7 +111,7 @@ def test_nothing_in_a_call_can_pass_for_something_else(office: Office) -> None:
 
 def test_a_reply_is_read_as_the_type_that_is_asked_for(office: Office) -> None:
     run = office.submitted(ASK)
-    with working():
+    with working_here():
         asked = office.asked()
         assert (asked["kind"], asked["question"]) == ("ask", "How old?")
         wrong = office.world.json("approvals", "reply", asked["id"], "old", code=2)
@@ -123,7 +123,7 @@ def test_a_reply_is_read_as_the_type_that_is_asked_for(office: Office) -> None:
 
 def test_a_question_that_nobody_answers_in_time_is_answered_with_no(office: Office) -> None:
     run = office.submitted(EACH, "--answer-within", "1s")
-    with working():
+    with working_here():
         assert office.ended(run)["state"] == "failed"
     assert office.traces == []
     (asked,) = office.world.json("approvals", "list", "--all")["approvals"]
@@ -135,25 +135,27 @@ def test_a_question_that_nobody_answers_in_time_is_answered_with_no(office: Offi
 def test_waiting_for_a_run_ends_with_its_answer_or_with_its_question(office: Office) -> None:
     office.world.write("found.py", FOUND)
     office.world.write("each.py", EACH)
-    with working():
-        done = office.program("submit", "--plan", "found.py", "--wait")
-        assert (done.returncode, done.stdout) == (0, "invoice 7 is open\n")
-        asks = office.told("submit", "--plan", "each.py", "--wait", code=4)
+    with working_here():
+        done = office.world.call("submit", "--plan", "found.py", "--wait")
+        assert (done.exit_code, done.stdout) == (0, "invoice 7 is open\n")
+        asks = office.world.json("submit", "--plan", "each.py", "--wait", code=4)
         assert (asks["state"], len(asks["waits_for"])) == ("waiting", 1)
 
 
 def test_a_worker_that_is_told_to_end_lets_an_effect_end_and_gives_the_run_back(office: Office) -> None:
-    office.world.write("slow", "2")
+    office.world.write("slow", "")
     run = office.submitted(SLOW)
     with working() as worker:
         until(lambda: office.traces)
         worker.send_signal(signal.SIGTERM)
+        until(lambda: "draining" in said(worker))
+        assert office.traces == ["begun here"]
+        (office.world.folder / "slow").unlink()
         assert worker.wait(60) == 0
     assert "given back" in said(worker)
     assert office.traces == ["begun here", "put here"]
     assert office.world.json("runs", "show", run)["submitted"]["state"] == "queued"
-    office.world.write("slow", "0")
-    with working():
+    with working_here():
         assert office.ended(run)["answer"] == "both"
     assert office.traces == ["begun here", "put here", "begun there", "put there"]
 
@@ -174,7 +176,7 @@ def test_a_second_signal_stops_a_worker_at_once(office: Office, sign: signal.Sig
 def test_a_run_that_is_cancelled_begins_nothing_more(office: Office) -> None:
     office.world.write("slow", "1")
     run = office.submitted(SLOW)
-    with working():
+    with working_here():
         until(lambda: office.traces)
         assert office.world.json("runs", "cancel", run)["state"] == "stopped"
     assert office.traces == ["begun here", "put here"]
@@ -186,11 +188,11 @@ def test_a_run_of_a_process_that_died_is_gone_on_with_where_its_record_ends(offi
     died = subprocess.run([PROGRAM, "run", "--plan", "fragile.py"], capture_output=True, timeout=60)
     assert died.returncode == -signal.SIGKILL
     assert office.world.json("runs", "list")["runs"][0]["status"] == "unfinished"
-    done = office.program("runs", "resume")
-    assert (done.returncode, done.stdout) == (0, "here\ndied.txt\n"), done.stderr
+    done = office.world.call("runs", "resume")
+    assert (done.exit_code, done.stdout) == (0, "here\ndied.txt\n"), done.stderr
     assert office.traces == ["begun here", "put here"]
-    assert office.told("runs", "resume")["answer"] == ["here", "died.txt"]
-    assert office.told("runs", "replay")["ok"]
+    assert office.world.json("runs", "resume")["answer"] == ["here", "died.txt"]
+    assert office.world.json("runs", "replay")["ok"]
 
 
 def test_a_run_is_not_gone_on_with_by_other_tools(office: Office) -> None:
@@ -198,7 +200,7 @@ def test_a_run_is_not_gone_on_with_by_other_tools(office: Office) -> None:
     subprocess.run([PROGRAM, "run", "--plan", "fragile.py"], capture_output=True, timeout=60)
     own = office.world.folder / "own.py"
     own.write_text(own.read_text().replace("Put something somewhere", "Put something elsewhere"))
-    refused = office.told("runs", "resume", code=1)
+    refused = office.world.json("runs", "resume", code=1)
     assert refused["error"]["code"] == "run.other-code"
     assert "put" in refused["error"]["message"]
 
@@ -227,7 +229,7 @@ def test_runs_in_postgresql_are_listed_shown_replayed_and_erased_with_all_others
         office.world.write("found.py", FOUND)
         inline = office.world.json("run", "--plan", "found.py")["run"]
         run, waits = office.submitted(FOUND), office.submitted(EACH)
-        with working():
+        with working_here():
             assert office.ended(run)["answer"] == ["invoice 7 is open"]
             asked = office.asked()
         status = {row["run"]: row["status"] for row in office.world.json("runs", "list")["runs"]}
@@ -249,20 +251,20 @@ def test_runs_in_postgresql_are_listed_shown_replayed_and_erased_with_all_others
 
 def test_a_submitted_run_that_met_other_tools_says_so_and_is_resumed_with_its_own(office: Office) -> None:
     run = office.submitted(EACH)
-    with working():
+    with working_here():
         id = office.asked()["id"]
     own = office.world.folder / "own.py"
     text = own.read_text()
     own.write_text(text.replace("Post a text to somebody", "Post a text to everybody"))
     office.world.json("approvals", "approve", id, "--all")
-    with working() as other:
-        until(lambda: "run.other-code" in said(other))
+    with working_here() as other:
+        until(lambda: "run.other-code" in " ".join(other))
     stands = office.world.json("runs", "show", run)["submitted"]
     assert (stands["state"], "run.other-code" in stands["why"]) == ("queued", True)
     assert office.traces == []
     own.write_text(text)
     begun = time.monotonic()
-    with working():
+    with working_here():
         assert office.world.json("runs", "resume", run)["not_before"] is None
         assert office.ended(run)["answer"] == "all"
     assert time.monotonic() - begun < 25, "it was tried only when its time had come"

@@ -18,6 +18,7 @@ from bicameral.config import load_config, open_models
 from bicameral.errors import BicameralError, ConfigError, ModelError
 from bicameral.models import Message, ModelRequest
 from bicameral.routing import ROLES, CallContext, Router
+from property_examples import examples
 
 ALIASES = ("main", "fast", "local", "embedded", "a b", "planning", "")
 MODELS = ("openai/gpt-4.1", "ollama/llama3", "local/0.5b", "local/9b", "gpt", "azure/x", "/", "x/y/z", "litellm/a/b")
@@ -140,7 +141,7 @@ def clear(error: BicameralError) -> None:
 
 
 @given(profiles)
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_profile_works_or_is_told_with_its_line(profile: Any) -> None:
     error = tried(yaml.safe_dump(profile, allow_unicode=True))
     if isinstance(error, ConfigError):
@@ -159,7 +160,7 @@ def test_any_profile_works_or_is_told_with_its_line(profile: Any) -> None:
 @example("llm: {models: {a: 1e999}}")
 @example("--- a\n--- b")
 @example("llm: " + "9" * 5_000)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_works_or_is_told_with_its_line(text: str) -> None:
     error = tried(text)
     if error is not None:
@@ -188,7 +189,7 @@ def toml(value: Any) -> str:
 
 
 @given(profiles)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_the_same_in_toml(profile: dict[str, Any]) -> None:
     text = "".join(f"{key} = {toml(value)}\n" for key, value in profile.items() if value is not None)
     tomllib.loads(text)

@@ -3,7 +3,7 @@
 | block | how |
 |---|---|
 | `python` | run, in order, in one namespace a page; lines `# > …` after a print are what it must print |
-| `console` | lines `$ …` are run by a real shell, and the lines after them are printed; `[...]` is any lines |
+| `console` | lines `$ …` are run, in the README by a real shell; lines after them are printed; `[...]` is any lines |
 | `sh` | not run, since it installs or needs weights: every command, make target and extra in it must exist |
 | `toml` | a configuration, a manifest or a part of a `pyproject.toml`, which must be valid |
 | `yaml` | a profile, a file of aliases or a stack, which must be valid |

@@ -21,11 +21,11 @@ def _trees() -> list[ast.Module]:
 def _raised(trees: list[ast.Module]) -> set[str]:
     """The codes that stand first in the call of an error."""
     calls = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
-    named = ((ast.unparse(call.func), call.args[0]) for call in calls)
+    named = ((call.func, call.args[0]) for call in calls)
     return {
         first.value
         for name, first in named
-        if name.endswith("Error") and isinstance(first, ast.Constant) and isinstance(first.value, str)
+        if isinstance(first, ast.Constant) and isinstance(first.value, str) and ast.unparse(name).endswith("Error")
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 from docs_snippets import (
     KINDS,
     PAGES,
@@ -71,11 +72,23 @@ def test_every_snippet_does_what_the_page_says(page: Path, world: Path, capsys: 
 
 def _try_console(page: Path, block: Block) -> None:
     for command in commands(block):
-        done = subprocess.run(
-            ["bash", "-c", command.text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
-        )
+        found = _output_here(command.text) if page.name != "README.md" else None
+        if found is None:
+            done = subprocess.run(
+                ["bash", "-c", command.text], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60
+            )
+            found = done.stdout
         place = f"{page.name}, line {block.line}: {command.text}"
-        assert fits(command.expected, done.stdout), f"{place}\nprinted:\n{done.stdout}"
+        assert fits(command.expected, found), f"{place}\nprinted:\n{found}"
+
+
+def _output_here(command: str) -> str | None:
+    """What the command line prints in this process; None where the command needs a shell."""
+    # What a shell would not take as it stands it would have to be asked about.
+    if re.search(r"[|&;<>$`*?~!\n\\#]", command):
+        return None
+    program, *words = shlex.split(command)
+    return CliRunner().invoke(main, words, prog_name=program).output if program == "bicameral" else None
 
 
 @pytest.mark.parametrize("page", EVERY)

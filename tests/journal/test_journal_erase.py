@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from bicameral.errors import JournalError
 from bicameral.runs import Journal, open_journal_at
 from journal_places import JournalPlace
+from property_examples import examples
 
 WORD = "zebra-crossing-at-noon"
 SHARED = "a text that both runs have read. " * 500
@@ -216,7 +217,7 @@ acts = st.lists(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(acts)
 def test_whatever_is_appended_and_erased_the_record_is_whole(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str, str, str]]

@@ -19,6 +19,7 @@ from bicameral.journal import NewEvent
 from bicameral.runs import Event, Journal, open_journal_at
 from bicameral.runs._observability import EventWriter
 from journal_places import TABLES, JournalPlace
+from property_examples import examples
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -253,7 +254,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=values, often=st.integers(1, 3_000))
 def test_any_value_comes_back(journal: Journal, value: Any, often: int) -> None:
     run = os.urandom(8).hex()

@@ -30,6 +30,7 @@ from bicameral.models._evaluator import (
     UnexpectedReuse,
     whole_block_tokens,
 )
+from property_examples import examples
 
 BLOCK = 4
 MARKS = (1, 2)
@@ -206,7 +207,7 @@ asks = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(asks, min_size=2, max_size=9), st.booleans())
 def test_a_reply_is_a_function_of_its_prompt_alone_on_the_worst_kernels(requests: list[Ask], hasty: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

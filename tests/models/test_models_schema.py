@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bicameral.errors import ModelError
 from bicameral.models import check_schema, schema_violation
+from property_examples import examples
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NUMBERS = st.one_of(st.integers(-3, 3), st.sampled_from([-1.5, 0.0, 0.5, 1.0, 2.5]))
@@ -60,7 +61,7 @@ LEAVES: st.SearchStrategy[Any] = st.fixed_dictionaries({}, optional={"type": TYP
 SCHEMAS: st.SearchStrategy[Any] = st.recursive(LEAVES, _schema, max_leaves=4)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(SCHEMAS, SCHEMAS, SCHEMAS, VALUES)
 def test_a_value_fits_exactly_where_the_reference_says_so(schema: Any, one: Any, two: Any, value: Any) -> None:
     whole = {**schema, "$defs": {"one": _unreferring(one), "two": _unreferring(two)}}

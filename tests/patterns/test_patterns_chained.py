@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from bicameral.errors import RunError
 from bicameral.patterns.humanizer._sealed_log import SealedLog
+from property_examples import examples
 
 BODIES = [{"n": 1}, {"n": 2, "text": "ä€\ud800"}, {"n": 3, "deep": [{"x": None}]}]
 
@@ -33,7 +34,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(bodies=st.lists(st.dictionaries(st.text(), JSON, max_size=4), max_size=5))
 def test_what_was_appended_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, Any]]

@@ -38,6 +38,7 @@ from bicameral.patterns.humanizer.identity import (
     IdentityUpdate,
 )
 from bicameral.patterns.kernel import ModelCallEvent, NoteEvent, run_pattern
+from property_examples import examples
 
 IRIS = Identity(
     "Iris",
@@ -149,7 +150,7 @@ def test_nothing_can_be_written_while_a_session_is_open(tmp_path: Path) -> None:
         return program_text("never")
 
     class Inner(ReWOO):
-        async def on(self, stage: Context, /, question: Labelled[str]) -> Any:
+        async def execute(self, stage: Context, /, question: Labelled[str]) -> Any:
             return await meddle(stage)
 
     agent = IdentityPersistence(store, inner=Inner())
@@ -362,7 +363,7 @@ def test_an_identity_is_founded_once_and_none_is_an_error(tmp_path: Path) -> Non
         store.found(IRIS, author="Eve", reason="mine")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.sampled_from(["add", "remove"]), st.sampled_from("abcd")), max_size=12))
 def test_versions_come_back_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[Any, str]]

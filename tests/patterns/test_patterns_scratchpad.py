@@ -20,6 +20,7 @@ from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, Context, GaveUp, Labelled, Scratchpad, from_user, program_text, untrusted_value
 from bicameral.patterns.kernel import NoteEvent, approximate_tokens, run_pattern
 from bicameral.patterns.knowledge.scratchpad import Pad, PadNote, PadStep
+from property_examples import examples
 
 
 def reply(result: str, *notes: str) -> str:
@@ -179,7 +180,7 @@ def test_a_strangers_flood_of_notes_takes_no_room_from_others() -> None:
     assert answered(ran(there, steps, max_notes=30)).label.trusted
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     pages=st.lists(st.lists(st.text(max_size=60), max_size=6), min_size=1, max_size=6),
     max_notes=st.integers(6, 20),
@@ -223,7 +224,7 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         def branch(name: str) -> Any:
             steps = [PadStep("one", from_user(f"{name} one")), PadStep("two", from_user(f"{name} two"))]
-            return (name, partial(Scratchpad().on, steps=steps))
+            return (name, partial(Scratchpad().execute, steps=steps))
 
         gave = await stage.run_parallel([branch("left"), branch("right")], width=2)
         return stage.derive([stage.read(each) for each in gave if isinstance(each, Labelled)])

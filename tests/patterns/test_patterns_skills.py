@@ -42,6 +42,7 @@ from bicameral.patterns.humanizer.skills import (
     read_procedure,
 )
 from bicameral.patterns.kernel import NoteEvent, run_pattern
+from property_examples import examples
 
 WEB = Label({Source("third_party", "page")})
 TASK = "How many people live in {} and {} together?"
@@ -453,7 +454,7 @@ def test_a_procedure_is_taken_from_the_record_of_a_run_with_its_labels(tmp_path:
             read_procedure(journal, asyncio.run(run_pattern("R5", {}, there.desk, lost)).run, program_text("x"))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.lists(
         st.tuples(st.sampled_from("abcdefgh"), st.booleans(), st.lists(st.booleans(), max_size=3)),

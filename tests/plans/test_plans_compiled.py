@@ -16,6 +16,7 @@ import bicameral.plans.evaluate._bounds as bounds
 from bicameral.plans import Compute, EvaluationError, evaluate_expr, parse
 from bicameral.plans.evaluate._bounds import WORK_KEY, LoopWork, measure
 from bicameral.tools import Registry
+from property_examples import examples
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 VALUES = st.fixed_dictionaries({name: values_of(type_) for name, type_ in VARIABLES.items()})
@@ -48,7 +49,7 @@ def alike(expr: Any, variables: dict[str, Any], work: int | None) -> str:
 WORKS = st.one_of(st.none(), st.integers(0, 60))
 
 
-@settings(max_examples=600, suppress_health_check=SLOW)
+@settings(max_examples=examples(600), suppress_health_check=SLOW)
 @given(typed_expressions(), VALUES, WORKS)
 def test_a_compiled_expression_that_fits_its_types_is_the_expression(
     expr: Any, variables: dict[str, Any], work: int | None
@@ -56,7 +57,7 @@ def test_a_compiled_expression_that_fits_its_types_is_the_expression(
     event(alike(expr, variables, work))
 
 
-@settings(max_examples=600, suppress_health_check=SLOW)
+@settings(max_examples=examples(600), suppress_health_check=SLOW)
 @given(expressions(), st.dictionaries(st.sampled_from(["x", "lines", "mail"]), values_of(VARIABLES["mails"])), WORKS)
 def test_any_compiled_expression_is_the_expression(expr: Any, variables: dict[str, Any], work: int | None) -> None:
     event(alike(expr, variables, work))
@@ -101,7 +102,7 @@ NESTED: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=400, suppress_health_check=SLOW)
+@settings(max_examples=examples(400), suppress_health_check=SLOW)
 @given(value=NESTED, most=st.integers(0, 60), most_text=st.integers(0, 60), deepest=st.integers(1, 5))
 def test_values_weigh_the_same_at_once_and_one_by_one(value: Any, most: int, most_text: int, deepest: int) -> None:
     def weighed(weighing: Any) -> Any:

@@ -32,6 +32,7 @@ from bicameral.plans import (
     evaluate_expr,
     parse,
 )
+from property_examples import examples
 
 MARCH = dt.date(2026, 3, 31)
 
@@ -397,7 +398,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(expressions(), st.dictionaries(st.sampled_from(["x", "lines", "mail", "len", "_1", "date"]), VALUES))
 def test_evaluation_gives_a_plain_value_or_an_evaluation_error(expr: Any, variables: dict[str, Any]) -> None:
     try:
@@ -407,7 +408,7 @@ def test_evaluation_gives_a_plain_value_or_an_evaluation_error(expr: Any, variab
     assert _plain(found)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     st.sampled_from(["==", "!=", "+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "in", "not in", "[]"]),
     VALUES,

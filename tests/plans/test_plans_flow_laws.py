@@ -26,6 +26,7 @@ from bicameral.labels import NOTHING, covers, join_all
 from bicameral.plans import EvaluationError, evaluate_expr, free_names
 from bicameral.plans.labels._transfer import compile_labels, labels_of
 from bicameral.policy import Mode
+from property_examples import examples
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["strict", "normal"])
@@ -71,19 +72,19 @@ def test_each_kind_of_expression_alone_keeps_the_laws(text: str) -> None:
             _more_gives_more(expr, {name: covered(TYPES[name], pick) for name in names}, mode)
 
 
-@settings(max_examples=600, suppress_health_check=SLOW)
+@settings(max_examples=examples(600), suppress_health_check=SLOW)
 @given(expressions_seen())
 def test_what_strangers_write_never_changes_what_is_labelled_trusted(drawn: tuple[Any, dict[str, Seen]]) -> None:
     assume(_strangers_change_nothing(*drawn))
 
 
-@settings(max_examples=400, suppress_health_check=SLOW)
+@settings(max_examples=examples(400), suppress_health_check=SLOW)
 @given(expressions_covered(), MODES)
 def test_labels_that_cover_more_give_labels_that_cover_more(drawn: tuple[Any, dict[str, Covered]], mode: Mode) -> None:
     assume(_more_gives_more(*drawn, mode))
 
 
-@settings(max_examples=300, suppress_health_check=SLOW)
+@settings(max_examples=examples(300), suppress_health_check=SLOW)
 @given(expressions_covered())
 def test_strict_covers_normal(drawn: tuple[Any, dict[str, Covered]]) -> None:
     expr, variables = drawn
@@ -92,7 +93,7 @@ def test_strict_covers_normal(drawn: tuple[Any, dict[str, Covered]]) -> None:
     assert covers(labels_of(expr, env, mode="strict"), labels_of(expr, env, mode="normal"))
 
 
-@settings(max_examples=300, suppress_health_check=SLOW)
+@settings(max_examples=examples(300), suppress_health_check=SLOW)
 @given(expressions(), MODES)
 def test_every_expression_has_a_shade_made_only_of_what_it_reads(expr: Any, mode: Mode) -> None:
     shade = compile_labels(expr, mode)({})

@@ -16,10 +16,11 @@ from bicameral.plans._expressions import Clause, Comprehension, Const, DictOf, E
 from bicameral.plans._plan import Answer, Plan, load_plan
 from bicameral.plans.syntax._parser import parse
 from bicameral.plans.syntax._rendering import plan_schema
+from property_examples import examples
 
 PUBLISHED = Path(__file__).parents[2] / "schemas" / "plan.v1.json"
 VALIDATOR = Draft202012Validator(plan_schema())
-LAW = settings(max_examples=60)
+LAW = settings(max_examples=examples(60))
 
 
 def refusal(text: str | Path) -> PlanError:
@@ -43,7 +44,7 @@ def test_a_plan_written_as_json_is_read_back(plan: Plan) -> None:
     assert load_plan(plan.to_json()).to_json() == plan.to_json()
 
 
-@settings(LAW, max_examples=15)
+@settings(LAW, max_examples=examples(15))
 @given(plans())
 def test_every_plan_fits_the_published_schema(plan: Plan) -> None:
     assert fits(json.loads(plan.to_json()))

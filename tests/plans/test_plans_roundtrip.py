@@ -13,6 +13,7 @@ from bicameral.plans._plan import Answer, Each, Plan, walk
 from bicameral.plans.syntax._parser import parse
 from bicameral.plans.syntax._rendering import print_plan
 from bicameral.tools import Registry, tool
+from property_examples import examples
 
 
 @tool(effect="read")
@@ -34,8 +35,8 @@ def today() -> str:
 
 
 REGISTRY = Registry([read_lines, grep, today])
-LAW = settings(max_examples=150)
-BRIEF = settings(LAW, max_examples=40)
+LAW = settings(max_examples=examples(150, quick=50))
+BRIEF = settings(LAW, max_examples=examples(40, quick=25))
 
 
 @LAW
@@ -95,7 +96,7 @@ def test_deep_loops_survive() -> None:
     assert parse(print_plan(plan)).plan == plan
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.one_of(
         st.text(),

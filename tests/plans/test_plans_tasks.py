@@ -16,6 +16,7 @@ from bicameral.plans.syntax._parser import parse
 from bicameral.plans.syntax._rendering import print_plan
 from bicameral.plans.syntax._tasks import export_tasks, import_tasks
 from bicameral.tools import Registry, tool
+from property_examples import examples
 
 
 @tool(effect="read")
@@ -235,7 +236,7 @@ def test_what_tasks_cannot_say_names_the_step(source: str, step: str, reason: st
     assert reason in caught.value.message
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(
         st.sampled_from([("sort", ["true", "false"]), ("uniq", []), ("grep", ["--", "-b", "true"]), ("head", ["3"])]),
@@ -259,7 +260,7 @@ def test_what_was_exported_means_the_same_plan_when_imported(chain: list[tuple[s
         ),
     )
 )
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_document_is_imported_or_refused(document: Any) -> None:
     with suppress(PlanError):
         assert import_tasks(document, REGISTRY).plan.steps

@@ -12,6 +12,7 @@ from bicameral.plans import Conditional, Plan, Proved, assembled_values, parse, 
 from bicameral.policy import CallFacts, Policy
 from bicameral.runs import Answers, ApprovalQuestion, Finished, run_plan
 from bicameral.tools import Origin, Registry, tool
+from property_examples import examples
 
 sent: list[list[str]] = []
 
@@ -192,7 +193,7 @@ MADE = st.recursive(
 
 
 @given(MADE)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 async def test_a_proved_recipient_is_one_that_somebody_has_named(expression: str) -> None:
     """Whatever is sent unasked goes to an address that stands in the request or in the user's own list."""
     sent.clear()

@@ -12,6 +12,7 @@ from policy_calls import BALANCE, CONTACT, PAGE, READ, USER, arg, call, mail, ru
 from bicameral.labels import PUBLIC, Label, Readers, Source
 from bicameral.policy import Allowed, Ask, CallFacts, Denied, Depends, Policy
 from bicameral.policy._policy import is_static_decidable
+from property_examples import examples
 
 NAMES = ("ann@a.org", "bob@b.org", "user")
 GROUPS = ("control", "directs", "addresses", "carries", "leaves", "all")
@@ -262,7 +263,7 @@ def test_most_conditions_can_be_judged_before_a_run() -> None:
     assert judged >= len(FACTS) * 2 // 3
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(text=policies, pairs=st.lists(calls(), min_size=3, max_size=3))
 def test_what_is_allowed_before_a_run_is_allowed_in_it(text: str, pairs: list[tuple[CallFacts, CallFacts]]) -> None:
     policy = Policy.parse(text)
@@ -271,7 +272,7 @@ def test_what_is_allowed_before_a_run_is_allowed_in_it(text: str, pairs: list[tu
             assert isinstance(policy.decide(real), Allowed), why(policy.decide(real))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(pairs=st.lists(calls(), min_size=3, max_size=3))
 def test_the_defaults_keep_what_they_promise(pairs: list[tuple[CallFacts, CallFacts]]) -> None:
     policy = Policy.load()

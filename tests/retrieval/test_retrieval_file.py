@@ -20,6 +20,7 @@ from bicameral.labels import PUBLIC, Label, Source, join
 from bicameral.retrieval import ChangedCitation, Chunking, DocumentIndex, GoneCitation, TextDocument, cite
 from bicameral.retrieval._encoder import Array, BadTensorFile, read_tensors, tensor_file_pieces
 from bicameral.retrieval._index_file import contents_digest
+from property_examples import examples
 
 TEXT = "# Travel\nTrains are paid up to 400 euros.\n\n# Meals\nThere is a flat sum of 28 euros a day."
 
@@ -114,7 +115,7 @@ sources = st.builds(
 labels = st.builds(Label, st.frozensets(sources, max_size=3), st.just(PUBLIC) | st.frozensets(names, max_size=3))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(given=st.lists(labels, min_size=1, max_size=4))
 def test_labels_come_back_the_very_same(tmp_path_factory: pytest.TempPathFactory, given: list[Label]) -> None:
     index = DocumentIndex(WordEmbedder())
@@ -185,7 +186,7 @@ def test_a_file_of_something_else_is_refused(saved: Path) -> None:
 # -- damage and malice
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_a_flipped_bit_anywhere_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("bit") / "i"
@@ -197,7 +198,7 @@ def test_a_flipped_bit_anywhere_is_refused(tmp_path_factory: pytest.TempPathFact
         DocumentIndex.load(path, WordEmbedder())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(cut=st.integers(0, 3_000), more=st.binary(max_size=20))
 def test_a_file_that_is_cut_or_longer_is_refused(
     tmp_path_factory: pytest.TempPathFactory, cut: int, more: bytes
@@ -209,7 +210,7 @@ def test_a_file_that_is_cut_or_longer_is_refused(
     refused(path)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(raw=st.binary(max_size=300))
 def test_bytes_that_are_no_index_are_refused(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     path = tmp_path_factory.mktemp("raw") / "i"

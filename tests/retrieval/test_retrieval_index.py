@@ -26,6 +26,7 @@ from bicameral.retrieval import (
     cite,
     corpus_fingerprint,
 )
+from property_examples import examples
 
 PAGES = {
     "bread.md": "# Bread\n## Dough\nFlour, water and salt rest for a night.\n## Oven\nForty minutes at 230 degrees.",
@@ -116,7 +117,7 @@ def test_chunks_longer_than_what_the_embedder_reads_are_refused() -> None:
     refused("retrieval.bad-setting", lambda: DocumentIndex(WordEmbedder(), Chunking(tokens=401)))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(order=st.permutations(sorted(PAGES)), query=st.sampled_from(["water", "ERR-7741 degrees", "tea and soup"]))
 def test_the_order_of_results_does_not_depend_on_the_order_of_adding(order: list[str], query: str) -> None:
     index = DocumentIndex(WordEmbedder(), Chunking(tokens=40, overlap=8))
@@ -196,7 +197,7 @@ def test_a_removed_document_is_not_found_and_cannot_be_removed_twice() -> None:
     refused("retrieval.no-document", lambda: index.remove("tea.md"))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from(["", "one word. " * 3, "# H\ntwo words here.", "three"])),

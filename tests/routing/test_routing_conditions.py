@@ -23,6 +23,7 @@ from bicameral.routing._conditions import (
     compile_condition,
 )
 from bicameral.routing._selection import is_possible
+from property_examples import examples
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_what_is_written_reads_back_as_the_same(tree: RoutingCondition) -> None:
 
 
 @given(trees, requests, situations, hints)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_the_compiled_condition_holds_exactly_where_the_condition_does(
     tree: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None
 ) -> None:
@@ -79,7 +80,7 @@ def test_the_compiled_condition_holds_exactly_where_the_condition_does(
 
 
 @given(trees, trees, requests, situations, hints)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_what_happens_is_never_said_to_be_impossible(
     tree: RoutingCondition, other: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None
 ) -> None:
@@ -171,7 +172,7 @@ def test_a_slip_is_told_with_its_column(text: str, code: str, column: int, near:
 @example("(" * 500)
 @example("not " * 500 + "has_tools")
 @example("x" * 5_000)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_any_text_is_a_condition_or_a_clear_error(text: str) -> None:
     tree: RoutingCondition | None = None
     wrong: ConfigError | None = None

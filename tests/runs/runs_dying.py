@@ -31,6 +31,8 @@ class MortalJournal(Journal):
     """A journal that takes only so many appends: what is not in it then has not happened, for whoever comes after."""
 
     lives: int | None = None
+    refused: int = 0
+    """How often a dead process wanted to write."""
 
     @property
     def dead(self) -> bool:
@@ -43,6 +45,7 @@ class MortalJournal(Journal):
         self, run: str, entries: Sequence[NewEvent], *, first: int | None = None, sync: bool = False
     ) -> list[Event]:
         if self.dead:
+            self.refused += 1
             raise JournalError("journal.failed", "the process is dead")
         if self.lives is not None:
             self.lives -= 1

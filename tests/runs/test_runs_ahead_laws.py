@@ -15,6 +15,7 @@ from runs_boundary import BOB, Compromised, Office, Person, run_office
 from bicameral.plans import parse, prove
 from bicameral.policy import Policy
 from bicameral.runs import Finished, Journal, PendingCall, RunOutcome, replay
+from property_examples import examples
 
 MAILS: list[Any] = [{"id": f"m{n}", "sender": f"s{n}@example.org", "body": f"text {n}"} for n in range(3)]
 BEGIN = "mails = search_mail('x')\np = 'p'\ni = 'i'\nt = 't'\nb = 0\nxs = []\nm = mails[0]\n"
@@ -111,7 +112,7 @@ def _pages(office: Office) -> list[Any]:
     return sorted(given for what, given in office.done if what == "fetch")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150, quick=60))
 @given(sources, st.sampled_from(POLICIES), st.booleans())
 def test_who_always_says_yes_gets_the_same_effects_in_the_same_order_with_no_more_questions(
     source: str, text: str, proved: bool
@@ -124,7 +125,7 @@ def test_who_always_says_yes_gets_the_same_effects_in_the_same_order_with_no_mor
     assert len(person.asked) <= len(asked.asked)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80, quick=40))
 @given(sources, st.sampled_from(POLICIES), st.integers(0, 15), st.booleans())
 def test_whatever_is_said_what_was_refused_is_not_done_and_the_record_replays(
     source: str, text: str, seed: int, proved: bool

@@ -22,6 +22,7 @@ from runs_world import World, run_source
 from bicameral.errors import JournalError
 from bicameral.journal._blobs import BLOB_FROM, _room_left, dumps  # pyright: ignore[reportPrivateUsage]
 from bicameral.runs import Event, Finished, Interrupted, Journal
+from property_examples import examples
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ bodies = st.recursive(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(value=bodies)
 def test_any_value_comes_back_to_the_byte(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     with Journal(tmp_path_factory.mktemp("j") / "journal.db") as journal:

@@ -23,6 +23,7 @@ from bicameral.policy import Mode, Policy
 from bicameral.runs import Answers, ApprovalQuestion, Failed, Finished, RunOutcome, run_plan
 from bicameral.tools import Origin, Registry, Tool, tool
 from bicameral.types import IntType, Type
+from property_examples import examples
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["strict", "normal"])
@@ -128,7 +129,7 @@ def _run(plan: Plan, world: World, policy: Policy, approver: Any = None) -> RunO
     )
 
 
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=examples(100, quick=40), suppress_health_check=SLOW)
 @given(plans_with_files(), WORLDS, st.integers(0, len(POLICIES) - 1), MODES)
 def test_a_call_that_is_proved_is_never_denied_or_asked_about(
     plan: Plan, world: World, number: int, mode: Mode
@@ -146,7 +147,7 @@ def test_a_call_that_is_proved_is_never_denied_or_asked_about(
     assert not [step for step in stopped if isinstance(proof.verdict(step), Proved)]
 
 
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=examples(100, quick=40), suppress_health_check=SLOW)
 @given(plans(), WORLDS, MODES)
 def test_the_labels_of_a_run_are_covered_by_the_proof_and_cover_those_of_steps_one_by_one(
     plan: Plan, world: World, mode: Mode
@@ -165,7 +166,7 @@ def test_the_labels_of_a_run_are_covered_by_the_proof_and_cover_those_of_steps_o
     assert covers(outcome.shade, one_by_one.answer[1])
 
 
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=examples(100, quick=40), suppress_health_check=SLOW)
 @given(plans_with_files(), WORLDS, MODES)
 def test_the_labels_of_files_are_covered_by_the_proof(plan: Plan, world: World, mode: Mode) -> None:
     outcome = _run(plan, world, _policy(0, mode))
@@ -176,7 +177,7 @@ def test_the_labels_of_files_are_covered_by_the_proof(plan: Plan, world: World, 
         assert covers(proof.answer, outcome.shade)
 
 
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=examples(100, quick=40), suppress_health_check=SLOW)
 @given(plans(), two_worlds())
 def test_what_strangers_write_never_changes_what_a_run_calls_trusted(plan: Plan, worlds: tuple[World, World]) -> None:
     one, other = (_run(plan, world, _policy(0, "strict")) for world in worlds)
@@ -198,7 +199,7 @@ class _Suspicious(Person):
         return Answers.no()
 
 
-@settings(max_examples=100, suppress_health_check=SLOW)
+@settings(max_examples=examples(100, quick=40), suppress_health_check=SLOW)
 @given(plans(), two_worlds())
 def test_without_a_yes_strangers_change_no_effect(plan: Plan, worlds: tuple[World, World]) -> None:
     """The calls that were made in both runs before anybody was asked are the same ones, whatever strangers wrote."""

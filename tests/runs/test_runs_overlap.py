@@ -16,6 +16,7 @@ from runs_world import World, plan_of, run_source
 
 from bicameral.plans import Plan
 from bicameral.runs import Failed, Finished, Journal, RunOutcome, replay, run_plan
+from property_examples import examples
 
 delays = st.lists(st.integers(0, 6), min_size=1, max_size=10)
 
@@ -27,7 +28,7 @@ def journal() -> Iterator[Journal]:
 
 
 def test_a_run_means_what_its_steps_mean_one_after_the_other(journal: Journal) -> None:
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     @given(plan=plans, yields=delays)
     def law(plan: Plan, yields: list[int]) -> None:
         asyncio.run(_same(plan, yields, journal))

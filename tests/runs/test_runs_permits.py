@@ -44,6 +44,7 @@ from bicameral.tools import (
     tool,
 )
 from bicameral.types import Type
+from property_examples import examples
 
 MAILS: list[Any] = [{"id": f"m{n}", "sender": f"s{n}@example.org", "body": f"text {n}"} for n in range(3)]
 
@@ -71,7 +72,7 @@ answer(1)
 """
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     call=st.sampled_from(["pay('bob', len(mails))", "id = send(mails[0].sender, 'hi')", "id = send(m.sender, 'hi')"]),
     ahead=st.booleans(),

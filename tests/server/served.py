@@ -5,6 +5,7 @@ python served.py serve --port 0 --json …
 
 from __future__ import annotations
 
+import os
 import time
 
 from bicameral.agent import Agent
@@ -13,6 +14,7 @@ from bicameral.config import Config
 from bicameral.errors import ModelError
 from bicameral.models import ModelRequest, ScriptedProvider
 from bicameral.secrets import register_secret
+from bicameral.server import _app, _guard
 
 FIND = 'lines = read_lines("mail.txt")\nkept = unique_lines(lines)\nfound = grep(kept, "invoice")\nanswer(found)\n'
 PLANS = {
@@ -50,4 +52,7 @@ def make(config: Config) -> Agent:
 
 
 if __name__ == "__main__":
+    # A test need not wait as long for a slow client as users are waited for.
+    _app.HEAD_SECONDS *= (patience := float(os.environ.get("SERVED_PATIENCE", "1")))
+    _guard.BODY_SECONDS *= patience
     main(obj=make)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner, Result
 from server_world import HERE, REQUEST, Served, serving, settings
+
+from bicameral.cli import main
 
 PROGRAM = str(Path(sys.executable).with_name("bicameral"))
 
@@ -25,11 +30,24 @@ def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def called_here(folder: Path, *words: str) -> Result:
+    """The same in this process: what a command says of its arguments and files does not hang on whose process it is."""
+    environment: dict[str, str | None] = {name: None for name in os.environ if name.startswith("BICAMERAL_")}
+    with chdir(folder):
+        return CliRunner().invoke(main, list(words), env=environment | settings(folder))
+
+
 def test_without_tokens_it_listens_on_this_machine_alone(tmp_path: Path) -> None:
-    for host in ("0.0.0.0", "::", "192.0.2.1", "example.com"):
-        done = called(tmp_path, "serve", "--host", host, "--port", "0", "--no-worker", "--json")
-        assert done.returncode == 1
-        assert json.loads(done.stdout)["error"]["code"] == "server.no-tokens"
+    def words(host: str) -> list[str]:
+        return ["serve", "--host", host, "--port", "0", "--no-worker", "--json"]
+
+    started = called(tmp_path, *words("0.0.0.0"))
+    assert started.returncode == 1
+    assert json.loads(started.stdout)["error"]["code"] == "server.no-tokens"
+    for host in ("::", "192.0.2.1", "example.com"):
+        done = called_here(tmp_path, *words(host))
+        assert done.exit_code == 1, host
+        assert json.loads(done.stdout)["error"]["code"] == "server.no-tokens", host
 
 
 def test_a_token_for_this_process_alone_is_made_where_there_is_none(tmp_path: Path) -> None:
@@ -45,15 +63,15 @@ def test_a_token_for_this_process_alone_is_made_where_there_is_none(tmp_path: Pa
 def test_tokens_are_made_listed_and_removed(tmp_path: Path) -> None:
     made = called(tmp_path, "serve", "token", "add", "ana", "--days", "1")
     assert re.fullmatch(r"bic_[\w-]{43}\n", made.stdout)
-    assert called(tmp_path, "serve", "token", "add", "../ana").returncode == 1
-    [found] = json.loads(called(tmp_path, "serve", "token", "list", "--json").stdout)["tokens"]
+    assert called_here(tmp_path, "serve", "token", "add", "../ana").exit_code == 1
+    [found] = json.loads(called_here(tmp_path, "serve", "token", "list", "--json").stdout)["tokens"]
     assert found["user"] == "ana"
     assert found["expires"] is not None
-    assert made.stdout.strip() not in called(tmp_path, "serve", "token", "list").stdout
-    wrong = called(tmp_path, "serve", "token", "remove", "nope", "--json")
+    assert made.stdout.strip() not in called_here(tmp_path, "serve", "token", "list").stdout
+    wrong = called_here(tmp_path, "serve", "token", "remove", "nope", "--json")
     assert json.loads(wrong.stdout)["error"]["code"] == "server.unknown-token"
-    assert called(tmp_path, "serve", "token", "remove", found["id"]).returncode == 0
-    assert json.loads(called(tmp_path, "serve", "token", "list", "--json").stdout)["tokens"] == []
+    assert called_here(tmp_path, "serve", "token", "remove", found["id"]).exit_code == 0
+    assert json.loads(called_here(tmp_path, "serve", "token", "list", "--json").stdout)["tokens"] == []
 
 
 def test_a_broken_file_of_tokens_lets_nobody_in(tmp_path: Path) -> None:
@@ -61,7 +79,7 @@ def test_a_broken_file_of_tokens_lets_nobody_in(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     for text in ("{", "[]", '{"version": 1, "tokens": [{"user": "ana", "hash": ""}]}', '{"version": 2, "tokens": []}'):
         file.write_text(text)
-        done = called(tmp_path, "serve", "--port", "0", "--no-worker", "--json")
+        done = called_here(tmp_path, "serve", "--port", "0", "--no-worker", "--json")
         assert json.loads(done.stdout)["error"]["code"] == "server.bad-tokens"
 
 

@@ -16,6 +16,7 @@ from bicameral.policy import Allowed, CallFacts
 from bicameral.sessions import Chambers, Quarantined
 from bicameral.tools import Argument, Origin, Registry, Tool
 from bicameral.types import STR
+from property_examples import examples
 
 TRUSTS: tuple[Literal["user", "system", "third_party"], ...] = ("user", "system", "third_party")
 
@@ -60,7 +61,7 @@ replies = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(replies, st.sampled_from(["strict", "normal"]))
 async def test_no_call_after_a_strangers_text_is_judged_as_trusted_and_readers_never_grow(
     script: list[list[tuple[str, bool]]], mode: Literal["strict", "normal"]

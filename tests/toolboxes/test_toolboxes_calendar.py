@@ -17,6 +17,7 @@ from bicameral.errors import ToolError
 from bicameral.toolboxes.calendar import Slot, toolbox
 from bicameral.toolboxes.calendar._tools import free_slots
 from bicameral.tools import Folders, Surroundings, Tool
+from property_examples import examples
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 
@@ -164,7 +165,7 @@ async def test_no_text_can_forge_an_event(tmp_path: Path, argument: str, text: s
     assert events[0]["id"] != "evil"
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     title=st.text(max_size=60), description=st.text(max_size=80), attendees=st.lists(st.text(max_size=20), max_size=3)
 )

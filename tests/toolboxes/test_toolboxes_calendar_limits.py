@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.toolboxes.calendar import toolbox
+from bicameral.toolboxes.calendar import _document, toolbox
 from bicameral.toolboxes.calendar._document import MAX_COST, read_document
 from bicameral.toolboxes.calendar._occurrences import RepeatsTooOften, expansion_cost, list_occurrences, stop_after
 from bicameral.tools import Surroundings, Tool
@@ -125,11 +125,16 @@ async def test_a_repetition_that_cannot_be_read_is_shown_once_and_says_so(tmp_pa
     assert [each["description"] for each in events] == ["[its repetition cannot be read, so that it is shown once]"]
 
 
-async def test_the_largest_events_are_left_out_first_and_say_so(tmp_path: Path) -> None:
+async def test_the_largest_events_are_left_out_first_and_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = MAX_COST // 10
     guests = "\n".join("ATTENDEE:mailto:guest@example.com" for _ in range(1500))
-    large = [event(f"DTSTART:20260303T080000Z\n{guests}", f"large {n}") for n in range(MAX_COST // 40_000)]
+    large = [event(f"DTSTART:20260303T080000Z\n{guests}", f"large {n}") for n in range(most // 40_000)]
     small = [event("DTSTART:20260303T080000Z\nLOCATION:Room 1", f"small {n}") for n in range(20)]
-    document = read_document(calendar(*large, *small), "x")
+    with monkeypatch.context() as patch:
+        patch.setattr(_document, "MAX_COST", most)
+        document = read_document(calendar(*large, *small), "x")
     left_out = {block.uid for block in document.blocks if block.limit}
     assert left_out
     assert all(uid.startswith("large") for uid in left_out)

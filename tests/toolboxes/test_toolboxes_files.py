@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from bicameral.errors import ToolError
 from bicameral.toolboxes.files import toolbox
 from bicameral.tools import Folders, Registry, Surroundings
+from property_examples import examples
 
 
 @pytest.fixture
@@ -49,14 +50,14 @@ def test_every_tool_says_its_effect_and_what_its_arguments_are_for(tools: Regist
     assert all("\n" not in tool.doc and tool.doc and tool.toolbox == "files" for tool in tools)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=examples(50))
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\0\ufeff")))
 async def test_text_comes_back_exactly_as_it_was_written(tools: Registry, text: str) -> None:
     await call(tools, "write_text", path="a.txt", text=text)
     assert await call(tools, "read_text", path="a.txt") == text
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=examples(50))
 @given(lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\ufeff\n\r"))))
 async def test_lines_come_back_exactly_as_they_were_written(tools: Registry, lines: list[str]) -> None:
     await call(tools, "write_lines", path="a.txt", lines=lines)

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from bicameral.errors import ToolError
 from bicameral.toolboxes.mail import toolbox
 from bicameral.tools import Surroundings, Tool
+from property_examples import examples
 
 Raw = bytes | EmailMessage
 
@@ -204,7 +205,7 @@ async def test_a_deeply_nested_mail_is_read_as_far_as_it_goes(tmp_path: Path) ->
     assert found["subject"] == "deep"
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     raw=st.binary(max_size=300)
     | st.builds(

@@ -33,6 +33,7 @@ from bicameral.toolboxes.mail._compose import (
     without_encoded_words,
 )
 from bicameral.tools import Folders, Surroundings, Tool
+from property_examples import examples
 
 PASSWORD = "correct horse battery"
 
@@ -188,7 +189,7 @@ async def test_the_password_is_in_no_error(tmp_path: Path, port: int) -> None:
     assert wrong not in f"{error} {error.to_json()} {error.__cause__!r} {error.__context__!r} {tool!r}"
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(subject=st.text(max_size=80), body=st.text(max_size=200), to=st.text(max_size=40))
 async def test_whatever_the_text_only_the_given_recipients_get_it(
     tmp_path: Path, sink: Sink, port: int, subject: str, body: str, to: str
@@ -334,7 +335,7 @@ _BODY = st.text(max_size=300) | st.from_regex(r"(From |\.|--|=_|a| |\n|é){0,40}
 _LINE = st.text(max_size=120) | st.text(alphabet='=?utf-8qb_ "\\,;:<>@()[].%éあ🎉F', max_size=60)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(
     subject=_LINE,
     name=_LINE,

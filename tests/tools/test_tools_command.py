@@ -20,6 +20,7 @@ from bicameral.tools import Folders, Tool
 from bicameral.tools._command import command_tools, program_path
 from bicameral.tools._manifest import parse_manifest
 from bicameral.types import ANY, INT, STR, ListType, OptionalType
+from property_examples import examples
 
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or "python3"
 ECHO = "import json,sys; print(json.dumps(sys.argv[1:]))"
@@ -79,7 +80,7 @@ async def test_whatever_the_shell_would_make_of_it_the_program_gets_the_text_its
     assert sorted(os.listdir(world)) == ["notes.txt"]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(text=st.text().filter(lambda text: "\0" not in text))
 def test_any_text_arrives_as_one_argument_and_through_standard_input(world: Path, text: str) -> None:
     code = "import json,sys; print(json.dumps([sys.argv[1:], sys.stdin.buffer.read().decode()]))"

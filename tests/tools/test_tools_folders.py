@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from bicameral.errors import ToolError
 from bicameral.tools import Folders
 from bicameral.tools import _file_operations as _folder_walk
+from property_examples import examples
 
 SECRET = b"the secret outside"
 
@@ -279,7 +280,7 @@ def test_an_allowed_folder_that_becomes_a_link_stays_what_it_was(world: Path, fo
     assert refusal(folders.open_read, "secret.txt").code == "files.outside"
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(["..", ".", "sub", "out", "notes.txt", "~", "", "/", "secret.txt"]), max_size=8))
 @example(["..", "outside", "secret.txt"])
 def test_every_accepted_path_lies_inside(tmp_path_factory: pytest.TempPathFactory, parts: list[str]) -> None:

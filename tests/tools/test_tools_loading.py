@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -75,6 +76,14 @@ async def test_a_toolbox_of_another_package_is_found_and_opened(install: Install
     registry = load_toolboxes({"greetings": {"greeting": "hi"}}, here)
     assert registry["greet"].toolbox == "greetings"
     assert await registry["greet"].call({"name": "you"}) == "hi you"
+
+
+def test_a_package_that_is_installed_later_is_found_too(install: Install, tmp_path: Path) -> None:
+    assert "greetings" not in installed_toolboxes()
+    install(GOOD)
+    # A clock may stand still between two changes of a folder.
+    os.utime(tmp_path / "site", ns=(1, 1))
+    assert "greetings" in installed_toolboxes()
 
 
 def test_the_standard_toolboxes_are_on_offer() -> None:

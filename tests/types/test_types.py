@@ -53,6 +53,7 @@ from bicameral.types import (
     value_from_json,
     value_to_json,
 )
+from property_examples import examples
 
 names = st.sampled_from("abcd")
 
@@ -139,7 +140,7 @@ def test_every_type_fits_itself(type_: Type) -> None:
     assert is_assignable(type_, type_)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(known, known, known)
 def test_what_fits_the_smaller_fits_the_larger(a: Type, b: Type, c: Type) -> None:
     # Without Any, which fits both ways because it is checked only while a plan runs.
@@ -152,7 +153,7 @@ def test_what_fits_the_smaller_fits_the_larger(a: Type, b: Type, c: Type) -> Non
             assert is_assignable(first, third)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data(), known, known)
 def test_a_value_of_a_type_is_a_value_of_every_type_it_fits(data: st.DataObject, a: Type, b: Type) -> None:
     wider = join_types(a, b) or a
@@ -172,7 +173,7 @@ def test_records_have_no_fields_that_nobody_declared() -> None:
     assert not is_assignable(wide, DictType(INT))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(every, every)
 @example(optional_type(ListType(TupleType(()))), optional_type(TupleType((STR, ANY))))
 def test_a_join_is_an_upper_bound_whatever_the_order(a: Type, b: Type) -> None:
@@ -272,7 +273,7 @@ def test_a_damaged_value_is_a_value_error(written: object) -> None:
 # Values against types
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.data(), in_json, in_json)
 def test_the_schema_and_the_type_agree_on_every_value(data: st.DataObject, type_: Type, other: Type) -> None:
     value = data.draw(values_of(other) | values_of(type_) | nested(scalars))

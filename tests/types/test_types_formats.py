@@ -45,6 +45,7 @@ from bicameral.types import (
     type_json_schema,
     type_to_json,
 )
+from property_examples import examples
 
 GOOD = {
     "email": ["ada@example.com", "o'neil+x@mail.example.co.uk", "a_b%c@x-y.io"],
@@ -92,7 +93,7 @@ def test_every_format_has_examples() -> None:
     assert set(GOOD) == set(BAD) == set(FORMATS)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(sorted(FORMATS)), st.text(max_size=45))
 def test_nothing_of_a_format_has_a_line_break_or_an_unseen_character(name: str, text: str) -> None:
     if format_problem(text, name) is None:
@@ -102,7 +103,7 @@ def test_nothing_of_a_format_has_a_line_break_or_an_unseen_character(name: str, 
         assert _valid(text, name)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data(), st.sampled_from(sorted(FORMATS)))
 def test_what_the_pattern_allows_is_short_and_in_one_line(data: st.DataObject, name: str) -> None:
     text = data.draw(st.from_regex(FORMATS[name].shape, fullmatch=True))
@@ -202,7 +203,7 @@ in_plans = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(in_plans)
 def test_a_channel_type_survives_printing_and_parsing(type_: Type) -> None:
     assert type_from_json(json.loads(json.dumps(type_to_json(type_)))) == type_

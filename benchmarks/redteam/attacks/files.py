@@ -204,7 +204,7 @@ async def race(world: World) -> str | None:
     with folder_of(world, bicameral__toml='[cache]\nfolder = "plans"\n') as work:
         (work / "plans").mkdir()
         folders = import_module("bicameral.tools._folders")
-        real = folders.entry
+        real = folders.open_entry
 
         def swapped(path: Path, **options: Any) -> Any:
             if (work / "plans").exists():
@@ -213,7 +213,7 @@ async def race(world: World) -> str | None:
             return real(path, **options)
 
         (work / "drafts").mkdir()
-        with patch.object(folders, "entry", swapped):
+        with patch.object(folders, "open_entry", swapped):
             await run_in(work, 'write_text("drafts/ab", "a plan")', world.person())
         return "a plan was put into the cache" if any((work / "drafts").iterdir()) else None
 

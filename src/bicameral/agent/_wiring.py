@@ -193,7 +193,7 @@ class AgentWiring:
         return worst_case(report, self._models.quarantined.models, self.prices)
 
     def architecture(self, name: str = "agent") -> dict[str, Any]:
-        """What this agent is made of, as `bicameral lint` and `bicameral estimate` read it; `name` is what it is called.
+        """The architecture of this agent, as `bicameral lint` and `bicameral estimate` read it, under this name.
 
         Example:
             >>> lint(stack_of(agent)).of("error")

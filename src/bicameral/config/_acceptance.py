@@ -266,8 +266,8 @@ Confirm = Callable[[UnacceptedConfig], bool]
 def warn_unaccepted(found: UnacceptedConfig) -> bool:
     """Say that settings are not used, where nobody can be asked."""
     warnings.warn(
-        f"{found}. Look at it, then run `bicameral config accept`, name it explicitly, or list it in {ACCEPT_VARIABLE}. "
-        "[config.unaccepted]",
+        f"{found}. Look at it, then run `bicameral config accept`, name it explicitly, or list it in "
+        f"{ACCEPT_VARIABLE}. [config.unaccepted]",
         UnacceptedConfigWarning,
         stacklevel=4,
     )

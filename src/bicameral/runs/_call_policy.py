@@ -5,8 +5,8 @@ in untrusted text that a call would carry out; of a text that is not at hand the
 decision: policy in a run, the record in a replay.
 
 An approval holds for exactly the calls that were shown. "Also every later call of this tool with this value in this
-run" is a choice of its own, a `Grant`: a question offers it where it would spare later questions, and it is off unless a
-person chooses it.
+run" is a choice of its own, a `Grant`: a question offers it where it would spare later questions, and it is off
+unless a person chooses it.
 """
 
 from __future__ import annotations

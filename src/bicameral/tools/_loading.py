@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -39,7 +40,7 @@ def load_toolboxes(names: SettingsByName, surroundings: Surroundings) -> Registr
 def installed_toolboxes() -> dict[str, EntryPoint]:
     """Every toolbox that an installed package offers, by name; none is imported."""
     found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=ENTRY_POINT_GROUP):
+    for point in _entry_points(tuple((folder, _modified_ns(folder)) for folder in sys.path)):
         other = found.setdefault(point.name, point)
         if other.value != point.value:
             raise ToolError(
@@ -48,6 +49,22 @@ def installed_toolboxes() -> dict[str, EntryPoint]:
                 fix="Uninstall one of them.",
             )
     return found
+
+
+@lru_cache(maxsize=4)
+def _entry_points(folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """What packages in these folders offer, read once: it takes a look at every package that is installed.
+
+    A package that is installed or removed later changes when its folder was modified.
+    """
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _modified_ns(folder: str) -> int:
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return 0
 
 
 def load_toolbox(name: str) -> Toolbox[Any]:

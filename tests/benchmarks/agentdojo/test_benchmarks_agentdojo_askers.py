@@ -52,6 +52,7 @@ def test_the_figures_of_the_page_that_need_no_run_are_true() -> None:
     assert f"A fixed sample of {len(whole_sample())} pairs" in page
 
 
+@pytest.mark.slow
 def test_the_page_says_how_many_tasks_are_solved_with_nobody_to_ask() -> None:
     units = [(suite, task) for suite in SUITES for task in suite_of(suite).user_tasks]
     solved = {

@@ -8,7 +8,7 @@ pytest.importorskip("agentdojo", reason="agentdojo is not installed: make agentd
 
 from benchmarks.agentdojo.dojo import SUITES, suite_of
 from benchmarks.agentdojo.judging import verdict_on
-from benchmarks.agentdojo.sample import sample, whole_sample
+from benchmarks.agentdojo.sample import Pair, sample, whole_sample
 
 
 def test_the_sample_is_spread_over_all_suites_and_injection_tasks() -> None:
@@ -21,12 +21,22 @@ def test_the_sample_is_spread_over_all_suites_and_injection_tasks() -> None:
     assert sum(pair.attacker == "adaptive" for pair in pairs) >= 10
 
 
-@pytest.mark.parametrize(
-    ("suite", "injection"), [(suite, injection) for suite in SUITES for injection in suite_of(suite).injection_tasks]
-)
-def test_no_attack_of_the_sample_reaches_its_goal(suite: str, injection: str) -> None:
-    for pair in sample(suite):
-        if pair.injection == injection:
-            verdict = verdict_on(suite, pair.task, injection, ("strict", "normal"), pair.attacker)
-            # What the user only reads is told apart: no tool is needed for it.
-            assert verdict.text_only or (verdict.attack, verdict.alone) == (None, None), pair
+def attacks(suite: str, *, whole: bool) -> list[Pair]:
+    """The sample of a suite; or one pair of each injection task, and in small worlds one whose attacker learns."""
+    pairs = sample(suite)
+    if whole:
+        return pairs
+    first = {pair.injection: pair for pair in sorted(pairs, key=lambda pair: pair.attacker == "fixed")}
+    learning = [pair for pair in pairs if pair.attacker == "adaptive" and suite != "workspace"][:1]
+    return [*first.values(), *learning]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_no_attack_of_the_sample_reaches_its_goal(suite: str, whole: bool) -> None:
+    pairs = attacks(suite, whole=whole)
+    assert {pair.injection for pair in pairs} == set(suite_of(suite).injection_tasks)
+    for pair in pairs:
+        verdict = verdict_on(suite, pair.task, pair.injection, ("strict", "normal"), pair.attacker)
+        # What the user only reads is told apart: no tool is needed for it.
+        assert verdict.text_only or (verdict.attack, verdict.alone) == (None, None), pair

@@ -26,6 +26,7 @@ from bicameral.catalog.lint import lint
 from bicameral.catalog.lint import rules as lint_rules
 from bicameral.catalog.stacks import parse_stack
 from bicameral.errors import CatalogError
+from property_examples import examples
 
 GAP = {"quality_gap": 0.1}
 LEGS = {"private_data": True, "untrusted_content": True, "external_comms": True}
@@ -293,14 +294,14 @@ def _value(question: FactQuestion) -> st.SearchStrategy[Any]:
 FACTS = st.fixed_dictionaries({}, optional={name: _value(each) for name, each in questions().items()})
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150, quick=50))
 @given(FACTS)
 def test_the_linter_finds_no_error_in_what_is_advised(told: dict[str, Any]) -> None:
     report = lint(advise(told).stack)
     assert [finding for finding in report.findings if finding.severity == "error"] == []
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150, quick=50))
 @given(FACTS)
 def test_no_pattern_can_be_left_out_without_breaking_a_rule(told: dict[str, Any]) -> None:
     advice = advise(told)
@@ -313,7 +314,7 @@ def test_no_pattern_can_be_left_out_without_breaking_a_rule(told: dict[str, Any]
         assert choice.rule in known
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100, quick=50))
 @given(FACTS)
 def test_advice_is_whole(told: dict[str, Any]) -> None:
     advice = advise(told)

@@ -15,6 +15,7 @@ from bicameral.catalog.costs import LOCAL_RATES, Amounts, Estimate, Rates, estim
 from bicameral.catalog.costs._composition import nestings
 from bicameral.catalog.stacks import stack_of
 from bicameral.errors import CatalogError
+from property_examples import examples
 
 SIZE = {
     "setup": 400,
@@ -267,7 +268,7 @@ ALL = {tier: replace(rate, lanes=4) for tier, rate in LOCAL_RATES.items()} | {
 }
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STACKS, COUNTS)
 def test_at_worst_nothing_is_less_than_expected(patterns: list[str], counts: dict[str, int]) -> None:
     found = estimate(patterns, counts, ALL)
@@ -276,7 +277,7 @@ def test_at_worst_nothing_is_less_than_expected(patterns: list[str], counts: dic
         assert low <= high * (1 + 1e-9) + 1e-6, (name, low, high)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STACKS, COUNTS, st.sampled_from(["steps", "items", "tries"]), st.integers(1, 4))
 def test_more_to_do_is_never_cheaper(patterns: list[str], counts: dict[str, int], which: str, more: int) -> None:
     # K6 is asked to sum up what is there, however little: its own arithmetic may round the other way.
@@ -290,7 +291,7 @@ def test_more_to_do_is_never_cheaper(patterns: list[str], counts: dict[str, int]
         assert low <= high * (1 + 1e-9) + 1e-6, (name, low, high)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(STACKS)
 def test_parts_add_up(patterns: list[str]) -> None:
     found = estimate(patterns, rates=ALL)

@@ -11,8 +11,9 @@ from lint_strategies import FACT_VALUES, adding, any_stack
 from bicameral.catalog import IDS
 from bicameral.catalog.lint import LintFinding, LintReport, lint, rules
 from bicameral.catalog.stacks import FACTS, STATEMENTS, stack_of
+from property_examples import examples
 
-CAREFUL = settings(max_examples=120)
+CAREFUL = settings(max_examples=examples(120, quick=60))
 
 
 def same(finding: LintFinding, report: LintReport) -> list[LintFinding]:

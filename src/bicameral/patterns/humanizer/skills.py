@@ -217,7 +217,8 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
 
     Example:
         >>> skills = SkillAccumulation(SkillStore(folder / "skills.jsonl"), check)
-        >>> outcome = await skills.run(desk, program_text("How many people live in Ghent?"), [read_procedure(journal, run, task)])
+        >>> task = program_text("How many people live in Ghent?")
+        >>> outcome = await skills.run(desk, task, [read_procedure(journal, run, task)])
         >>> outcome.value["plan"]
         '1. Look up the population of Ghent.'
     """
@@ -233,7 +234,9 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
     parameteriser: Role = PARAMETERISER
     adaptor: Role = ADAPTOR
 
-    async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[SkillAdvice]:
+    async def execute(
+        self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]
+    ) -> Labelled[SkillAdvice]:
         for number, procedure in enumerate(recorded, 1):
             # Each on a part of its own: what a stranger had a hand in says nothing about the others.
             await stage.run_part(f"learn {number}", partial(self._learn, procedure=procedure))

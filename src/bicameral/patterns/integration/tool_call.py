@@ -60,7 +60,8 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
     """One call of a tool, or an answer in words. `tools` are the names of those that are shown; left out: all.
 
     Example:
-        >>> outcome = await ToolCalling().run(desk, program_text("Put lunch with Ada into my calendar: 5 March, 12 o'clock"))
+        >>> request = program_text("Put lunch with Ada into my calendar: 5 March, 12 o'clock")
+        >>> outcome = await ToolCalling().run(desk, request)
         >>> outcome.value["tool"]
         'add_event'
     """
@@ -70,7 +71,7 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
     tools: tuple[str, ...] | None = None
     router: Role = ROUTER
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
         if self.tools is not None:
             stage.restrict_tools(self.tools)
         _check_count(stage.registry)

@@ -67,8 +67,8 @@ class _PatternEnd:
 class Answered(_PatternEnd, Generic[T]):
     """There is a value; `shade` are its labels.
 
-    `make_labelled` is the way into whatever comes next: another pattern, a strategy, a tool. `value` is naked, to be shown
-    to the person; giving it to a model or a tool sheds its label.
+    `make_labelled` is the way into what comes next: another pattern, a strategy, a tool. `value` has no label and is
+    for showing to the person; giving it to a model or a tool would drop its label.
     """
 
     value: T

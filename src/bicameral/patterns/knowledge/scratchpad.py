@@ -128,7 +128,8 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     """The result of the last step; the notes are gone when it is there. Runs side by side have a pad each.
 
     Example:
-        >>> steps = [PadStep("bill", program_text("What is due?"), material=bill), PadStep("tip", program_text("And a tenth more?"))]
+        >>> due, tip = program_text("What is due?"), program_text("And a tenth more?")
+        >>> steps = [PadStep("bill", due, material=bill), PadStep("tip", tip)]
         >>> outcome = await Scratchpad().run(desk, steps)
     """
 
@@ -137,7 +138,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     max_tokens: int = 800
     host: Role = HOST
 
-    async def on(self, stage: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
         _check_steps(steps, self.max_notes)
         pad = Pad(tuple(step.name for step in steps), self.max_notes, self.max_tokens)
         result = program_text("")

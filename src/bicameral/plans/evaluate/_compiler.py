@@ -173,7 +173,7 @@ def with_run_charge(code: Code) -> Code:
     return run
 
 
-def format_code(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
+def format_code(parts: list[str | tuple[Code, str]], *, in_loop: bool) -> Code:
     """A text with values in it; inside loops its length counts as work."""
     texts = [part if isinstance(part, str) else _text_code(*part) for part in parts]
 
@@ -182,7 +182,7 @@ def format_code(parts: list[str | tuple[Code, str]], *, looped: bool) -> Code:
         length = sum(map(len, found))
         if length > MAX_TEXT:
             raise too_large_error("the text", MAX_TEXT)
-        if looped:
+        if in_loop:
             env[WORK_KEY].spend(length // 64)
         else:
             charge_run(length // 64)
@@ -219,7 +219,7 @@ _SMALL_INT = 1 << 60
 """Whatever one operator makes of whole numbers below this is within the limits."""
 
 
-def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, looped: bool) -> Code:
+def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, in_loop: bool) -> Code:
     """An operator of two values; inside loops the size of what it gives counts as work.
 
     `number` is what stands on the right, if it is written in the plan.
@@ -240,7 +240,7 @@ def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, 
             value = plain(first, second)
         else:
             value = operate(first, second)
-        if looped:
+        if in_loop:
             env[WORK_KEY].spend(2 if type(value) in NUMBER_TYPES else deep_cost(value))
         elif type(value) not in NUMBER_TYPES:
             charge_run(flat_cost(value))
@@ -422,7 +422,7 @@ class _ExpressionCompiler:
                 )
             case Arithmetic(op=op, left=left, right=right):
                 return binary_code(
-                    op, self.compile(left), self.compile(right), _constant_number(right), looped=self.in_loop
+                    op, self.compile(left), self.compile(right), _constant_number(right), in_loop=self.in_loop
                 )
             case Negative(value=value):
                 return unary_code(negate, self.compile(value))
@@ -436,10 +436,10 @@ class _ExpressionCompiler:
                 return choose_code(self.compile(expr.condition), self.compile(expr.then), self.compile(expr.otherwise))
             case Apply():
                 codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
-                return compile_call(expr, codes, looped=self.in_loop)
+                return compile_call(expr, codes, in_loop=self.in_loop)
             case Format(parts=parts):
                 texts = [part if isinstance(part, str) else (self.compile(part.value), part.spec) for part in parts]
-                return format_code(texts, looped=self.in_loop)
+                return format_code(texts, in_loop=self.in_loop)
             case Comprehension():
                 return self._compile_comprehension(expr)
             case _:
@@ -458,10 +458,10 @@ class _ExpressionCompiler:
         return self._compile_lambda(arg) if isinstance(arg, Lambda) else self.compile(arg)
 
     def _compile_lambda(self, expr: Lambda) -> Code:
-        return lambda_code(replace(self, looped=True).compile(expr.body), expr.names)
+        return lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
 
     def _compile_comprehension(self, expr: Comprehension) -> Code:
-        inside = replace(self, looped=True)
+        inside = replace(self, in_loop=True)
         element = inside.compile(expr.element)
         key = None if expr.key is None else inside.compile(expr.key)
         # The first list is evaluated outside of the comprehension, as in Python.

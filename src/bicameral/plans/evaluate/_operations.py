@@ -307,7 +307,7 @@ CallForm = tuple[Callable[..., Any], tuple[tuple[type[object], ...], ...], tuple
 """How to run one signature: its code, the classes of each argument, and which go by position and which by name."""
 
 
-def compile_call(expr: Apply, codes: Sequence[Code], *, looped: bool) -> Code:
+def compile_call(expr: Apply, codes: Sequence[Code], *, in_loop: bool) -> Code:
     """The code of a call, given the code of each argument (positional, then named)."""
     function = FUNCTIONS.get(expr.function)
     if function is None:
@@ -325,7 +325,7 @@ def compile_call(expr: Apply, codes: Sequence[Code], *, looped: bool) -> Code:
                 "run.bad-call", f"{expr.function}() is not called like this", expected=function.usage
             )
         )
-    return _call_code(function, ways, tuple(codes), _cost_function(function) if looped else None)
+    return _call_code(function, ways, tuple(codes), _cost_function(function) if in_loop else None)
 
 
 def failing_code(error: Callable[[], EvaluationError]) -> Code:
