@@ -169,7 +169,7 @@ MUTANTS = (
         "return judged if refused is None else",
         "return judged if refused is None or judged.endorsed else",
         "a no to a call would be forgotten where a grant would allow it",
-        (f"{AHEAD}::test_a_no_ahead_holds_also_where_an_endorsement_would_allow_the_call",),
+        (f"{APPROVE}::test_a_no_to_a_call_that_is_to_come_holds_also_where_a_grant_would_allow_it",),
     ),
     Mutant(
         "approvals.files-not-looked-at-again",
