@@ -68,10 +68,10 @@ MUTANTS = (
         "proof.answer-without-its-question",
         TRANSFER,
         "labels_after_ask",
-        ", question.flat), pc)",
-        ", question.own), NOTHING)",
+        'join(join(Label({Source("user", "ask", "", static_path(path))}), question.flat), pc)',
+        'join(Label({Source("user", "ask", "", static_path(path))}), pc)',
         "a stranger who words a question would make the reply the user's own",
-        (PROVE, "tests/runs/test_runs_permits.py::test_a_reply_has_the_label_of_the_question_in_proof_and_run_alike"),
+        ("tests/runs/test_runs_permits.py::test_a_reply_has_the_label_of_the_question_in_proof_and_run_alike",),
     ),
     Mutant(
         "proof.append-forgets",
@@ -206,7 +206,7 @@ MUTANTS = (
         "if is_compatible(given, wanted):",
         "if is_compatible(given, wanted) or isinstance(expr, Ref):",
         "a variable of the wrong type would be given to a tool",
-        (f"{CHECK}::test_each_mistake_has_its_code_and_a_line", CHECK),
+        (f"{CHECK}::test_each_mistake_has_its_code_and_a_line",),
     ),
     Mutant(
         "plans.protected-target-passes",
