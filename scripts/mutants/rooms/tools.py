@@ -243,7 +243,7 @@ MUTANTS = (
         "mode if old is None else 0o600",
         "mode",
         "a private file could be read by others while it is written",
-        (USE,),
+        (f"{USE}::test_a_private_file_is_private_also_while_it_is_written",),
     ),
     Mutant(
         "folders.script-without-an-ending",
