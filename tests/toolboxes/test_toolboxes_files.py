@@ -26,7 +26,7 @@ def tools(tmp_path: Path) -> Registry:
 
 @pytest.mark.parametrize("path", ["bicameral.toml", "sub/BICAMERAL.TOML", ".bicameral/journal.db"])
 def test_a_plan_that_writes_what_no_tool_may_change_does_not_pass_the_check(tools: Registry, path: str) -> None:
-    for source in (f"write_text('{path}', 'x')", f"append_text('{path}', 'x')", f"copy_file('a.txt', '{path}')"):
+    for source in (f"write_text('{path}', 'x')", f"append_text('{path}', 'x')", f"delete_file('{path}')"):
         errors = check(parse(f"{source}\nanswer(1)", tools).plan, tools).errors
         assert [(error.code, error.path) for error in errors] == [("tools.protected", "0")]
     assert check(parse("write_text('notes.txt', 'x')\nanswer(1)", tools).plan, tools).ok
