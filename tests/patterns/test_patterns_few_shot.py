@@ -190,7 +190,7 @@ def test_a_strangers_pair_makes_the_whole_call_quarantined(mode: str, shown: boo
     outcome = asked(there, "x", pool, mode=mode)
     assert outcome.value == "bug"
     assert not outcome.label.trusted
-    assert [each.chamber for each in outcome.asked] == ["quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined"]
     assert not there.privileged.asked
 
 
