@@ -403,11 +403,13 @@ def covers(upper: LabelTree, lower: LabelTree) -> bool:
 
     A third-party source covers a source of any trust at the same tool, part and step: it is the worst case.
     """
+    # A tree without a view of the value as a list or a record: its label if it is one, else NOTHING.
+    alone = upper if isinstance(upper, Label) else NOTHING
     match lower:
         case Label():
             return all(_label_covers(label, lower) for label in iter_labels(upper))
         case ListLabels():
-            whole = _as_list_labels(upper)
+            whole = as_list(upper) or uniform_list(alone)
             places = max(len(lower.places or ()), len(whole.places or ()))
             return (
                 _label_covers(whole.own, lower.own)
@@ -415,7 +417,7 @@ def covers(upper: LabelTree, lower: LabelTree) -> bool:
                 and all(covers(whole.place(at), lower.place(at)) for at in range(places))
             )
         case RecordLabels():
-            record = _as_record_labels(upper)
+            record = as_record(upper) or uniform_record(alone)
             return (
                 _label_covers(record.own, lower.own)
                 and covers(record.rest, lower.rest)
@@ -456,17 +458,3 @@ def _label_covers(upper: Label, lower: Label) -> bool:
 
 def _readers_cover(upper: Readers, lower: Readers) -> bool:
     return lower is PUBLIC or (upper is not PUBLIC and upper <= lower)
-
-
-def _as_list_labels(tree: LabelTree) -> ListLabels:
-    """The tree of the value as a list; all NOTHING if the tree says that it is none."""
-    return as_list(tree) or uniform_list(_label_or_nothing(tree))
-
-
-def _as_record_labels(tree: LabelTree) -> RecordLabels:
-    """The tree of the value as a record; all NOTHING if the tree says that it is none."""
-    return as_record(tree) or uniform_record(_label_or_nothing(tree))
-
-
-def _label_or_nothing(tree: LabelTree) -> Label:
-    return tree if isinstance(tree, Label) else NOTHING

@@ -17,7 +17,7 @@ Mode = Literal["strict", "normal"]
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 Purpose = Literal["selects", "directs", "carries", "attaches"]
-"""What an argument is for: to select, to direct, or as content; `attaches`: content that is sent because it is named."""
+"""What an argument is for: to select, to direct, or as content; `attaches`: content sent because it is named."""
 
 
 @dataclass(frozen=True, slots=True)
