@@ -20,7 +20,7 @@ from cedarpy import validate_policies as _validate_policies  # pyright: ignore[r
 from bicameral.labels import NOTHING, PUBLIC, USER, Label, Source
 from bicameral.policy._decisions import CallFacts, Effect, Purpose
 from bicameral.tools import ATTACHED_SUFFIX, Registry, Tool, part_argument, principals
-from bicameral.types import ListType, OptionalType, Type
+from bicameral.types import ListType, without_optional
 
 _REQUEST = {
     "principal": {"type": "Person", "id": "user"},
@@ -295,13 +295,9 @@ def _has_no_receivers(arguments: tuple[ArgumentProfile, ...], tool: Tool) -> boo
     given = {each.name for each in arguments}
     receiving = [each for each in tool.arguments if each.name in tool.receivers]
     return bool(receiving) and all(
-        each.name not in given and isinstance(_without_optional(each.type), ListType) and each.default in (None, [], ())
+        each.name not in given and isinstance(without_optional(each.type), ListType) and each.default in (None, [], ())
         for each in receiving
     )
-
-
-def _without_optional(type_: Type) -> Type:
-    return type_.item if isinstance(type_, OptionalType) else type_
 
 
 def _receiving_arguments(
