@@ -259,13 +259,13 @@ find_tree = _interned_trees.get
 """The interned tree with this key, or None. Without the lock: a miss is checked again in `intern_tree`."""
 
 
-def intern_tree(kind: type[Any], key: Hashable, facts: Iterable[tuple[str, object]]) -> Any:
+def intern_tree(kind: type[Any], key: Hashable, **attributes: object) -> Any:
     """The only tree with this key, made of these attributes if there is none yet."""
     with INTERN_LOCK:
         tree = _interned_trees.get(key)
         if tree is None:
             tree = object.__new__(kind)
-            for name, value in facts:
+            for name, value in attributes.items():
                 set_frozen(tree, name, value)
             _interned_trees[key] = tree
     return tree

@@ -191,9 +191,8 @@ def make_list_labels(own: Label, item: LabelTree, places: tuple[LabelTree, ...] 
     key = (own, item, places)
     if (known := find_tree(key)) is not None:
         return known
-    names = ("own", "item", "places", "flat", "levels", "parts")
-    facts = (own, item, places, join(own, item.flat), levels, parts)
-    return intern_tree(ListLabels, key, zip(names, facts, strict=True))
+    flat = join(own, item.flat)
+    return intern_tree(ListLabels, key, own=own, item=item, places=places, flat=flat, levels=levels, parts=parts)
 
 
 def make_record_labels(own: Label, fields: dict[str, LabelTree], rest: LabelTree) -> RecordLabels:
@@ -211,10 +210,8 @@ def make_record_labels(own: Label, fields: dict[str, LabelTree], rest: LabelTree
         return make_record_labels(
             own, {name: _cut_levels(child, fewer) for name, child in fields.items()}, _cut_levels(rest, fewer)
         )
-    names = ("own", "fields", "rest", "flat", "levels", "parts")
-    flat = join_all((own, *(child.flat for child in children)))
-    facts = (own, MappingProxyType(fields), rest, flat, levels, parts)
-    return intern_tree(RecordLabels, key, zip(names, facts, strict=True))
+    flat, view = join_all((own, *(child.flat for child in children))), MappingProxyType(fields)
+    return intern_tree(RecordLabels, key, own=own, fields=view, rest=rest, flat=flat, levels=levels, parts=parts)
 
 
 @lru_cache(maxsize=TREE_MEMORY)
@@ -229,18 +226,17 @@ def make_either_labels(as_list: ListLabels, as_record: RecordLabels) -> EitherLa
         fields = {name: _cut_levels(child, fewer) for name, child in as_record.fields.items()} if fewer else {}
         rest = _cut_levels(as_record.rest if fewer else as_record.values, fewer)
         return make_either_labels(as_list, make_record_labels(as_record.own, fields, rest))
-    own = join(as_list.own, as_record.own)
-    names = ("as_list", "as_record", "own", "item", "flat", "levels", "parts")
-    facts = (
-        as_list,
-        as_record,
-        own,
-        join_trees(as_list.item, as_record.item),
-        join(as_list.flat, as_record.flat),
-        max(as_list.levels, as_record.levels),
-        as_list.parts + as_record.parts,
+    return intern_tree(
+        EitherLabels,
+        (as_list, as_record),
+        as_list=as_list,
+        as_record=as_record,
+        own=join(as_list.own, as_record.own),
+        item=join_trees(as_list.item, as_record.item),
+        flat=join(as_list.flat, as_record.flat),
+        levels=max(as_list.levels, as_record.levels),
+        parts=as_list.parts + as_record.parts,
     )
-    return intern_tree(EitherLabels, (as_list, as_record), zip(names, facts, strict=True))
 
 
 @lru_cache(maxsize=TREE_MEMORY)

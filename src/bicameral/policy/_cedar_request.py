@@ -262,20 +262,8 @@ def make_call_profile(
     receivers, defaults = _receiving_arguments(profiles, declared, declaration)
     if declaration is not None and declared and _has_no_receivers(profiles, declaration):
         outbound = False
-    return CallProfile(
-        tool,
-        toolbox,
-        effect,
-        outbound,
-        declared,
-        mode == "strict",
-        control,
-        profiles,
-        receivers,
-        defaults,
-        assembled,
-        copied,
-    )
+    facts = (tool, toolbox, effect, outbound, declared, mode == "strict", control)
+    return CallProfile(*facts, profiles, receivers, defaults, assembled, copied)
 
 
 def _undescribed_attachment(arguments: tuple[ArgumentProfile, ...], tool: Tool) -> str | None:

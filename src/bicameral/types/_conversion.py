@@ -257,6 +257,19 @@ def type_from_json(value: object, depth: int = 0) -> Type:
             raise ValueError(f"{kind!r}: {inner!r} is not a type")
 
 
+_SIMPLE_SCHEMAS: dict[type[Type], dict[str, Any]] = {
+    IntType: {"type": "integer"},
+    FloatType: {"type": "number"},
+    BoolType: {"type": "boolean"},
+    DateType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+    TimeType: {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
+    DateTimeType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
+    DurationType: {"type": "number", "description": "seconds"},
+    NullType: {"type": "null"},
+    AnyType: {},
+}
+
+
 def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
     """The JSON Schema of a type, with every field written out.
 
@@ -276,22 +289,6 @@ def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool 
             return {"enum": list(known.choices)} if known.choices else {"type": "string", "pattern": known.pattern}
         case StrType():
             return {"type": "string"} | ({"maxLength": max_text} if max_text else {})
-        case IntType():
-            return {"type": "integer"}
-        case FloatType():
-            return {"type": "number"}
-        case BoolType():
-            return {"type": "boolean"}
-        case DateType():
-            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-        case TimeType():
-            return {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"}
-        case DateTimeType():
-            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"}
-        case DurationType():
-            return {"type": "number", "description": "seconds"}
-        case NullType():
-            return {"type": "null"}
         case LiteralType(values=values):
             return {"enum": list(values)}
         case ListType(item=item):
@@ -310,7 +307,7 @@ def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool 
             }
             required = [field.name for field in fields]
             return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-        case AnyType():
-            return {}
+        case _ if type(type_) in _SIMPLE_SCHEMAS:
+            return dict(_SIMPLE_SCHEMAS[type(type_)])
         case _:
             raise ValueError(f"{type_!r} has no JSON Schema")

@@ -100,31 +100,28 @@ def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
     return None
 
 
+_SIMPLE_CLASSES: dict[type[Type], type | tuple[type, ...]] = {
+    StrType: str,
+    BoolType: bool,
+    IntType: int,
+    FloatType: (int, float),
+    DateTimeType: dt.datetime,
+    DateType: dt.date,
+    TimeType: dt.time,
+    DurationType: dt.timedelta,
+    NullType: NoneType,
+}
+
+
 def _is_simple(value: object, type_: Type) -> bool:
-    match type_:
-        case StrType():
-            return isinstance(value, str)
-        case BoolType():
-            return isinstance(value, bool)
-        case IntType():
-            return isinstance(value, int) and not isinstance(value, bool)
-        case FloatType():
-            # Every int is finite, and `isfinite` overflows on one that is too large for a float.
-            return (isinstance(value, int) and not isinstance(value, bool)) or (
-                isinstance(value, float) and math.isfinite(value)
-            )
-        case DateTimeType():
-            return isinstance(value, dt.datetime)
-        case DateType():
-            return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-        case TimeType():
-            return isinstance(value, dt.time)
-        case DurationType():
-            return isinstance(value, dt.timedelta)
-        case NullType():
-            return value is None
-        case _:
-            return False
+    if not isinstance(value, _SIMPLE_CLASSES.get(type(type_), ())):
+        return False
+    # In Python a bool is an int and a datetime is a date; in plans neither is.
+    if isinstance(value, bool):
+        return isinstance(type_, BoolType)
+    if isinstance(value, dt.datetime):
+        return isinstance(type_, DateTimeType)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _mismatch_text(value: object, type_: Type, path: str) -> str:
