@@ -88,6 +88,7 @@ set_frozen = object.__setattr__
 INTERN_LOCK = RLock()
 """Held while a label or tree is looked up and made: both are compared by identity, so no two may be equal."""
 
+# Weak values: a label lives as long as something carries it.
 _interned_labels: WeakValueDictionary[tuple[frozenset[Source], Readers], Label] = WeakValueDictionary()
 
 
@@ -207,6 +208,7 @@ def join(left: Label, right: Label) -> Label:
     """
     if left is right:
         return left
+    # `_intern_label` and not `Label`: the parts of two labels need no validation.
     return _intern_label(left.sources | right.sources, common_readers(left.readers, right.readers))
 
 

@@ -184,6 +184,7 @@ def _check_label(value: object) -> Label:
 
 def make_list_labels(own: Label, item: LabelTree, places: tuple[LabelTree, ...] | None) -> ListLabels:
     levels, parts = tree_size(places or (item,))
+    # A cut joins labels and so covers the uncut tree: precision is lost, soundness is not.
     if levels > MAX_LEVELS or parts > MAX_PARTS:
         fewer = levels_left(levels)
         places = None if places is None or parts > MAX_PARTS else tuple(_cut_levels(place, fewer) for place in places)
@@ -277,6 +278,7 @@ def _join_trees(trees: Iterable[LabelTree]) -> LabelTree:
     return joined
 
 
+# Trees are interned, so a cache by identity is exact and its keys are cheap to hash.
 @lru_cache(maxsize=TREE_MEMORY)
 def join_trees(left: LabelTree, right: LabelTree) -> LabelTree:
     """The labels of a value that is one or the other, or made of both, part by part.
@@ -403,6 +405,7 @@ def covers(upper: LabelTree, lower: LabelTree) -> bool:
     alone = upper if isinstance(upper, Label) else NOTHING
     match lower:
         case Label():
+            # The value may be of any kind, so every part of `upper` must cover the label.
             return all(_label_covers(label, lower) for label in iter_labels(upper))
         case ListLabels():
             whole = as_list(upper) or uniform_list(alone)

@@ -69,6 +69,7 @@ class _ReleasedTexts:
         normal = _normalize_text(text[:_MOST_TEXT])
         # One lock for lookup and insertion: threads release and check texts at the same time.
         with self._lock:
+            # The user or the program wrote it first, so repeating it is no laundering.
             if any(normal in own for own in self._own):
                 return
             if not text.isidentifier() and not text.isalnum() and text:
@@ -77,6 +78,8 @@ class _ReleasedTexts:
                 self._same.add(id(text), (text, label))
             if WHOLE <= len(normal) < 3 * BLOCK:
                 self._short.add(normal, label)
+            # Blocks are stored at fixed offsets and looked up at every offset, so 3 * BLOCK - 1 common characters
+            # always contain two adjacent blocks.
             for start in range(0, len(normal) - BLOCK + 1, BLOCK):
                 block = normal[start : start + BLOCK]
                 if block not in self._own_windows and len(set(block)) >= _DISTINCT:
@@ -130,7 +133,7 @@ def laundered_label(value: object) -> Label | None:
 
 
 def note_own_words(value: object) -> None:
-    """Remember texts of the user or the program, so that a model's repetition of them is not taken for untrusted."""
+    """Remember texts of the user or the program: a model that repeats them does not make them untrusted."""
     for text in iter_texts(value):
         _released.remember_own(text)
 

@@ -67,7 +67,7 @@ class _CaseArgument(_CaseLabel):
 
 
 class PolicyCase(_CaseModel):
-    """A call, and what must be said of it. `policies`, if given, are exactly those that stop it."""
+    """A call, and the expected decision. `policies`, if given, are exactly those that stop it."""
 
     name: str
     tool: str
@@ -78,7 +78,7 @@ class PolicyCase(_CaseModel):
     control: _CaseLabel = _CaseLabel()
     """What decided that the call is made."""
     lures: _Texts | None = None
-    """What could be followed in a stranger's text that the call carries; left out: nobody knows."""
+    """What a recipient could follow in untrusted text that the call carries; left out: unknown."""
     executed: bool = False
     """Whether the call writes a file that other programs execute or obey."""
 

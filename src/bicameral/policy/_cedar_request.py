@@ -133,7 +133,7 @@ class ArgumentProfile:
 
 @dataclass(frozen=True, slots=True)
 class CallProfile:
-    """Everything that is known of a call except whom it names. Equal profiles are one entity for Cedar.
+    """Everything that is known of a call except the principals it names. Equal profiles are one entity for Cedar.
 
     A tool that declares nothing is treated as the worst case: each argument directs it, and each may leave with it.
     `receiver_names` are the arguments that name the recipients, including those that are left out: then the tool itself
@@ -226,6 +226,7 @@ def make_call_profile(
 ) -> CallProfile:
     """The profile of an outlined call; a ValueError if a fact is malformed or contradicts the declaration."""
     (tool, toolbox, effect, mode), (outbound, declared, known) = texts, flags
+    # Every fact is checked by its exact kind: facts may come from a plan or a file, and an error is a denial.
     if not known:
         raise ValueError(f"there is no tool {tool!r}")
     for kind, value, possible in (("effect", effect, _EFFECTS), ("mode", mode, _MODES)):
@@ -260,6 +261,7 @@ def make_call_profile(
     if declaration is not None and (undescribed := _undescribed_attachment(profiles, declaration)):
         raise ValueError(f"nothing is told of what {undescribed!r} names, which would go along")
     receivers, defaults = _receiving_arguments(profiles, declared, declaration)
+    # A call that nobody receives tells nobody anything.
     if declaration is not None and declared and _has_no_receivers(profiles, declaration):
         outbound = False
     facts = (tool, toolbox, effect, outbound, declared, mode == "strict", control)

@@ -60,7 +60,7 @@ class CallFacts:
     """The facts about a call: the tool, the arguments that are given, and the control flow (`pc`) that leads to it.
 
     Args:
-        arguments: The arguments that are given, and the content that goes along because they name it.
+        arguments: The arguments that are given, and the content that is sent because they name it.
         pc: The label of everything that decided that the call is made.
         step: The path of the step in the plan.
         known: Whether the tool exists; if not, no other fact counts.

@@ -180,6 +180,7 @@ class Policy:
         self.me = frozenset(map(normalize_principal, me))
         self._registry = registry
         self._facts_read = facts_read((rule.node for rule in self.rules), ALL_FACTS)
+        # Two caches: calls that differ in facts which no policy reads share one parsed entity.
         self._cached_request = lru_cache(maxsize=_CACHE_SIZE)(self._build_request)
         self._cached_entities = lru_cache(maxsize=_CACHE_SIZE)(parse_entities)
         self._preview_rule_sets: dict[tuple[bool, bool], _RuleSet] = {}

@@ -55,7 +55,7 @@ def read_policy_file(file: Path) -> str:
     place = Place(file=str(file))
     try:
         with file.open("rb") as stream:
-            # One byte more than the limit tells a larger file, without reading all of it.
+            # One byte beyond the limit shows that the file is larger, without reading all of it.
             raw = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         raise PolicyError(

@@ -17,13 +17,13 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bicameral.errors import ToolError
 from bicameral.tools._call_labels import part_argument, values_at
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from bicameral.tools._folders import Folders
     from bicameral.tools._tool import Tool
 
+
+T = TypeVar("T")
 
 KEY_VARIABLE = "BICAMERAL_CALL_KEY"
 """The environment variable in which a command finds its key."""
@@ -63,13 +65,17 @@ def derive_call_key(run: str, step: str, effect: str) -> str:
 
 
 @contextmanager
-def use_call_key(key: str) -> Generator[None]:
-    """Set the call key within this context."""
-    token = _KEY.set(key)
+def _set_within(variable: ContextVar[T], value: T) -> Generator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _KEY.reset(token)
+        variable.reset(token)
+
+
+def use_call_key(key: str) -> AbstractContextManager[None]:
+    """Set the call key within this context."""
+    return _set_within(_KEY, key)
 
 
 CodeHash = Callable[[], str]
@@ -191,14 +197,9 @@ class AttachedFile:
 _BOUND: ContextVar[Mapping[str, AttachedFile] | None] = ContextVar("bicameral-attached-files", default=None)
 
 
-@contextmanager
-def bind_attached_files(files: Iterable[AttachedFile]) -> Generator[None]:
+def bind_attached_files(files: Iterable[AttachedFile]) -> AbstractContextManager[None]:
     """Within this context `read_attached` returns exactly these contents and refuses every other."""
-    token = _BOUND.set({file.name: file for file in files})
-    try:
-        yield
-    finally:
-        _BOUND.reset(token)
+    return _set_within(_BOUND, {file.name: file for file in files})
 
 
 def attached_files(tool: Tool, arguments: Mapping[str, Any]) -> tuple[AttachedFile, ...]:

@@ -371,6 +371,7 @@ class CommandFiles:
             # The sandbox lets the command write anything in this folder, so it may hold nothing protected.
             self.write.append(self.folders.resolve_writable_folder(given))
             self._open_folders.append(given)
+            # Denied even if they do not exist: the command must not create them either.
             self.denied += [real / CONFIGURATION, real / STATE]
             return real
         return self._stage_output(given, real, name, argument)
@@ -378,6 +379,7 @@ class CommandFiles:
     def _stage_output(self, given: str, real: Path, name: str, argument: ArgumentSpec) -> Path:
         folder = self._new_folder()
         copy = folder / real.name
+        # The command gets a copy in a temporary folder, so a failure leaves the user's file as it was.
         if argument.access == "edit":
             copy.write_bytes(self.folders.read_bytes(given))
         self.write.append(folder)

@@ -106,6 +106,7 @@ def _walk_to(folder: Path, create_from: Path | None, guard: ProtectionGuard | No
         for name in folder.parts[1:]:
             current = current / name
             below = _open_step(fd, name, create=create_from is not None and current.is_relative_to(create_from))
+            # Only the innermost folder stays open: the walk continues from it, whatever happens to the path.
             os.close(fd)
             fd = below
             if guard is not None:

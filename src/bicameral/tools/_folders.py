@@ -125,6 +125,7 @@ class Folders:
     def resolve_writable_folder(self, path: str) -> Path:
         """A folder in which everything may be written, for a program that is not limited to single files."""
         real = self.resolve_writable(path)
+        # A program with write access to a folder is not checked file by file.
         if (found := self._protected.find_inside(real)) is not None:
             raise protected_path_error(
                 path, f"a folder with {self.display_path(found[0])!r} in it, which is {found[1]}"
@@ -191,6 +192,7 @@ class Folders:
             real = Path(realpath(spelled))
         except (ToolError, OSError):
             return False
+        # Links above a trusted folder are the user's; below it, the rest of the path must be free of links.
         for named, root in zip((*self._spelled, *self.trusted), (*self.trusted, *self.trusted), strict=True):
             if spelled.is_relative_to(named) and real == root / spelled.relative_to(named):
                 return True

@@ -247,6 +247,7 @@ class ProtectionGuard:
 
     def _add(self, protected: ProtectedPath) -> None:
         path = protected.path
+        # By device and inode: this also covers hard links and other spellings.
         with suppress(OSError):
             info = os.lstat(path)
             if protected.whole and stat.S_ISDIR(info.st_mode):
@@ -255,6 +256,7 @@ class ProtectionGuard:
                 self._files[info.st_dev, info.st_ino] = protected.what
         if protected.whole:
             self._spelled.append((path, protected.what))
+        # By parent and name: this also covers a file that does not exist yet.
         if (parent := self._identity(str(path.parent))) is not None:
             self._places[parent, normalize_name(path.name)] = protected.what
 

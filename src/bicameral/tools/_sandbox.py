@@ -85,6 +85,7 @@ class CommandExchange:
     def _watch_exit(self) -> int | None:
         pid = self._process.pid
         try:
+            # A pidfd becomes readable at the exit, even if children of the command keep its pipes open.
             pidfd = os.pidfd_open(pid) if pid is not None else None
         except ProcessLookupError:
             pidfd = None
@@ -100,6 +101,7 @@ class CommandExchange:
         self._selector.register(self._process.stdout, selectors.EVENT_READ, self._read_stdout)
         self._selector.register(self._process.stderr, selectors.EVENT_READ, self._read_stderr)
         if self._result is None and self._stdin:
+            # A command that does not read its stdin must not block the reading of its output.
             os.set_blocking(self._process.stdin.fileno(), False)
             self._selector.register(self._process.stdin, selectors.EVENT_WRITE, self._write_stdin)
         elif self._result is None:
@@ -110,6 +112,7 @@ class CommandExchange:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
+            # Until the command has begun it is polled: a copy that hangs on a lock sends no event.
             ready = self._selector.select(left if self._has_begun else min(left, _START_POLL_SECONDS))
             if not ready and not self._has_begun:
                 self._has_begun = self._process.pid is None or has_executed(self._process.pid)
@@ -137,6 +140,7 @@ class CommandExchange:
 
     def _read_stdout(self) -> EndReason | None:
         if chunk := os.read(self._process.stdout.fileno(), _PIPE_CHUNK):
+            # One byte beyond the limit is kept, to see that the limit was exceeded.
             self._out += chunk[: self._limit - len(self._out) + 1]
             return "output" if len(self._out) > self._limit else None
         self._selector.unregister(self._process.stdout)
@@ -178,26 +182,12 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 # What programs need to start: libraries and a few devices, never a home folder or all of /etc.
 _SYSTEM_PATHS = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc/ld.so.cache",
-    "/etc/alternatives",
-    "/etc/localtime",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/zero",
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"),
+    *("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/dev/random", "/dev/urandom", "/dev/zero"),
 )
 _NETWORK_PATHS = (
-    "/etc/hosts",
-    "/etc/resolv.conf",
-    "/etc/nsswitch.conf",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/pki/tls/certs",
+    *("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"),
 )
 _WRITABLE_DEVICES = ("/dev/null",)
 

@@ -179,7 +179,7 @@ class Tool:
             has_facts = any(fact is not UNDECLARED for fact in facts)
             set_(self, "declared", has_facts or bool(self.origins) or self.effect == "pure")
         if self.outbound is UNDECLARED:
-            # A tool that declares nothing may tell anybody anything, unless it is pure.
+            # A tool that declares nothing may send anything to anybody, unless it is pure.
             undeclared = not self.declared and self.effect != "pure"
             set_(self, "outbound", self.effect in ("send", "irreversible") or undeclared)
         # An argument without a purpose gets the more dangerous one that fits the effect.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from bicameral.types._formats import format_problem, is_bounded_format
 
@@ -13,22 +13,23 @@ class Type:
     """The type of a value in a plan; `str(type)` is how a plan writes it."""
 
     __slots__ = ()
+    text: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class StrType(Type):
     """Text; `format` names a narrower kind such as 'path', 'email' or 'url'. Those with a pattern are in FORMATS."""
 
+    text: ClassVar[str] = "str"
     format: str | None = None
-
-    def __str__(self) -> str:
-        return "str"
 
 
 @dataclass(frozen=True, slots=True)
 class IntType(Type):
-    def __str__(self) -> str:
-        return "int"
+    text: ClassVar[str] = "int"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +44,41 @@ class FloatType(Type):
 
 @dataclass(frozen=True, slots=True)
 class BoolType(Type):
-    def __str__(self) -> str:
-        return "bool"
+    text: ClassVar[str] = "bool"
 
 
 @dataclass(frozen=True, slots=True)
 class DateType(Type):
-    def __str__(self) -> str:
-        return "date"
+    text: ClassVar[str] = "date"
 
 
 @dataclass(frozen=True, slots=True)
 class TimeType(Type):
-    def __str__(self) -> str:
-        return "time"
+    text: ClassVar[str] = "time"
 
 
 @dataclass(frozen=True, slots=True)
 class DateTimeType(Type):
-    def __str__(self) -> str:
-        return "datetime"
+    text: ClassVar[str] = "datetime"
 
 
 @dataclass(frozen=True, slots=True)
 class DurationType(Type):
     """A length of time: the difference of two datetimes or two dates."""
 
-    def __str__(self) -> str:
-        return "timedelta"
+    text: ClassVar[str] = "timedelta"
 
 
 @dataclass(frozen=True, slots=True)
 class NullType(Type):
-    def __str__(self) -> str:
-        return "None"
+    text: ClassVar[str] = "None"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyType(Type):
     """A type that is unknown before the run; uses are checked at run time."""
 
-    def __str__(self) -> str:
-        return "Any"
+    text: ClassVar[str] = "Any"
 
 
 @dataclass(frozen=True, slots=True)
