@@ -49,6 +49,7 @@ class Stability(Flag):
     STILL = 3
 
 
+_NONE, _STILL = Stability.NONE, Stability.STILL
 _FACT_STABILITY = {
     "trusted": Stability.RISES,
     "from_user": Stability.RISES,
@@ -71,8 +72,7 @@ def is_static_decidable(clause: pst.Clause, effect: pst.Effect, *, named: bool, 
         placed: Whether the kind of file that the call writes is known already.
     """
     wanted = Stability.FALLS if effect == "forbid" else Stability.RISES
-    known = _KnownBefore(named, placed)
-    stability = _stability(clause.expr, known)
+    stability = _stability(clause.expr, _KnownBefore(named, placed))
     return wanted in (stability if isinstance(clause, pst.When) else _opposite(stability))
 
 
@@ -92,57 +92,49 @@ class _KnownBefore:
 def _stability(expr: pst.Expr, known: _KnownBefore) -> Stability:
     match expr:
         case pst.GetAttr(base=pst.Var(name="context"), attr="lures"):
-            return Stability.NONE
+            return _NONE
         case pst.GetAttr(base=pst.Var(name="context"), attr="executed"):
-            return Stability.STILL if known.placed else Stability.NONE
+            return _STILL if known.placed else _NONE
         case pst.GetAttr(base=pst.Var(name="context")):
-            return Stability.STILL if known.named else Stability.NONE
+            return _STILL if known.named else _NONE
         case pst.GetAttr(base=pst.GetAttr(base=pst.Var(name="resource")), attr=fact):
-            return _FACT_STABILITY.get(fact, Stability.NONE)
+            return _FACT_STABILITY.get(fact, _NONE)
         case pst.GetAttr(base=pst.BinaryOp(op="get_tag", left=pst.Var(name="resource"), right=name), attr=fact):
-            return (
-                _FACT_STABILITY.get(fact, Stability.NONE)
-                if _stability(name, known) is Stability.STILL
-                else Stability.NONE
-            )
+            return _FACT_STABILITY.get(fact, _NONE) if _stability(name, known) is _STILL else _NONE
         case pst.GetAttr(base=pst.Var(name="resource"), attr="acts" | "outbound" | "declared" | "strict" | "assembled"):
-            return Stability.STILL
+            return _STILL
         case pst.BinaryOp():
             return _binary_stability(expr, known)
         case pst.UnaryOp(op="not" | "is_empty", arg=arg):
             return _opposite(_stability(arg, known))
         case pst.IfThenElse(cond=cond, then_expr=then, else_expr=otherwise):
             both = _stability(then, known) & _stability(otherwise, known)
-            return both if _stability(cond, known) is Stability.STILL else Stability.NONE
+            return both if _stability(cond, known) is _STILL else _NONE
         case pst.Set(elements=elements):
-            return (
-                Stability.STILL
-                if all(_stability(each, known) is Stability.STILL for each in elements)
-                else Stability.NONE
-            )
+            return _STILL if all(_stability(each, known) is _STILL for each in elements) else _NONE
         case pst.BoolLit() | pst.LongLit() | pst.StringLit() | pst.EntityLit():
-            return Stability.STILL
+            return _STILL
         case pst.Var(name="principal" | "action") | pst.Is(base=pst.Var(name="resource"), in_expr=None):
-            return Stability.STILL
+            return _STILL
         case _:
-            return Stability.NONE
+            return _NONE
 
 
 def _binary_stability(expr: pst.BinaryOp, known: _KnownBefore) -> Stability:
     # The tool and the set of arguments are fixed by the plan.
     of_call = expr.op in ("in", "has_tag") and isinstance(expr.left, pst.Var)
-    left, right = Stability.STILL if of_call else _stability(expr.left, known), _stability(expr.right, known)
+    left, right = _STILL if of_call else _stability(expr.left, known), _stability(expr.right, known)
     match expr.op:
         case "and" | "or" | "contains_any":
             return left & right
         case "contains":
-            return left if right is Stability.STILL else Stability.NONE
+            return left if right is _STILL else _NONE
         case "contains_all":
             return left & _opposite(right)
         case "eq" | "not_eq" if isinstance(expr.right, pst.BoolLit):
             return left if expr.right.value is (expr.op == "eq") else _opposite(left)
         case _:
-            return Stability.STILL if left is right is Stability.STILL else Stability.NONE
+            return _STILL if left is right is _STILL else _NONE
 
 
 _CACHE_SIZE = 1024

@@ -112,27 +112,19 @@ class _CommandSyntax:
     """Options whose value is the next word."""
     attached_options: dict[str, str]
     """Options whose value is the rest of the word: `--max=`."""
-    operands: tuple[str, ...]
+    operands: list[str]
 
     @classmethod
     def from_command(cls, command: ConfinedCommand) -> _CommandSyntax:
-        syntax = cls(command.spec, _fixed_words(command.template), {}, {}, {}, ())
-        operands: list[str] = []
+        syntax = cls(command.spec, _fixed_words(command.template), {}, {}, {}, [])
         for part in command.template:
             if isinstance(part, OptionalGroup):
-                syntax._add_group(part, operands)
+                syntax._add_group(part)
             else:
-                syntax._add_element(part, operands)
-        return cls(
-            syntax.spec,
-            syntax.fixed_words,
-            syntax.flags,
-            syntax.valued_options,
-            syntax.attached_options,
-            tuple(operands),
-        )
+                syntax._add_element(part)
+        return syntax
 
-    def _add_group(self, group: OptionalGroup, operands: list[str]) -> None:
+    def _add_group(self, group: OptionalGroup) -> None:
         first, *others = group.elements
         if self.spec.arguments[group.when].type == "bool":
             self.flags[_literal_text(first)] = group.when
@@ -140,12 +132,12 @@ class _CommandSyntax:
             self.valued_options[_literal_text(first)] = group.when
         else:
             for element in group.elements:
-                self._add_element(element, operands)
+                self._add_element(element)
 
-    def _add_element(self, element: ArgvElement, operands: list[str]) -> None:
+    def _add_element(self, element: ArgvElement) -> None:
         match element:
             case (Placeholder(name=name),):
-                operands.append(name)
+                self.operands.append(name)
             case (str() as prefix, Placeholder(name=name)):
                 self.attached_options[prefix] = name
             case _:

@@ -40,6 +40,39 @@ _REAP_SECONDS = 30.0
 EndReason = Literal["exited", "not-started", "killed", "timeout", "output", "stopped"]
 
 
+_PF_FORKNOEXEC = 0x40
+"""The kernel's flag of a process that was forked and has not executed a program."""
+
+_FUTEX_CALLS = {"x86_64": "202", "aarch64": "98", "riscv64": "98"}
+
+
+class NeverBegan(Exception):
+    """The command hung or was killed before it executed the program, so it can safely be started again."""
+
+
+def has_executed(pid: int) -> bool:
+    """Whether the command runs or has ended; raises `NeverBegan` if it waits for a lock that nobody holds."""
+    try:
+        # Read the system call before the flag: if the flag is still set after, the copy itself made the call.
+        call = Path("/proc", str(pid), "syscall").read_text().partition(" ")[0]
+    except OSError:
+        return True
+    if not is_forked_copy(pid):
+        return True
+    if call == _FUTEX_CALLS.get(platform.machine()):
+        raise NeverBegan
+    return False
+
+
+def is_forked_copy(pid: int) -> bool:
+    """Whether the process has not executed the program; for a zombie, whether it never did."""
+    try:
+        status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return bool(int(status[6]) & _PF_FORKNOEXEC)
+
+
 class CommandExchange:
     """The pipes of one command: all of stdin goes in, stdout up to a limit and the end of stderr come out."""
 
@@ -48,19 +81,11 @@ class CommandExchange:
         self._stdin = memoryview(stdin)
         self._limit = output
         self._stop = stop
-        self._out = bytearray()
-        self._err = bytearray()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
         self._result: Result | None = None
         self._selector = selectors.DefaultSelector()
         self._has_begun = False
-
-    @property
-    def stdout(self) -> bytes:
-        return bytes(self._out)
-
-    @property
-    def stderr(self) -> bytes:
-        return bytes(self._err)
 
     def run_to_end(self, deadline: float) -> tuple[EndReason, int]:
         """Run the command to its end, or kill it; returns why it ended and its exit code.
@@ -141,15 +166,15 @@ class CommandExchange:
     def _read_stdout(self) -> EndReason | None:
         if chunk := os.read(self._process.stdout.fileno(), _PIPE_CHUNK):
             # One byte beyond the limit is kept, to see that the limit was exceeded.
-            self._out += chunk[: self._limit - len(self._out) + 1]
-            return "output" if len(self._out) > self._limit else None
+            self.stdout += chunk[: self._limit - len(self.stdout) + 1]
+            return "output" if len(self.stdout) > self._limit else None
         self._selector.unregister(self._process.stdout)
         return None
 
     def _read_stderr(self) -> None:
         if chunk := os.read(self._process.stderr.fileno(), _PIPE_CHUNK):
-            self._err += chunk
-            del self._err[:-_STDERR_TAIL]
+            self.stderr += chunk
+            del self.stderr[:-_STDERR_TAIL]
         else:
             self._selector.unregister(self._process.stderr)
 
@@ -171,7 +196,7 @@ class CommandExchange:
             return "killed", -9
         if result.reason.name == "SIGNALED":
             return "exited", -result.signal
-        if result.exit_code == 127 and self._err.startswith(b"sandlock child: exec"):
+        if result.exit_code == 127 and self.stderr.startswith(b"sandlock child: exec"):
             return "not-started", 127
         return "exited", result.exit_code
 
@@ -321,7 +346,8 @@ def run_confined_sync(
         with suppress(NeverBegan), _start_process(argv, confinement) as process:
             exchange = CommandExchange(process, stdin, output=confinement.output, stop=stop)
             ended, exit_code = exchange.run_to_end(deadline)
-            return CommandResult(ended, exit_code, exchange.stdout, exchange.stderr, time.monotonic() - started)
+            stdout, stderr = bytes(exchange.stdout), bytes(exchange.stderr)
+            return CommandResult(ended, exit_code, stdout, stderr, time.monotonic() - started)
         if time.monotonic() > deadline or (stop >= 0 and select.select([stop], [], [], 0)[0]):
             break
     raise ToolError(
@@ -361,36 +387,3 @@ def _start_process(argv: Sequence[str], confinement: Confinement) -> Process:
             f"{argv[0]!r} could not be started in its sandbox: {error}",
             fix="Check that every file it was given is still there; `bicameral doctor` tests the sandbox itself.",
         ) from None
-
-
-_PF_FORKNOEXEC = 0x40
-"""The kernel's flag of a process that was forked and has not executed a program."""
-
-_FUTEX_CALLS = {"x86_64": "202", "aarch64": "98", "riscv64": "98"}
-
-
-class NeverBegan(Exception):
-    """The command hung or was killed before it executed the program, so it can safely be started again."""
-
-
-def has_executed(pid: int) -> bool:
-    """Whether the command runs or has ended; raises `NeverBegan` if it waits for a lock that nobody holds."""
-    try:
-        # Read the system call before the flag: if the flag is still set after, the copy itself made the call.
-        call = Path("/proc", str(pid), "syscall").read_text().partition(" ")[0]
-    except OSError:
-        return True
-    if not is_forked_copy(pid):
-        return True
-    if call == _FUTEX_CALLS.get(platform.machine()):
-        raise NeverBegan
-    return False
-
-
-def is_forked_copy(pid: int) -> bool:
-    """Whether the process has not executed the program; for a zombie, whether it never did."""
-    try:
-        status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return False
-    return bool(int(status[6]) & _PF_FORKNOEXEC)
