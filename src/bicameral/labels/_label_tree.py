@@ -73,8 +73,8 @@ class ListLabels(FrozenAttributes):
         return ListLabels, (self.own, self.item, self.places)
 
     def __repr__(self) -> str:
-        inside = self.item if self.places is None else list(self.places)
-        return f"ListShade({self.own!r}, {inside!r})"
+        items = self.item if self.places is None else list(self.places)
+        return f"ListShade({self.own!r}, {items!r})"
 
 
 @final

@@ -111,7 +111,7 @@ def _is_pure_code(function: types.FunctionType, depth: int) -> bool:
 def _nested_codes(code: types.CodeType) -> tuple[types.CodeType, ...]:
     """The code of a function and of the functions nested in it."""
     inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    return (code, *(found for each in inner for found in _nested_codes(each)))
+    return (code, *(nested for each in inner for nested in _nested_codes(each)))
 
 
 def _global_value(function: types.FunctionType, name: str) -> object:

@@ -50,7 +50,7 @@ def evaluate_policies(policies: PolicySet, entities: Entities, context: str) -> 
 
 def validation_errors(text: str, schema: Schema) -> list[str]:
     """The errors that Cedar's validator finds in a policy."""
-    return [found.error for found in _validate_policies(text, schema).errors]
+    return [problem.error for problem in _validate_policies(text, schema).errors]
 
 
 TAGS_GROUP, PARENTS_GROUP = "tags", "parents"

@@ -164,7 +164,7 @@ def _source_text(source: Source) -> str:
 
 def _short_list(texts: Sequence[str]) -> str:
     """The first few texts, and how many more there are."""
-    shown = list(texts[:_MAX_LISTED])
+    listed = list(texts[:_MAX_LISTED])
     if len(texts) > _MAX_LISTED:
-        shown.append(f"{len(texts) - _MAX_LISTED} more")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+        listed.append(f"{len(texts) - _MAX_LISTED} more")
+    return " and ".join([", ".join(listed[:-1]), listed[-1]]) if len(listed) > 1 else "".join(listed)

@@ -190,18 +190,18 @@ def _cedar_error(text: str) -> str | None:
 
 def _validation_error(piece: PolicyText, message: str) -> PolicyError:
     """An error of the validator, in our words for the kinds that we know."""
-    if found := re.search(r"unrecognized entity type `(.*)`", message):
-        return _unknown_name_error(piece, "kind of entity", found[1], _ENTITY_KINDS)
-    if found := re.search(r"unrecognized action `(.*)`", message):
-        return _unknown_name_error(piece, "action", found[1], ('Action::"call"',))
-    if found := re.search(r'entity `(\w+)::.*but `"(.*)"` is not declared', message):
-        return _unknown_name_error(piece, found[1].lower(), found[2], _EFFECTS)
-    if found := re.search(r"safety of access to tag `\"(.*)\"`", message):
+    if match := re.search(r"unrecognized entity type `(.*)`", message):
+        return _unknown_name_error(piece, "kind of entity", match[1], _ENTITY_KINDS)
+    if match := re.search(r"unrecognized action `(.*)`", message):
+        return _unknown_name_error(piece, "action", match[1], ('Action::"call"',))
+    if match := re.search(r'entity `(\w+)::.*but `"(.*)"` is not declared', message):
+        return _unknown_name_error(piece, match[1].lower(), match[2], _EFFECTS)
+    if match := re.search(r"safety of access to tag `\"(.*)\"`", message):
         return PolicyError(
             "policy.wrong-type",
-            f"not every call has an argument {found[1]!r}",
-            place=_name_place(piece, found[1]),
-            expected=f'`resource.hasTag("{found[1]}") && …` before it',
+            f"not every call has an argument {match[1]!r}",
+            place=_name_place(piece, match[1]),
+            expected=f'`resource.hasTag("{match[1]}") && …` before it',
         )
     if "unable to find an applicable action" in message:
         return PolicyError(

@@ -138,9 +138,10 @@ class Folders:
         Returns the first such name, or None. The files are kept under other names for a person to inspect.
         """
         real, renamed = self._locate(path, "write"), None
-        while (found := self._protected.find_inside(real)) is not None and found[0] != real:
-            renamed = renamed or self.display_path(found[0])
-            found[0].rename(found[0].with_name(f"refused-{os.urandom(4).hex()}-{found[0].name.strip('.')}.txt"))
+        # `find_inside` returns the folder itself if it is too large to search.
+        while (protected := self._protected.find_inside(real)) is not None and (entry := protected[0]) != real:
+            renamed = renamed or self.display_path(entry)
+            entry.rename(entry.with_name(f"refused-{os.urandom(4).hex()}-{entry.name.strip('.')}.txt"))
         return renamed
 
     def target(self, path: object, *, copied: bool = False) -> WriteTarget:

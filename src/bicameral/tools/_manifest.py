@@ -247,13 +247,13 @@ def _key_line(text: str, path: tuple[str | int, ...]) -> int | None:
     """The line of a key in TOML: along the path, the last line on which one of its parts is written."""
     lines = text.splitlines()
     headers = [number for number, line in enumerate(lines) if re.match(r"\s*\[\[\s*tools\s*\]\]", line)]
-    here, end = None, len(lines)
+    start, end = None, len(lines)
     for index, part in enumerate(path):
         if isinstance(part, str):
             key = re.compile(rf"(\s*\[.*|.*)\b{re.escape(part)}[\"']?\s*(=|\])")
-            here = next((number for number in range(here or 0, end) if key.match(lines[number])), here)
+            start = next((number for number in range(start or 0, end) if key.match(lines[number])), start)
         elif index == 1 and part < len(headers):
-            here, end = headers[part], next(iter(headers[part + 1 :]), end)
+            start, end = headers[part], next(iter(headers[part + 1 :]), end)
         else:
             break
-    return None if here is None else here + 1
+    return None if start is None else start + 1

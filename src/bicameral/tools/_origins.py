@@ -192,8 +192,8 @@ def _path_faults(part: str, result: Type) -> Iterator[KeyFault]:
         current = inner
 
 
-def _unknown_part_fault(part: str, around: PartPath, step: str, type_: Type) -> KeyFault:
-    where = repr(render_part(around)) if around else "the result"
+def _unknown_part_fault(part: str, parent: PartPath, step: str, type_: Type) -> KeyFault:
+    where = repr(render_part(parent)) if parent else "the result"
     known: list[str] = []
     match type_:
         case RecordType():
