@@ -1,8 +1,8 @@
-"""Tools: what a plan can do to the world, each with typed arguments, a typed result and a declared effect.
+"""Tools: everything a plan can do, each with typed arguments, a typed result and a declared effect.
 
-Typed Python functions come in by `@tool`, commands by a manifest or by their own `--describe`; toolboxes group
-them. Out goes a `Registry`: the only tools that a plan can name. Commands run confined (no shell, only the files
-and limits they were given); where the kernel cannot confine they refuse to run.
+Typed Python functions become tools with `@tool`, commands with a manifest or their own `--describe`; toolboxes group
+them. The result is a `Registry`: a plan can name no other tools. Commands run confined (no shell, only the files and
+limits they were given); where the kernel cannot confine them they refuse to run.
 """
 
 from importlib import import_module
@@ -106,7 +106,7 @@ __all__ = [
     "use_call_key",
 ]
 
-# Commands, manifests and packages are looked at only where somebody asks for them, so that `import bicameral` is quick.
+# Modules for commands, manifests and packages are loaded at first use, so that `import bicameral` stays fast.
 _LATER = {
     "_command": ("CommandFailed", "find_command", "command_tools"),
     "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
