@@ -135,7 +135,7 @@ class LiteLLMProvider(NetworkProvider):
         kinds = [kind.__name__ for kind in type(error).__mro__]
         if "APIConnectionError" in kinds:
             return connection_failure(self.name, begun=begun)
-        codes = [_FAILURE_CODES[kind] for kind in kinds if kind in _FAILURE_CODES]
+        codes: list[FailureCode] = [_FAILURE_CODES[kind] for kind in kinds if kind in _FAILURE_CODES]
         code: FailureCode = codes[0] if codes else "models.bad-reply"
         if code == "models.bad-request" and any(word in str(error).lower() for word in REFUSAL_WORDS):
             # LiteLLM reports some refusals as bad requests. One refusal too many is better than asking again.
