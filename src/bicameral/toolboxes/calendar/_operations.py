@@ -66,7 +66,8 @@ def find_event(document: IcsDocument, id: str, zone: tzinfo | None) -> FoundEven
         full = tuple(replace(block, component=document.full_component(block)) for block in blocks)
         series = replace(document, blocks=full)
         overrides = [(block, make_occurrence(block.uid, block.component, zone)) for block in full if block.is_override]
-        for block, own in overrides:
+        # Of two blocks for one occurrence the later one counts.
+        for block, own in reversed(overrides):
             if own is not None and own.event.id == id:
                 return FoundEvent(block, own)
         master = next((block for block in full if not block.is_override), None)
