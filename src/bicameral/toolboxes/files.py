@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -214,7 +215,9 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = FileTools(folders, settings)
     read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.is_trusted(given["path"]))
+    listing = tool(effect="read", origins=_LISTING, owned=lambda given: folders.is_trusted(given["folder"]))
     done = {"": _SYSTEM}
+    save = partial(tool, effect="write", idempotent=True, words=_SAVE_WORDS, origins=done, target=files.text_target)
 
     def own_source(given: Mapping[str, Any]) -> bool:
         return folders.is_trusted(given["source"])
@@ -225,22 +228,8 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     return [
         read(files.read_text),
         read(files.read_lines),
-        tool(
-            effect="write",
-            idempotent=True,
-            purpose={"text": "carries"},
-            words=_SAVE_WORDS,
-            origins=done,
-            target=files.text_target,
-        )(files.write_text),
-        tool(
-            effect="write",
-            idempotent=True,
-            purpose={"lines": "carries"},
-            words=_SAVE_WORDS,
-            origins=done,
-            target=files.text_target,
-        )(files.write_lines),
+        save(purpose={"text": "carries"})(files.write_text),
+        save(purpose={"lines": "carries"})(files.write_lines),
         tool(
             effect="write",
             purpose={"text": "carries"},
@@ -248,9 +237,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             target=files.text_target,
             words=("append", "add", "log", "note", "jot", "extend"),
         )(files.append_text),
-        tool(effect="read", origins=_LISTING, owned=lambda given: folders.is_trusted(given["folder"]))(
-            files.list_files
-        ),
+        listing(files.list_files),
         tool(effect="read", origins=_UNTRUSTED)(files.search_files),
         tool(effect="read", origins=_SYSTEM)(files.file_exists),
         tool(

@@ -252,7 +252,8 @@ def _split_lines(text: str) -> tuple[str, ...]:
 
 def _find_spans(lines: tuple[str, ...], file: str) -> _LineSpans:
     """The first and last lines of each event and time zone, and the line where the first calendar ends."""
-    spans = _LineSpans([], [], -1)
+    events: list[tuple[int, int]] = []
+    zones: list[tuple[int, int]] = []
     open_: list[tuple[str, int]] = []
     end = -1
     for number, line in enumerate(lines):
@@ -270,14 +271,14 @@ def _find_spans(lines: tuple[str, ...], file: str) -> _LineSpans:
         _, first = open_.pop()
         if len(open_) == 1 and open_[0][0] == "VCALENDAR":
             if name == "VEVENT":
-                spans.events.append((first, number))
+                events.append((first, number))
             elif name == "VTIMEZONE":
-                spans.zones.append((first, number))
+                zones.append((first, number))
         if name == "VCALENDAR" and not open_ and end < 0:
             end = number
     if open_ or end < 0:
         raise _broken_calendar_error(file, len(lines), f"{open_[-1][0][:60] if open_ else 'VCALENDAR'} is not closed")
-    return _LineSpans(spans.events, spans.zones, end)
+    return _LineSpans(events, zones, end)
 
 
 def _parse_components(events: list[str], zones: str, file: str) -> list[Component]:

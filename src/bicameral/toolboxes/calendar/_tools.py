@@ -75,6 +75,7 @@ _LONGEST_RANGE = timedelta(days=3660)
 _LONGEST_MINUTES = 366 * 24 * 60
 _SERIES_AHEAD = timedelta(days=366)
 _MAX_TRIES = 5
+_CHANGE_WORDS = "change|move|reschedule|rename|postpone|shift|update|edit|extend|shorten|push|delay|bring forward"
 
 # The sender of an invitation writes all of the event, including its id, and the file does not record who that was. So
 # events are untrusted, unless the file lies in a folder that only the user writes to.
@@ -226,11 +227,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
         timeout=_TIMEOUT,
         purpose={"title": "carries", "location": "carries"},
         origins=Origin(calendar.trust, _READERS),
-        words=tuple(
-            "change|move|reschedule|rename|postpone|shift|update|edit|extend|shorten|push|delay|bring forward".split(
-                "|"
-            )
-        ),
+        words=tuple(_CHANGE_WORDS.split("|")),
     )
     def change_event(
         id: Id,
