@@ -25,6 +25,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from bicameral.display import INVISIBLE, JOINERS
+from bicameral.text import MONTH_NUMBERS, WEEKDAY_NUMBERS
 
 MAX_DIGITS = 40
 
@@ -122,33 +123,8 @@ def find_currencies(text: str) -> frozenset[str]:
 MONTH_WINDOW = 14
 """How far from the name of a month its day and its year may stand."""
 
-_MONTHS_BY_LANGUAGE = (
-    "january januar janvier enero gennaio janeiro januari stycznia января jan ene gen",
-    "february februar février fevrier febrero febbraio fevereiro februari lutego февраля feb fév fev",
-    "march märz maerz mars marzo março marco maart marca марта mar mär",
-    "april avril abril aprile kwietnia апреля apr avr abr",
-    "may mai mayo maggio maio mei maja мая mag",
-    "june juni juin junio giugno junho czerwca июня jun giu",
-    "july juli juillet julio luglio julho lipca июля jul juil lug",
-    "august août aout agosto augustus sierpnia августа aug ago",
-    "september septembre septiembre settembre setembro września сентября sep sept set",
-    "october oktober octobre octubre ottobre outubro października октября oct okt ott out",
-    "november novembre noviembre novembro listopada ноября nov",
-    "december dezember décembre decembre diciembre dicembre dezembro grudnia декабря dec dez déc dic",
-)
-_MONTH_OF = {name: number for number, names in enumerate(_MONTHS_BY_LANGUAGE, 1) for name in names.split()}
-_MONTH_NAME = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})(?![^\W\d_])")
+_MONTH_NAME = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})(?![^\W\d_])")
 
-_WEEKDAYS = (
-    "monday montag lundi lunes lunedì segunda maandag понедельник mon",
-    "tuesday dienstag mardi martes martedì terça dinsdag вторник tue tues",
-    "wednesday mittwoch mercredi miércoles mercoledì quarta woensdag среда среду wed",
-    "thursday donnerstag jeudi jueves giovedì quinta donderdag четверг thu thurs",
-    "friday freitag vendredi viernes venerdì sexta vrijdag пятница пятницу fri",
-    "saturday samstag sonnabend samedi sábado sabato zaterdag суббота субботу sat",
-    "sunday sonntag dimanche domingo domenica zondag воскресенье sun",
-)
-_WEEKDAY_OF = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
 _RELATIVE_DATE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|heute|morgen|gestern|übermorgen|aujourd'hui|demain|hoy|mañana|ayer"
     r"|oggi|domani|ieri|hoje|amanhã|ontem|vandaag|gisteren|сегодня|завтра|вчера)\b|今[天日]|明[天日]|昨[天日]"
@@ -203,7 +179,7 @@ class TextDates:
 
     @cached_property
     def _month_names(self) -> frozenset[int]:
-        return frozenset(_MONTH_OF[name] for name in _MONTH_NAME.findall(self._text))
+        return frozenset(MONTH_NUMBERS[name] for name in _MONTH_NAME.findall(self._text))
 
     @cached_property
     def _has_relative_date(self) -> bool:
@@ -212,7 +188,7 @@ class TextDates:
     @cached_property
     def _weekdays(self) -> frozenset[int]:
         words = set(re.findall(r"[^\W\d_]+", self._text))
-        return frozenset(number for name, number in _WEEKDAY_OF.items() if name in words)
+        return frozenset(number for name, number in WEEKDAY_NUMBERS.items() if name in words)
 
     @cached_property
     def _times(self) -> frozenset[tuple[int, int]]:
@@ -301,7 +277,7 @@ class TextDates:
             start, end = max(0, found.start() - MONTH_WINDOW), found.end() + MONTH_WINDOW
             said = _YEAR_AFTER.match(self._text, found.end()) or _YEAR_BEFORE.search(self._text[start : found.start()])
             days = [int(day) for day in _DAY_NUMBER.findall(self._text[start:end])]
-            around.append((int(said[1]) if said else None, _MONTH_OF[found[0]], days))
+            around.append((int(said[1]) if said else None, MONTH_NUMBERS[found[0]], days))
         return around
 
     def _clock_times(self) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn, cast, get_args
 
 from bicameral.boundary.shield import MarkKind, Screening
 from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARACTERS, SELECTORS
+from bicameral.text import ENGLISH_MONTH_NUMBERS, ENGLISH_MONTHS
 from bicameral.types import (
     FORMATS,
     MONEY,
@@ -126,10 +127,7 @@ class NotFound:
 ExtractionOutcome = Filled | Rejected | NotFound
 
 
-_MONTH_NAMES = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+_MONTH_NAMES = tuple(name.title() for name in ENGLISH_MONTHS)
 _MONTH_PATTERN = "|".join(_MONTH_NAMES) + "|" + "|".join(name[:3] for name in _MONTH_NAMES if len(name) > 3)
 _ISO_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE_PATTERN = (
@@ -168,11 +166,7 @@ def parse_written_date(text: str) -> dt.date:
     for form in _DATE_FORMS:
         if found := form.fullmatch(text):
             month = found["month"]
-            number = (
-                int(month)
-                if month.isdigit()
-                else next(at for at, name in enumerate(_MONTH_NAMES, 1) if name.startswith(month[:3]))
-            )
+            number = int(month) if month.isdigit() else ENGLISH_MONTH_NUMBERS[month.lower()]
             return dt.date(int(found["year"]), number, int(found["day"]))
     raise ValueError("it is not a date in any of the forms")
 

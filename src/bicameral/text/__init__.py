@@ -4,6 +4,13 @@ A text comes in; out come its words and stems, whether it says something as a wh
 Nothing here knows of plans, tools or models.
 """
 
+from bicameral.text._dates import (
+    ENGLISH_MONTH_NUMBERS,
+    ENGLISH_MONTHS,
+    ENGLISH_WEEKDAYS,
+    MONTH_NUMBERS,
+    WEEKDAY_NUMBERS,
+)
 from bicameral.text._words import (
     STOP_WORDS,
     has_any_phrase,
@@ -16,7 +23,12 @@ from bicameral.text._words import (
 )
 
 __all__ = [
+    "ENGLISH_MONTHS",
+    "ENGLISH_MONTH_NUMBERS",
+    "ENGLISH_WEEKDAYS",
+    "MONTH_NUMBERS",
     "STOP_WORDS",
+    "WEEKDAY_NUMBERS",
     "has_any_phrase",
     "is_stop_word",
     "mentions",
