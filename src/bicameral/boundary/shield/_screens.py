@@ -12,11 +12,14 @@ import base64
 import binascii
 import html
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import resources
 from itertools import islice
+from typing import Any
 from urllib.parse import unquote
 
 from bicameral.boundary.shield._screening import Mark, MarkKind
@@ -271,115 +274,35 @@ BEFORE, AFTER = 60, 140
 _GAP = r"[^\w.!?:]++(?:\w++[^\w.!?:]++){0,5}?"
 """A few words of the same sentence."""
 
-ORDER, ADDRESS, MARKUP, HINT = 0.7, 0.5, 0.6, 0.25
-
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A pattern, the stems of which one is in every match, and what a match weighs."""
+    """A pattern, its stems (every match contains one of them), and the weight, note and kind of its marks."""
 
     stems: tuple[str, ...]
     pattern: str
     weight: float
-    note: str = "words that order a model about"
-    kind: MarkKind = "instruction"
+    note: str
+    kind: MarkKind
 
 
-def _ignore_phrase(stems: str, verbs: str, things: str) -> Phrase:
-    """An order to ignore something: verbs, and things to ignore not far behind."""
-    return Phrase(tuple(stems.split()), rf"\b(?:{verbs}){_GAP}(?:{things})", ORDER, "an order to ignore instructions")
+@cache
+def _load_phrases() -> tuple[tuple[Phrase, ...], tuple[Phrase, ...]]:
+    """The phrases in Latin script, and those in other scripts, from `phrases.toml`."""
+    tables = tomllib.loads(resources.files("bicameral.boundary.shield").joinpath("phrases.toml").read_text("utf-8"))
+    latin, other = (tuple(map(_phrase_from_entry, tables[script])) for script in ("latin", "other"))
+    return latin, other
 
 
-_MEANT_FOR_A_MODEL = "words that are meant for a model"
-_LATIN_PHRASES = (
-    _ignore_phrase(
-        "ignor disregard forget overrid bypass",
-        r"ignor\w*|disregard\w*|forget|overrid\w*|bypass\w*",
-        r"instruction|prompt|rules?\b|direction|guideline|command|of the above|all above"
-        r"|everything (?:you|above|before)",
-    ),
-    # Without "forget": people remind each other of their tasks.
-    _ignore_phrase("ignor disregard abandon", r"ignor\w*|disregard\w*|abandon\w*",
-           r"your (?:\w++ )?(?:task|goal|job)s?\b|you (?:were|have been|are) (?:told|asked)"),
-    _ignore_phrase("ignorier vergiss vergessen missacht", r"ignorier\w*|vergiss|vergessen|missachte\w*",
-           r"anweisung|befehl|regel|vorgabe|instruktion|prompt"),
-    _ignore_phrase("ignor oubli", r"ignore[rz]?|oublie[rz]?", r"instruction|consigne|r[èe]gle|directive|tout ce"),
-    _ignore_phrase("ignor olvid", r"ignor\w+|olvid\w+", r"instrucci|reglas?\b|[óo]rdenes|indicaci|todo lo"),
-    _ignore_phrase("ignor dimentic", r"ignor\w+|dimentic\w+", r"istruzion|regol|ordini|tutto ci"),
-    _ignore_phrase("ignor esque desconsider", r"ignor\w+|esque[cç]\w+|desconsider\w+", r"instru[cç]|regras?\b|ordens|tudo o"),
-    _ignore_phrase("negeer vergeet", r"negeer|vergeet", r"instructie|regels?\b|opdracht"),
-    _ignore_phrase("ignoruj zapomnij", r"z?ignoruj\w*|zapomnij", r"instrukcj|polece|zasad"),
-    Phrase(("talimat", "komut"), r"(?:talimat|komut)\w*" + _GAP + r"(?:yok ?say|unut|görmezden|dikkate alma)", ORDER),
-    Phrase(
-        ("instruction", "anweisung", "instruccion", "istruzion", "instruç"),
-        r"\b(?:new|updated|real|actual|hidden|secret|system|urgent|neue|nouvelles?|nuevas?|nuove|novas)\W+"
-        r"(?:instruction|anweisung|instruccion|istruzion|instruç)",
-        ADDRESS,
-    ),
-    Phrase(
-        ("you are now", "from now on", "act as", "pretend"),
-        r"\b(?:you are now (?:a|an|the|in)\b|from now on,? you|act as (?:a|an|if|my)\b|pretend (?:to be|that|you))",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(("du bist jetzt", "du bist nun", "tu es maintenant", "ahora eres", "ora sei un", "agora você é"),
-           r"\b(?:du bist (?:jetzt|nun)|tu es maintenant|ahora eres|ora sei un|agora você é)", ADDRESS, _MEANT_FOR_A_MODEL),
-    Phrase(
-        ("system prompt", "system-prompt", "developer mode", "jailbreak", "prompt injection", "language model"),
-        r"system.prompt|developer mode|jailbreak|prompt injection|large language model|as an? (?:ai )?language model",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(
-        (" ai assistant", "ai agent", "dear ai", "attention ai", "to you, gpt", "to you, claude", "dear assistant"),
-        r"ai assistant|ai agent|dear (?:ai|assistant)|attention,? ai|to you, (?:gpt|claude)",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(
-        ("before you", "after you do that", "do the following"),
-        r"before you (?:can )?(?:solve|continue|proceed|answer|do anything)|after you do that"
-        r"|(?:please|must|first) do the following",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(
-        ("the user", "the human", "dem nutzer", "l'utilisateur", "al usuario"),
-        r"(?:do not|don't|never|without)\W+(?:tell|inform|ask|alert|notif|mention|reveal)\w*\W+(?:\w++\W++){0,4}?"
-        r"(?:the user|the human)|sag\w* dem nutzer nicht|ne dis? pas à l'utilisateur|no le digas al usuario",
-        ORDER,
-    ),
-    Phrase(
-        ("forward", "transfer", "send", "upload", "delete"),
-        r"\b(?:forward|transfer|send|upload|delete)\W+(?:me\W+)?(?:all|every|each of|the user'?s)\W+(?:\w++\W++){0,4}?"
-        r"(?:e-?mail|message|file|password|key|token|credential|data|secret|money|document|contact)",
-        HINT,
-        "an order to send or delete things",
-    ),
-    Phrase(("vafgehpgvba",), r"vafgehpgvba", 0.6, "instructions in ROT13", "encoded"),
-    Phrase(("snoitcurtsni",), r"snoitcurtsni", 0.6, "instructions written backwards", "encoded"),
-    Phrase(("<|",), r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|?>", MARKUP,
-           "the marks of a chat with a model", "markup"),
-    Phrase(("[inst", "[/inst", "<<sys"), r"\[/?inst\]|<</?sys>>", MARKUP, "the marks of a chat with a model", "markup"),
-    Phrase(("tool_call", "function_call", "<system", "</system", "<instruct", "<information", "<assistant", "<admin"),
-           r"</?(?:tool_calls?|function_calls?|system|instructions?|information|assistant|admin)\b[^<>]{0,40}>", MARKUP,
-           "the marks of a chat with a model", "markup"),
-    Phrase(("system:", "assistant:", "developer:", "# system", "# instruction"),
-           r"(?:^|\n)\W{0,6}(?:system|assistant|developer):|(?:^|\n)#{2,}\s?(?:system|instruction)", HINT,
-           "the marks of a chat with a model", "markup"),
-)  # fmt: skip
-_OTHER_SCRIPT_PHRASES = (
-    _ignore_phrase("игнорир забудь", r"(?:про)?игнорир\w+|забудь\w*", r"инструкц|указани|правил|команд"),
-    Phrase(("ты теперь",), r"ты теперь", ADDRESS, _MEANT_FOR_A_MODEL),
-    Phrase(("忽略", "无视", "無視", "忘记", "忘記"),
-           r"(?:忽略|无视|無視|忘记|忘記).{0,12}(?:指令|指示|说明|說明|规则|規則|提示)"
-           r"|(?:指示|命令|ルール|プロンプト).{0,8}(?:無視|忘れ)", ORDER),
-    Phrase(("忘れ",), r"(?:指示|命令|ルール|プロンプト).{0,8}忘れ", ORDER),
-    Phrase(("你现在是", "你現在是"), r"你[现現]在是", ADDRESS, _MEANT_FOR_A_MODEL),
-    Phrase(("무시", "잊"), r"(?:지시|명령|규칙|프롬프트).{0,10}(?:무시|잊)", ORDER),
-    Phrase(("تجاهل", "انس"), r"(?:تجاهل|انس)\w*\W+(?:\w++\W++){0,3}?\w*(?:تعليمات|أوامر|قواعد)", ORDER),
-    Phrase(("अनदेखा", "भूल"), r"(?:निर्देश|आदेश).{0,20}(?:अनदेखा|भूल)", ORDER),
-)  # fmt: skip
+def _phrase_from_entry(entry: Mapping[str, Any]) -> Phrase:
+    stems = tuple(entry["stems"])
+    if "verbs" in entry:
+        pattern = rf"\b(?:{entry['verbs']}){_GAP}(?:{entry['things']})"
+        return Phrase(stems, pattern, 0.7, "an order to ignore instructions", "instruction")
+    note = entry.get("note", "words that order a model about")
+    return Phrase(
+        stems, entry["pattern"].replace("<gap>", _GAP), entry["weight"], note, entry.get("kind", "instruction")
+    )
 
 
 @cache
@@ -389,9 +312,10 @@ def _compile_phrase(phrase: Phrase) -> re.Pattern[str]:
 
 def phrase_marks(lowered: str, *, ascii_only: bool) -> Iterator[Mark]:
     """Marks of phrases in a text of small letters."""
-    yield from _find_phrases(lowered, _LATIN_PHRASES)
+    latin, other = _load_phrases()
+    yield from _find_phrases(lowered, latin)
     if not ascii_only:
-        yield from _find_phrases(lowered, _OTHER_SCRIPT_PHRASES)
+        yield from _find_phrases(lowered, other)
 
 
 def _find_phrases(text: str, phrases: Iterable[Phrase]) -> Iterator[Mark]:
