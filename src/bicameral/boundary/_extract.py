@@ -121,7 +121,7 @@ class Extractor:
 
         Args:
             source: Text, or a plain value that is rendered as JSON.
-            instruction: What to extract, in words. It comes from the plan, never from untrusted text.
+            instruction: What to extract, in words.
             wanted: The type of the value.
             copied: Overrides the executor's `copied` for this call.
         """
@@ -348,7 +348,7 @@ _VALIDATOR_QUESTION = (
 
 
 class ModelValidator:
-    """A second quarantined model that checks the texts of a filled form. It sees neither the source nor the instruction."""
+    """A second quarantined model that checks the texts of a filled form; it sees neither source nor instruction."""
 
     def __init__(
         self, provider: Provider | Quarantined, *, timeout: float | None = 120.0, listener: Listener | None = None
@@ -356,11 +356,11 @@ class ModelValidator:
         self._extractor = Extractor(provider, timeout=timeout, listener=listener)
 
     async def doubt(self, value: Any, wanted: Type) -> ValidatorDoubt | None:
-        # Anything but the word "data" refuses: a failed or missing answer must not accept a value.
         texts = [text for _, text in free_texts(value, wanted)]
         if not texts:
             return None
         written = json.dumps(value_to_json(texts), ensure_ascii=False, indent=1)
+        # Only the word "data" accepts: a rejected or missing answer must not let a value pass.
         match await self._extractor.extract(written, _VALIDATOR_QUESTION, _VERDICT_TYPE):
             case Filled(value="data"):
                 return None

@@ -122,7 +122,7 @@ def name_for_model(type_: Type) -> str:
 
 
 def reply_schema(wanted: Type, *, insist: bool = False) -> dict[str, Any]:
-    """The JSON Schema of a reply: the filled form or, unless `insist` is set, the field that the text does not contain."""
+    """The JSON Schema of a reply: the filled form or, without `insist`, the field that the text does not contain."""
     inside = allow_written_dates(type_json_schema(wanted, max_text=MAX_TEXT, formats=True))
     filled = inside if isinstance(wanted, RecordType) else _object_schema({"value": inside})
     missing = required_fields(wanted)
