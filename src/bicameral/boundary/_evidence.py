@@ -239,7 +239,7 @@ class TextDates:
         )
 
     def _is_bare_month_or_ordinal(self, day: dt.date) -> bool:
-        """Whether this is the first or last day of a month named without a day, or spelled out: `the first of March`."""
+        """Whether this is the first or last day of a month without a day, or spelled out: `the first of March`."""
         if day.month in self._month_names and day.day in self._ordinals:
             return True
         if day.day not in (1, calendar.monthrange(day.year, day.month)[1]):

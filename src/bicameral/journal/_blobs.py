@@ -40,8 +40,8 @@ class BlobPacker:
     """Replaces the large parts of JSON values by references, and collects them as blobs by hash.
 
     A text or list becomes one blob (`$blob`). The entries of a dict are packed first, so that a part that is already
-    stored is not stored again; a dict that is still large becomes a blob itself (`$packed`). A dict that looks like one of
-    these references is escaped as `$plain`.
+    stored is not stored again; a dict that is still large becomes a blob itself (`$packed`). A dict that looks like one
+    of these references is escaped as `$plain`.
     """
 
     def __init__(self) -> None:
@@ -80,8 +80,7 @@ class BlobPacker:
         return {_PLAIN: packed} if len(packed) == 1 and packed.keys() <= _MARKS else packed
 
     def _keep(self, text: str) -> str:
-        # A file name or a mail may contain a lone surrogate, which strict UTF-8 cannot encode. Secrets are masked before
-        # the hash, so that the hash reveals nothing about them.
+        # A file name or a mail may contain a lone surrogate, which strict UTF-8 cannot encode.
         raw = mask_json(text).encode("utf-8", "surrogatepass")
         if len(raw) > MAX_VALUE:
             raise too_large_error(len(raw))
@@ -178,7 +177,7 @@ def _load_blob(hash_: str, load: LoadBlob) -> Any:
 
 
 def _room_left(value: Any, budget: int) -> int:
-    """A lower bound of what remains of `room` after a value is written as JSON; 0 if a quick look cannot tell.
+    """A lower bound of what remains of `budget` after a value is written as JSON; 0 if a quick look cannot tell.
 
     Most lists are short, and this is much faster than encoding them to measure their length.
     """

@@ -211,7 +211,7 @@ class Journal:
         # Number and seal of the last event of each run that this object appends to, which saves a query per append.
         # Another process may append too; the primary key of the table then refuses the number (`NumberTaken`).
         self._tails: dict[str, tuple[int, str]] = {}
-        # Reading the tail, sealing and storing must not interleave with another thread: two events would get one number.
+        # Reading the tail, sealing and storing must not interleave with another thread, or both take the same number.
         self._lock = RLock()
         # One worker, so that background writes keep their order.
         self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bicameral-journal")
@@ -261,9 +261,9 @@ class Journal:
     ) -> list[Event]:
         """Append several events of a run: all of them or none.
 
-        With `sync` they are on the disk when this returns, and so is everything appended before.
-        `first` is the number that the first of them must get. If another process has appended to the run, so that the number
-        would differ, the append is refused with `journal.fenced`: a process may only continue a run whose events it knows.
+        With `sync` they are on the disk when this returns, and so is everything appended before. `first` is the number
+        that the first of them must get. If another process has appended to the run, so that the number would differ,
+        the append is refused with `journal.fenced`: a process may only continue a run whose events it knows.
         """
         if not entries:
             return []
@@ -322,7 +322,7 @@ class Journal:
         return events
 
     def events_after(self, run: str, number: int) -> list[Event]:
-        """The events of a run after the one with this number, without raising if there are none; -1 is before the first.
+        """The events of a run after the one with this number; -1 is before the first. Empty if there are none.
 
         For watching a run: the id is given in full, and the run need not have started.
         """
@@ -344,8 +344,9 @@ class Journal:
     def verify(self, run: str | None = None, *, known: Iterable[Anchor] = ()) -> list[str]:
         """Every break in the record of a run, or of all runs, as one line each; an empty list means that it is intact.
 
-        The chain alone cannot show that the last events of a run, or all of it, are gone, or that everything from some event
-        on was sealed again. Anchors that are `known` from elsewhere (see `anchor`) show it, for all events up to them.
+        The chain alone cannot show that the last events of a run, or all of it, are gone, or that everything from some
+        event on was sealed again. Anchors that are `known` from elsewhere (see `anchor`) show it, for all events up to
+        them.
         """
         missing = missing_anchors(self._store, known)
         return [*missing, *find_breaks(self._store, self.find(run) if run is not None else None)]
@@ -359,8 +360,8 @@ class Journal:
     def erase(self, run: str, why: str = "asked for") -> Erasure:
         """Remove the content of a run for good: its request, plan, arguments, results and answers.
 
-        What remains is that there was a run, the time and kind of its events, and that it was erased. A process that is still
-        running it fails at its next event.
+        What remains is that there was a run, the time and kind of its events, and that it was erased. A process that is
+        still running it fails at its next event.
         """
         with self._lock:
             run = self.find(run)
