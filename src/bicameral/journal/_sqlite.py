@@ -318,7 +318,6 @@ class SqliteStore:
                 "DELETE FROM blobs WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = blobs.hash)",
                 used,
             ).rowcount
-        # Without any blob `executemany` reports -1.
         return events, max(blobs, 0)
 
     def scrub(self) -> bool:
