@@ -116,10 +116,7 @@ class Session:
 
         Args:
             text: The user message.
-            prefill: The beginning of the reply.
-            json_schema: The schema of the reply.
-            grammar: The grammar of the reply.
-            stop: Texts that end the reply.
+            prefill: The beginning of the reply, which the model continues.
             max_tokens: Overrides the limit of the session.
             confidence: Whether the reply reports how sure the model was.
         """

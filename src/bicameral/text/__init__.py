@@ -1,7 +1,7 @@
-"""Text: words and dates as people write them, for every room that reads requests, documents or replies.
+"""Text: words and names of dates, for every room that reads requests, documents or replies.
 
-A text comes in; out come its words and stems, whether it says something as a whole, and the dates that it names.
-Nothing here knows of plans, tools or models.
+A text comes in; out come its words and stems, and whether it contains a phrase or a whole value. Nothing here depends
+on plans, tools or models.
 """
 
 from bicameral.text._dates import (
