@@ -138,16 +138,14 @@ def make_visible(text: str, *, strict: bool = False) -> str:
     places: dict[int, HiddenKind] = hidden_places(text)
     if strict and not text.isascii():
         odd = (
-            position
-            for position, character in enumerate(text)
+            at
+            for at, character in enumerate(text)
             if hidden_kind(character) or (character.isspace() and not character.isascii())
         )
         places |= dict.fromkeys(odd, "invisible")
     if not places:
         return text
-    return "".join(
-        f"<{ord(character):04x}>" if position in places else character for position, character in enumerate(text)
-    )
+    return "".join(f"<{ord(character):04x}>" if at in places else character for at, character in enumerate(text))
 
 
 def escape_json(text: str) -> str:
@@ -155,9 +153,7 @@ def escape_json(text: str) -> str:
     places = hidden_places(text)
     if not places:
         return text
-    return "".join(
-        _json_escape(character) if position in places else character for position, character in enumerate(text)
-    )
+    return "".join(_json_escape(character) if at in places else character for at, character in enumerate(text))
 
 
 def _json_escape(character: str) -> str:

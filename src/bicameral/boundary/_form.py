@@ -84,6 +84,7 @@ FORM_SETUP = (
         f'If the text does not hold what a field asks for: {{"{NOT_FOUND}": the field, "{BECAUSE}": "absent"}}.',
     ),
 )
+_MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
 
 
 def render_form(text: str, instruction: str, wanted: Type, note: str = "") -> str:
@@ -95,9 +96,6 @@ def render_form(text: str, instruction: str, wanted: Type, note: str = "") -> st
     else:
         fields = f"- value ({name_for_model(wanted)})"
     return f"Text:\n<<<\n{text}\n>>>\n\nForm: {instruction}\nFields:\n{fields}" + (f"\n\n{note}" if note else "")
-
-
-_MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
 
 
 def name_for_model(type_: Type) -> str:

@@ -177,6 +177,17 @@ _WITHOUT_BLANK = re.compile(r"\.{2,}|(?<=[^\W\d_])[!?](?=[^\W\d_])")
 """Ends a part of a sentence even where the space after it is missing."""
 _BAD_EDGE = re.compile(r"^[.,;:!?'\"(\[{]*(?:\.[^\W\d_]|[/\\@#<&~=](?=[^\W\d_./\\@]))|[/\\@=]$|[<>]")
 _LONE_SIGNS = frozenset("/&+-|*=<>%#~°§•·–—×…!?:;,()[]{}\"'«»„“”‚‘’")
+_MAX_CASE_TURNS = 4
+"""Changes between small and capital letters: `LaTeX` has four, base64 has more."""
+_HEX_WORD = re.compile("[a-fA-F]{12,}")
+_SPACED_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARABIC", "HEBREW", "ARMENIAN", "GEORGIAN", "DEVANAGARI", "BENGALI")
+_MERGED_SCRIPTS = {
+    "HIRAGANA": "CJK",
+    "KATAKANA": "CJK",
+    "KATAKANA-HIRAGANA": "CJK",
+    "HANGUL": "CJK",
+    "IDEOGRAPHIC": "CJK",
+}
 
 
 def find_actionable_parts(text: str) -> Iterator[str]:
@@ -339,19 +350,6 @@ def _is_odd_word(piece: str) -> bool:
         before.islower() != after.islower() for before, after in pairwise(piece) if before.isalpha() and after.isalpha()
     )
     return turns > _MAX_CASE_TURNS or _HEX_WORD.fullmatch(piece) is not None
-
-
-_MAX_CASE_TURNS = 4
-"""Changes between small and capital letters: `LaTeX` has four, base64 has more."""
-_HEX_WORD = re.compile("[a-fA-F]{12,}")
-_SPACED_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARABIC", "HEBREW", "ARMENIAN", "GEORGIAN", "DEVANAGARI", "BENGALI")
-_MERGED_SCRIPTS = {
-    "HIRAGANA": "CJK",
-    "KATAKANA": "CJK",
-    "KATAKANA-HIRAGANA": "CJK",
-    "HANGUL": "CJK",
-    "IDEOGRAPHIC": "CJK",
-}
 
 
 @lru_cache(maxsize=4096)
