@@ -125,10 +125,8 @@ def has_hidden(text: str) -> bool:
 def make_visible(text: str, *, strict: bool = False) -> str:
     """The text with every hidden character written as its code point; line feeds and tabs stay.
 
-    Args:
-        text: The text.
-        strict: For names (addresses, paths, links), in which only plain characters are ordinary: unusual spaces and
-            joiners are written out as well.
+    `strict` is for names (addresses, paths, links), in which only plain characters are ordinary: unusual spaces and
+    joiners are written out as well.
 
     Example:
         >>> make_visible("a\\x1b[31mb")

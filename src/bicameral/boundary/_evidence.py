@@ -171,7 +171,8 @@ class TextDates:
 
     @cached_property
     def _days(self) -> frozenset[DayKey]:
-        return frozenset(self._numeric_days()) | frozenset(self._named_days())
+        named = ((year, month, day) for year, month, days in self._around_names for day in days)
+        return frozenset((*self._numeric_days(), *named))
 
     @cached_property
     def _ints(self) -> frozenset[int]:
@@ -193,10 +194,6 @@ class TextDates:
     def _weekdays(self) -> frozenset[int]:
         words = set(re.findall(r"[^\W\d_]+", self._text))
         return frozenset(number for name, number in WEEKDAY_NUMBERS.items() if name in words)
-
-    @cached_property
-    def _times(self) -> frozenset[tuple[int, int]]:
-        return frozenset(self._clock_times())
 
     @cached_property
     def _pairs(self) -> frozenset[tuple[int, int]]:
@@ -265,10 +262,6 @@ class TextDates:
             yield None, int(second), int(first)
             yield None, int(first), int(second)
 
-    def _named_days(self) -> Iterator[DayKey]:
-        for year, month, days in self._around_names:
-            yield from ((year, month, day) for day in days)
-
     @cached_property
     def _bare_months(self) -> frozenset[tuple[int | None, int]]:
         return frozenset((year, month) for year, month, days in self._around_names if not days)
@@ -284,11 +277,12 @@ class TextDates:
             around.append((int(year[1]) if year else None, MONTH_NUMBERS[match[0]], days))
         return around
 
-    def _clock_times(self) -> Iterator[tuple[int, int]]:
-        for hour, minute, half in _CLOCK.findall(self._text):
-            yield from _clock_readings(int(hour), int(minute), half)
-        for hour, half in _HOUR.findall(self._text):
-            yield from _clock_readings(int(hour), 0, half)
+    @cached_property
+    def _times(self) -> frozenset[tuple[int, int]]:
+        written = _CLOCK.findall(self._text) + [(hour, "0", half) for hour, half in _HOUR.findall(self._text)]
+        return frozenset(
+            time for hour, minute, half in written for time in _clock_readings(int(hour), int(minute), half)
+        )
 
 
 def _clock_readings(hour: int, minute: int, half: str) -> Iterator[tuple[int, int]]:

@@ -81,9 +81,8 @@ class Extractor:
     Args:
         provider: The quarantined model. A plain provider is wrapped in `Quarantined`, which checks it.
         timeout: Seconds for one model call.
-        listener: Is called with every `ModelCall`.
-        overlap: Extractions that one run may have in progress at once. A local model answers one request at a time,
-            and a request that waits in its queue would time out there.
+        overlap: Extractions that one run may have in progress at once. A local model answers one request at a time, and
+            a request that waits in its queue would time out there.
         copied: Names of the types whose values must occur in the text; see `COPIED_TYPES`.
 
     Example:
@@ -117,13 +116,9 @@ class Extractor:
     async def extract(
         self, source: object, instruction: str, wanted: Type, *, copied: frozenset[str] | None = None
     ) -> ExtractionOutcome:
-        """Let the model read `source` and fill one form of type `wanted`.
+        """Let the model read `source` and fill one form of type `wanted`, as the `instruction` says.
 
-        Args:
-            source: Text, or a plain value that is rendered as JSON.
-            instruction: What to extract, in words.
-            wanted: The type of the value.
-            copied: Overrides the executor's `copied` for this call.
+        A source that is not text is rendered as JSON. `copied` overrides that of the extractor.
         """
         text = source_text(source)
         if source is None or not text.strip():
@@ -161,7 +156,8 @@ class Extractor:
                 # correctly the second time.
                 alerts = (*alerts, *_prose_alerts(fault))
                 if tries == MAX_TRIES or not fault.field or fault.kind not in _RETRIED_KINDS:
-                    return _to_rejected(fault, alerts)
+                    reason = f"the model's reply does not fit the blank: {fault}"
+                    return Rejected(reason, fault.kind, fault.field, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
 
     async def _ask_insistently(self, form: str, reader: _ReplyReader, alerts: Alerts) -> Filled | None:
@@ -221,10 +217,6 @@ def _prose_alerts(fault: ReplyFault) -> Alerts:
         return ()
     expected = "a form was to be filled in" if fault.kind == "unreadable" else "a bounded value was wanted"
     return (Alert("free-text", fault.field or "reply", 0.5, f"free text where {expected}"),)
-
-
-def _to_rejected(fault: ReplyFault, alerts: Alerts) -> Rejected:
-    return Rejected(f"the model's reply does not fit the blank: {fault}", fault.kind, fault.field, alerts)
 
 
 PART_LENGTH = 8_000

@@ -93,9 +93,6 @@ class HandleContent:
 class HandleTable:
     """The handles of one run. Ids contain a hash of the run id, so a handle of another run is unknown here.
 
-    Args:
-        run: The id of the run.
-
     Example:
         >>> handles = HandleTable("20260301-101500-a1b2c3")
         >>> body = handles.put("Dear Ada, …", STR, labels)
@@ -249,14 +246,8 @@ def privileged_view(
 ) -> Any:
     """A result as plain JSON for a privileged prompt; parts that may not be read are stored in `handles`.
 
-    A list becomes `{"count": …, "first": […], "all": handle}`, a record keeps its fields.
-
-    Args:
-        value: The result.
-        type_: Its type. A value that does not match it becomes one handle.
-        labels: The label tree of the value.
-        handles: Where hidden parts are stored.
-        level: Whether short trusted texts cross as well.
+    A list becomes `{"count": …, "first": […], "all": handle}`, a record keeps its fields. A value that does not match
+    its type becomes one handle. `labels` is the label tree of the value.
 
     Example:
         >>> privileged_view({"paid": True, "note": "…"}, record, labels, handles)

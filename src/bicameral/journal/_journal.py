@@ -247,12 +247,9 @@ class Journal:
         """Append one event. When this returns, it survives the death of the process, and with `sync` a power cut.
 
         Args:
-            run: The id of the run.
-            kind: What happened.
             step: The path of the step, or an empty text for the run as a whole.
             body: The facts, as JSON. Known secrets in them are masked.
             first: The number that the event must get; see `append_all`.
-            sync: Whether to wait for the disk.
         """
         return self.append_all(run, [NewEvent(time.time(), kind, step, body)], first=first, sync=sync)[0]
 

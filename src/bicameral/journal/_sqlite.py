@@ -188,24 +188,17 @@ def _upgrade(db: sqlite3.Connection) -> None:
 
 
 def _execute_script(db: sqlite3.Connection, script: str) -> None:
-    for statement in _split_statements(script):
-        db.execute(statement)
-
-
-def _file_version(db: sqlite3.Connection) -> tuple[int, int]:
-    return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _split_statements(script: str) -> list[str]:
-    """The statements of a script, one by one: `executescript` would commit the transaction."""
-    statements: list[str] = []
+    """Execute the statements of a script one by one: `executescript` would commit the transaction."""
     pending = ""
     for line in script.splitlines():
         pending += line + "\n"
         if sqlite3.complete_statement(pending):
-            statements.append(pending)
+            db.execute(pending)
             pending = ""
-    return statements
+
+
+def _file_version(db: sqlite3.Connection) -> tuple[int, int]:
+    return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _has_sqlite_code(error: Exception, *codes: int) -> bool:

@@ -24,15 +24,7 @@ BudgetScope = Literal["run", "role", "model"]
 
 
 class BudgetSpent(ModelError):
-    """A model was not asked because a budget is used up.
-
-    Args:
-        bound: What is used up.
-        spent: How much of it was used.
-        limit: How much was allowed.
-        scope: What the budget applies to.
-        whom: The name of the role or model.
-    """
+    """A model was not asked: the budget of `whom` (a role or model, by `scope`) has used up `spent` of `limit`."""
 
     def __init__(self, bound: BudgetBound, spent: float, limit: float, scope: BudgetScope, whom: str = "") -> None:
         owner = f"{scope} {whom!r}" if whom else scope

@@ -44,10 +44,7 @@ class Chunking:
 def split_document(document: TextDocument, lengths: TokenCounter, chunking: Chunking | None = None) -> list[Chunk]:
     """The chunks of a document, in order; every character except white space is in at least one of them.
 
-    Args:
-        document: The document.
-        lengths: Counts tokens, usually `Embedder.lengths`.
-        chunking: The length of chunks; by default `Chunking()`.
+    `lengths` counts tokens, as `Embedder.lengths` does.
     """
     settings = chunking or Chunking()
     chunks: list[Chunk] = []
@@ -124,10 +121,7 @@ def _pack_units(units: Sequence[TextUnit], sizes: Sequence[int], chunking: Chunk
 
 
 def _has_only_headings(units: Sequence[TextUnit], total: int, chunking: Chunking) -> bool:
-    """Whether the units are short headings and one unit after them.
-
-    A heading is not left alone in a chunk, even if the next unit makes it too long.
-    """
+    """Whether the last unit follows short headings only: those are not left alone, even if the chunk gets too long."""
     return total <= chunking.tokens // 4 and not units[-1].is_heading and all(unit.is_heading for unit in units[:-1])
 
 

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from bicameral.retrieval._documents import Chunk, StoredDocument, TextDocument
 from bicameral.retrieval._text import TextUnit, split_sections
@@ -135,13 +135,11 @@ def resolve_citation(citation: str, stored: Mapping[str, StoredDocument], past: 
 def _escape_name(name: str) -> str:
     """The id of a document as it is written in a citation, without characters that could end the citation."""
     return "".join(
-        character if character.isalnum() or character in _PLAIN_CHARACTERS else _percent_encode(character)
+        character
+        if character.isalnum() or character in _PLAIN_CHARACTERS
+        else quote(character, safe="", errors="surrogatepass")
         for character in name
     )
-
-
-def _percent_encode(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 CitationFault = Literal["not-shown", "malformed"]
@@ -202,14 +200,11 @@ class CitationCheck:
 def check_citations(answer: str, shown: Sequence[Chunk], index: CitationResolver | None = None) -> CitationCheck:
     """Find the citations of an answer and check them against the chunks that its writer was shown.
 
-    Args:
-        answer: The answer.
-        shown: The chunks that the writer saw.
-        index: Resolves the citations that were not shown, for better messages.
+    With an `index`, faults say what the citation refers to there.
 
     Example:
         >>> checked = check_citations(reply.text, results.chunks, index)
-        >>> [each.citation for each in checked.faults]
+        >>> [fault.citation for fault in checked.faults]
         ['travel.md#000000000000']
     """
     known = {cite(chunk): chunk for chunk in reversed(shown)}

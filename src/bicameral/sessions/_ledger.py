@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from operator import add
 from typing import Any, Literal
 
 from bicameral.limits import Charge
@@ -79,12 +80,7 @@ class ChamberUsage:
         return self.reasoner_tokens + self.executor_tokens
 
     def __add__(self, other: ChamberUsage) -> ChamberUsage:
-        return ChamberUsage(
-            self.reasoner_tokens + other.reasoner_tokens,
-            self.executor_tokens + other.executor_tokens,
-            self.reasoner_calls + other.reasoner_calls,
-            self.executor_calls + other.executor_calls,
-        )
+        return ChamberUsage(*map(add, astuple(self), astuple(other)))
 
     def to_json(self) -> dict[str, int]:
         return asdict(self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from bicameral.errors import ModelError
 from bicameral.limits import collect_charges, quota_slot
@@ -35,6 +35,13 @@ from bicameral.sessions._ledger import (
 )
 
 
+class _SessionOptions(TypedDict, total=False):
+    max_tokens: int
+    timeout: float | None
+    listener: Listener | None
+    adapter: str | None
+
+
 class Session:
     """A role, a model and a fixed setup. Each `ask` is a conversation of its own without memory.
 
@@ -43,9 +50,7 @@ class Session:
 
     Args:
         role: Names the caller in ledgers, budgets and telemetry.
-        provider: The model.
         setup: Messages before every request.
-        max_tokens: The default limit of a reply.
         timeout: Seconds for one call.
         listener: Is called with every successful `ModelCall`.
         adapter: The adapter to use with the model's weights.
@@ -54,17 +59,10 @@ class Session:
         >>> reply = await Session("delta", provider, (Message("system", "Answer in one word."),)).ask("Is 7 prime?")
     """
 
+    # The static half of the quarantine: a type checker refuses a quarantined role with any other provider.
     @overload
     def __init__(
-        self,
-        role: PlanningRole,
-        provider: Provider,
-        setup: tuple[Message, ...],
-        *,
-        max_tokens: int = 512,
-        timeout: float | None = None,
-        listener: Listener | None = None,
-        adapter: str | None = None,
+        self, role: PlanningRole, provider: Provider, setup: tuple[Message, ...], **options: Unpack[_SessionOptions]
     ) -> None: ...
 
     @overload
@@ -73,11 +71,7 @@ class Session:
         role: Literal["quarantined"],
         provider: Quarantined,
         setup: tuple[Message, ...],
-        *,
-        max_tokens: int = 512,
-        timeout: float | None = None,
-        listener: Listener | None = None,
-        adapter: str | None = None,
+        **options: Unpack[_SessionOptions],
     ) -> None: ...
 
     def __init__(
@@ -114,11 +108,8 @@ class Session:
     ) -> ModelReply:
         """Ask once and wait for the whole reply.
 
-        Args:
-            text: The user message.
-            prefill: The beginning of the reply, which the model continues.
-            max_tokens: Overrides the limit of the session.
-            confidence: Whether the reply reports how sure the model was.
+        `prefill` is the beginning of the reply, which the model continues; with `confidence` the reply reports how sure
+        the model was.
         """
         request = ModelRequest(
             messages=(*self.setup, Message("user", text)),
@@ -150,14 +141,10 @@ class Session:
         A reply causes no call by itself: the caller has to let policy decide first.
 
         Args:
-            messages: The conversation.
             job: The purpose of the call, where the model is routed by it.
-            tools: The tools that the reply may request.
-            json_schema: The schema of the reply.
             model: An alias or a hint for the router.
             hear: Gets the text while it is written, if the provider can stream it.
-            temperature: Above 0, another seed gives another reply.
-            seed: See `temperature`.
+            temperature: Above 0, another `seed` gives another reply.
         """
         request = ModelRequest(
             messages=(*self.setup, *messages),

@@ -58,27 +58,18 @@ def character_marks(text: str, alphabet: str) -> Iterator[Mark]:
     if INVISIBLE_RUN.search(alphabet):
         for match in islice(INVISIBLE_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
             yield _invisible_mark(text, match.start(), match.end())
-    if _PILED_MARKS.search(text):
-        for match in islice(_PILED_MARKS.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield Mark("invisible", match.start(), match.end(), 0.3, "many marks on one letter")
+    yield from _pattern_marks(_PILED_MARKS, text, "invisible", 0.3, "many marks on one letter")
     if DIRECTION_RUN.search(alphabet):
-        for match in islice(DIRECTION_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield Mark("direction", match.start(), match.end(), 0.5, "characters that turn the writing direction")
+        yield from _pattern_marks(DIRECTION_RUN, text, "direction", 0.5, "characters that turn the writing direction")
     if _LOOKALIKE.search(alphabet):
         yield from islice(_mixed_script_marks(text), _MAX_MARKS_OF_A_KIND)
     if _STYLED_LETTER.search(alphabet):
-        for match in islice(_STYLED_WORD.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield Mark("styled", match.start(), match.end(), 0.4, "letters in a style of their own")
+        yield from _pattern_marks(_STYLED_WORD, text, "styled", 0.4, "letters in a style of their own")
 
 
-def control_marks(text: str) -> Iterator[Mark]:
-    for match in islice(CONTROL_CHARACTER.finditer(text), _MAX_MARKS_OF_A_KIND):
-        yield Mark("control", match.start(), match.end(), 0.3, "control characters")
-
-
-def spaced_marks(text: str) -> Iterator[Mark]:
-    for match in islice(_SPACED_WORD.finditer(text), _MAX_MARKS_OF_A_KIND):
-        yield Mark("spaced", match.start(), match.end(), 0.3, "words spelled out letter by letter")
+def _pattern_marks(pattern: re.Pattern[str], text: str, kind: MarkKind, weight: float, note: str) -> Iterator[Mark]:
+    for match in islice(pattern.finditer(text), _MAX_MARKS_OF_A_KIND):
+        yield Mark(kind, match.start(), match.end(), weight, note)
 
 
 def _invisible_mark(text: str, start: int, end: int) -> Mark:
@@ -374,7 +365,7 @@ def all_marks(text: str) -> Iterator[Mark]:
     yield from marks
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw.translate(None, _CONTROL_BYTES)) < len(raw) or CONTROL_CHARACTER.search(alphabet):
-        yield from control_marks(text)
+        yield from _pattern_marks(CONTROL_CHARACTER, text, "control", 0.3, "control characters")
     # `lower` turns this letter alone into two; positions must stay the same.
     lowered = text.replace("İ", "i").lower()
     phrases = list(phrase_marks(lowered, ascii_only=plain))
@@ -382,7 +373,7 @@ def all_marks(text: str) -> Iterator[Mark]:
     yield from hidden_marks(lowered)
     kinds = raw.translate(_BYTE_KINDS)
     if _SPACED_LETTERS in kinds:
-        yield from spaced_marks(text)
+        yield from _pattern_marks(_SPACED_WORD, text, "spaced", 0.3, "words spelled out letter by letter")
     for mark, decoded in decoded_pieces(text, long_words=_LONG_RUN in kinds.translate(_BASE64_KINDS)):
         yield replace(mark, weight=0.9) if _has_phrases(decoded) else mark
     if any(mark.kind in _DISGUISING_KINDS for mark in marks):
