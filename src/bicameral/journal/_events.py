@@ -142,6 +142,7 @@ def _digest(salt: bytes, body: str) -> bytes:
 
 
 def _seal(before: str, run: str, number: int, at: float, kind: str, step: str, digest: bytes) -> str:
+    # The leading 2 is the version of the seal. `repr` keeps every digit of the time, so that it can be computed again.
     text = f"2\n{before}\n{run}\n{number}\n{at!r}\n{kind}\n{step}\n{digest.hex()}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -287,6 +287,7 @@ class Journal:
                 self._store.append(rows, packer.blobs, sync=sync)
             except NumberTaken:
                 raise self._conflict_error(run, entries) from None
+            # A run that has ended gets no more events as a rule, so its tail is not kept in memory.
             if entries[-1].kind not in END_KINDS:
                 self._tails[run] = number, seal
         return events
@@ -382,6 +383,7 @@ class Journal:
             "SELECT run FROM events WHERE kind IN ('run-started', 'reason-started') AND number = 0 "
             "AND run >= ? AND run < ? LIMIT 20"
         )
+        # A range instead of LIKE: it uses the primary key, and ids may contain `%` and `_`.
         matches = [row[0] for row in self._store.select(query, (run, run + "\U0010ffff"))]
         if run in matches or len(matches) == 1:
             return run if run in matches else matches[0]

@@ -109,6 +109,7 @@ class Asked:
     """False for a reply from the cache, for which no model is asked."""
 
 
+# A context variable: tasks inherit it, and concurrent runs in one process do not share accounts.
 _ACCOUNTS: ContextVar[tuple[Account, ...]] = ContextVar("bicameral-accounts", default=())
 
 
@@ -290,4 +291,5 @@ def _count_or_zero(value: object) -> int:
 
 
 def _amount_or_zero(value: object) -> float:
+    # The upper bound also refuses `inf`, and the comparison `nan`, which would spoil every sum.
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e18 else 0.0

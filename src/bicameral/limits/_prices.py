@@ -73,6 +73,7 @@ class Prices:
         if price is not None:
             return price
         family, host = name.partition(":")[0], name.partition("@")[2]
+        # A host in the name decides: `ollama:x@gpu.example.com` is not on this machine, and so not known to be free.
         if family == "local" or (family in _LOCAL_FAMILIES and not host) or (host and _LOCAL_HOST.match(host)):
             return FREE_PRICE
         return self.models.get(_DATE_SUFFIX.sub("", name))

@@ -28,6 +28,7 @@ def use_quotas(gate: QuotaGate) -> Generator[None]:
         _QUOTA_GATE.reset(token)
 
 
+# Shared by all calls: it has no state.
 _NO_QUOTA: AbstractAsyncContextManager[None] = nullcontext()
 
 

@@ -107,6 +107,7 @@ class PastChunks:
         for fingerprint in fingerprints:
             kept.pop(fingerprint[:DIGITS], None)
             kept[fingerprint[:DIGITS]] = None
+        # A dict keeps its order of insertion, so these are the oldest.
         for fingerprint in list(kept)[:-_MAX_REMEMBERED]:
             del kept[fingerprint]
 
@@ -207,6 +208,7 @@ def check_citations(answer: str, shown: Sequence[Chunk], index: CitationResolver
         >>> [fault.citation for fault in checked.faults]
         ['travel.md#000000000000']
     """
+    # Reversed, so that of equal chunks the first one shown counts.
     known = {cite(chunk): chunk for chunk in reversed(shown)}
     units = [unit for section in split_sections(answer) for unit in section.units]
     return CitationCheck(

@@ -204,6 +204,7 @@ class ChunkVectors:
             for text in (chunk.context for chunk in chunks)
             if (key := text_fingerprint(text)) not in self._known
         }
+        # One call for all texts, since the embedder works in batches.
         self._known |= zip(new, self._embedder.vectors(list(new.values())), strict=True)
         self.made = len(new)
 

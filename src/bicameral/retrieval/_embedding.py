@@ -181,6 +181,7 @@ def _load_encoder(store: ModelStore, weights: Weights, path: Path) -> tuple[Any,
 
 
 def _embedder_fingerprint(weights: Weights) -> str:
+    # An index refuses vectors of another fingerprint, so everything that changes a vector is in here.
     used = {
         "files": [part.sha256 for part in weights.parts],
         "pooling": "mean",

@@ -107,6 +107,7 @@ class DocumentIndex:
                 name: tuple(split_document(document, self.embedder.lengths, self.chunking))
                 for name, document in given.items()
             }
+            # Everything that can fail or takes long comes before the change itself.
             vectors = ChunkVectors(self.embedder, (self._stored[name] for name in given if name in self._stored))
             vectors.embed_missing([chunk for chunks in chunks_by_id.values() for chunk in chunks])
             removed = 0

@@ -95,6 +95,7 @@ def load_index(path: Path, embedder: Embedder, under: Label) -> DocumentIndex:
     """Read an index; every fact in the file is checked against the others before it is used."""
     try:
         arrays, notes = read_tensors(path)
+        # Before the contents: vectors of another model of the same width would pass every other check.
         _check_notes(notes, embedder, path)
         return _build_index(arrays, notes, embedder, under)
     except OSError as error:
@@ -110,6 +111,7 @@ def load_index(path: Path, embedder: Embedder, under: Label) -> DocumentIndex:
 
 def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
     """Write a file atomically and durably."""
+    # In the same folder, so that `replace` stays within one file system; `mkstemp` makes it readable by its owner only.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     new = Path(name)
     try:
@@ -190,6 +192,7 @@ def _build_index(
     """The index of these arrays; `_BadIndexFile` if they contradict each other."""
     from bicameral.retrieval._index import DocumentIndex
 
+    # The hash detects damage, not forgery: whoever can write the file can write the hash.
     if sorted(arrays) != sorted(_ARRAYS) or contents_digest(arrays, notes) != notes.get("sha256"):
         raise _BadIndexFile("its contents are not those that were written")
     contents = _parse_json(_CONTENTS, arrays["documents"])
@@ -243,6 +246,7 @@ def _read_document(written: _WrittenDocument, labels: Sequence[Label]) -> tuple[
         document = TextDocument(written.id, written.text, labels[written.label])
     except RetrievalError as error:
         raise _BadIndexFile(error.message) from None
+    # The chunks are positions in exactly this text.
     if document.fingerprint != written.fingerprint:
         raise _BadIndexFile(f"the text of {document.id!r} is not the one that was written")
     for start, end, _ in written.chunks:

@@ -228,6 +228,7 @@ class IndexSnapshot:
         if documents is not None:
             wanted = np.zeros(len(self._labels), dtype=np.bool_)
             wanted[[self._numbers[name] for name in documents]] = True
+            # Only positive scores become results, so this excludes the other documents.
             score[~wanted[self._documents]] = 0
         best = [int(at) for at in rank_order(score)[:_MAX_CANDIDATES] if score[at] > 0]
         duplicates_by_hit = {at: list[int]() for at in best[:k]} if duplicates else self._without_repetition(best, k)

@@ -113,6 +113,7 @@ def _require_harmless(provider: Provider) -> Provider:
         raise _wrong_chamber(f"{provider.name!r} is of the privileged side and cannot read untrusted text")
     if getattr(provider, "tools", None):
         raise _wrong_chamber(f"{provider.name!r} holds tools and cannot read untrusted text")
+    # Without a declared chamber the key could be the privileged one.
     if chamber is None and credentials_of(provider):
         raise _wrong_chamber(f"{provider.name!r} holds a key and does not say of which chamber it is")
     return provider

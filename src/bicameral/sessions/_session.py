@@ -193,6 +193,7 @@ class Session:
             seconds = time.perf_counter() - started
             call = ModelCall(self.role, reply.model or self.provider.name, request, reply, seconds, tuple(charges))
             record_reply(call_span, call)
+        # Ledgers before the listener, so that a listener that raises cannot hide a cost.
         record_call(call)
         if self._listener is not None:
             self._listener(call)

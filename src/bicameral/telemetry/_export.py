@@ -175,6 +175,7 @@ def _collect_problems(problems: list[str]) -> Generator[None]:
     logger, handler = logging.getLogger("opentelemetry"), _ProblemHandler(problems)
     propagated = logger.propagate
     logger.addHandler(handler)
+    # OpenTelemetry would write to standard error, between the lines of the command.
     logger.propagate = False
     try:
         yield

@@ -79,6 +79,7 @@ def mentions(request: str, text: str) -> bool:
         >>> mentions("Mail it to wakim@example.com.", "kim@example.com")
         False
     """
+    # A folder may be written with or without its last slash.
     wanted = text.strip().casefold().rstrip("/")
     if not wanted:
         return False
