@@ -195,10 +195,8 @@ def open_journal_at(place: str | Path) -> Journal:
 class Journal:
     """Reads and appends events; other processes may append at the same time.
 
-    `path` is its place for messages: a file, or the address of a database without its password.
-
-    Args:
-        path: A SQLite file, which is created if needed, or a store.
+    It is opened with a SQLite file, which is created if needed, or a store. `path` is its name in messages: the file,
+    or the address of a database without its password.
 
     Example:
         >>> with Journal(Path("journal.db")) as journal:

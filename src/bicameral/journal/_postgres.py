@@ -275,11 +275,7 @@ _VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class PostgresStore:
-    """Rows and blobs in the schema `bicameral` of a database.
-
-    Args:
-        url: `postgresql://USER:PASSWORD@HOST/DATABASE`, with options of libpq.
-    """
+    """Rows and blobs in the schema `bicameral` of the database at a `postgresql://` address."""
 
     def __init__(self, url: str) -> None:
         self._connection = PostgresConnection(url)

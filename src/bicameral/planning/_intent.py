@@ -16,14 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from bicameral.errors import IntentError
-from bicameral.text import (
-    ENGLISH_MONTH_NUMBERS,
-    ENGLISH_WEEKDAYS,
-    STOP_WORDS,
-    has_any_phrase,
-    split_words,
-    text_stems,
-)
+from bicameral.text import ENGLISH_MONTH_NUMBERS, ENGLISH_WEEKDAYS, STOP_WORDS, has_any_phrase, split_words, text_stems
 from bicameral.tools import CHANGING, Effect, Registry, Tool
 
 INTENT_VERSION = "intent/1"
