@@ -381,4 +381,4 @@ def test_the_example_works_with_a_real_model(large_model: LocalProvider, tmp_pat
     """With the 1.5B: the 0.5B says yes to everything."""
     example, outcome = performed("V15", large_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

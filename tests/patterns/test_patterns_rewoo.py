@@ -320,5 +320,5 @@ def test_arguments_are_read_as_their_types_want_them() -> None:
 @pytest.mark.model
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("R5", small_model, tmp_path)
-    assert example.good(answered(outcome)), outcome
+    assert example.is_correct(answered(outcome)), outcome
     assert len(outcome.model_calls) == 2
