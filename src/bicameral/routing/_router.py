@@ -10,21 +10,19 @@ from dataclasses import replace
 from functools import cached_property
 
 from bicameral.errors import BicameralError
+from bicameral.expressions import Node, Not, replace_atoms
 from bicameral.limits import quota_slot
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider, ReplyChunk, Route, stream_chunks
 from bicameral.routing._aliases import Alias, Aliases
 from bicameral.routing._conditions import (
     ALWAYS_TRUE,
     ConditionTest,
-    Conjunction,
-    Disjunction,
     FieldTest,
-    Negation,
     RoutingCondition,
     compile_condition,
 )
 from bicameral.routing._context import CallContext, current_context
-from bicameral.routing._selection import RoutingRule, Selection, is_possible, unknown_alias_error
+from bicameral.routing._selection import RoutingRule, Selection, can_hold, unknown_alias_error
 from bicameral.routing._wrapper import model_names, replace_reply_fields
 
 
@@ -210,9 +208,7 @@ class Router:
             return (alias.identity,)
 
     def _can_match(self, tree: RoutingCondition) -> bool:
-        if self.role is None:
-            return True
-        return is_possible([tree, FieldTest("role", self.role)]) is not False
+        return self.role is None or can_hold([tree, FieldTest("role", self.role)])
 
 
 def _with_route(reply: ModelReply, route: Route, model: str) -> ModelReply:
@@ -230,25 +226,21 @@ def _reachable_rules(
     found: list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]] = []
     for number, rule in enumerate(rules):
         tree = _condition_in_chamber(rule.tree, aliases.chamber)
-        if rule.model in aliases and is_possible([tree]) is not False:
+        if rule.model in aliases and can_hold([tree]):
             route = Route(rule.model, "rule", f"rule {number}: {rule.condition}", number)
             found.append((compile_condition(tree), rule, route, tree))
     return found
 
 
 def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCondition:
-    """A condition for calls of one chamber: there is nothing left to ask about it."""
-    match tree:
-        case FieldTest(field="chamber", word=word):
-            return ALWAYS_TRUE if word == chamber else Negation(ALWAYS_TRUE)
-        case Negation(part=part):
-            return Negation(_condition_in_chamber(part, chamber))
-        case Conjunction(parts=parts):
-            return Conjunction(tuple(_condition_in_chamber(part, chamber) for part in parts))
-        case Disjunction(parts=parts):
-            return Disjunction(tuple(_condition_in_chamber(part, chamber) for part in parts))
-        case _:
-            return tree
+    """A condition for calls of one chamber: its tests of the chamber are decided."""
+
+    def decide(atom: Node) -> Node:
+        if not isinstance(atom, FieldTest) or atom.field != "chamber":
+            return atom
+        return ALWAYS_TRUE if atom.word == chamber else Not(ALWAYS_TRUE)
+
+    return replace_atoms(tree, decide)
 
 
 def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:

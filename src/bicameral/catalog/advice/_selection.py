@@ -15,11 +15,9 @@ from itertools import pairwise
 from typing import Any, Literal, cast
 
 from bicameral.catalog.advice._facts import (
-    ConditionVerdict,
-    FactCondition,
     FactQuestion,
     TaskFacts,
-    condition_tests,
+    describe_tests,
     judge_condition,
     parse_fact_condition,
     questions,
@@ -27,6 +25,7 @@ from bicameral.catalog.advice._facts import (
 from bicameral.catalog.facts import IDS, Requirement, catalog
 from bicameral.catalog.facts._reader import DataPlace, YamlRow, load_rows, read_record
 from bicameral.errors import nearest_name
+from bicameral.expressions import Node, Verdict
 
 _FLOWS_FILE = "data/flows.yaml"
 
@@ -36,7 +35,7 @@ class AdviceRule:
     """If this is so, then these patterns: why, and which laws, decisions and conflicts it rests on."""
 
     id: str
-    condition: FactCondition
+    condition: Node
     then: tuple[str, ...]
     why: str
     by: tuple[str, ...] = ()
@@ -140,7 +139,7 @@ class _WrittenRule:
     id: str
     then: tuple[str, ...]
     why: str
-    condition: Any = field(metadata={"key": "if"})
+    condition: str = field(metadata={"key": "if"})
     by: tuple[str, ...] = ()
 
 
@@ -291,18 +290,14 @@ def _apply_flow(flow: RuleFlow, facts: TaskFacts, draft: PatternSelection, banne
             draft.undecided.append(UndecidedRule(rule, verdict.missing, bool(verdict.holds)))
 
 
-def _choose_rule_patterns(
-    rule: AdviceRule, verdict: ConditionVerdict, facts: TaskFacts, draft: PatternSelection
-) -> None:
+def _choose_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
     for pattern in rule.then:
         draft.choices.setdefault(
             pattern, Choice(pattern, rule.id, rule.why, rule.by, _fact_values(verdict.decided_by, facts))
         )
 
 
-def _reject_rule_patterns(
-    rule: AdviceRule, verdict: ConditionVerdict, facts: TaskFacts, draft: PatternSelection
-) -> None:
+def _reject_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
     if not verdict.decided_by:
         return
     decided = _fact_values(verdict.decided_by, facts)
@@ -480,7 +475,7 @@ def open_questions(
         affected = _affected_patterns(each, chosen)
         for fact in each.missing if affected else ():
             also = () if each.is_taken else judge_condition(each.rule.condition, facts, chosen, assumed=fact).missing
-            said = " or ".join(str(test) for test in dict.fromkeys(condition_tests(each.rule.condition, fact)))
+            said = describe_tests(each.rule.condition, fact)
             changes.setdefault(fact, []).append(PatternChange(said, affected, each.rule.id, also, each.is_taken))
             weights[fact] = weights.get(fact, 0.0) + 1 / (1 + len(also))
         first.update(each.missing[:1] if affected else ())
