@@ -46,8 +46,8 @@ class FactQuestion:
     why: str
     unit: str = ""
     choices: tuple[str, ...] = ()
-    least: float | None = None
-    most: float | None = None
+    least: int | float | None = None
+    most: int | float | None = None
     safety: bool = False
     """Whether it must not stay open: something could go wrong that a rule would have held."""
 

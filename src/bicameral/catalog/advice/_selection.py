@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from bicameral.catalog.advice._facts import (
     FactQuestion,
@@ -23,11 +23,9 @@ from bicameral.catalog.advice._facts import (
     questions,
 )
 from bicameral.catalog.facts import IDS, Requirement, catalog
-from bicameral.catalog.facts._reader import DataPlace, YamlRow, load_rows, read_record
+from bicameral.catalog.facts._reader import DataPlace, load_rows, read_record
 from bicameral.errors import nearest_name
 from bicameral.expressions import Node, Verdict
-
-_FLOWS_FILE = "data/flows.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +101,19 @@ def rulebook() -> Rulebook:
     flows: list[RuleFlow] = []
     decisions: dict[str, PatternDecision] = {}
     sequences: list[AdoptionSequence] = []
-    for row in load_rows("flows.yaml"):
-        spot = DataPlace(_FLOWS_FILE, row.line, str(row.get("id")))
-        if "rules" in row:
-            flows.append(_read_flow(row, spot))
-        elif "between" in row:
-            found = read_record(PatternDecision, row, spot)
-            _check_known([found.fact], questions(), spot, "fact")
-            _check_known(found.between, IDS, spot, "pattern")
+    for at in load_rows("flows.yaml"):
+        if "rules" in at.value:
+            written = read_record(_WrittenFlow, at)
+            rules = (_read_rule(each, at.child("rules", number)) for number, each in enumerate(written.rules))
+            flows.append(RuleFlow(written.id, written.take, tuple(rules)))
+        elif "between" in at.value:
+            found = read_record(PatternDecision, at)
+            _check_known([found.fact], questions(), at, "fact")
+            _check_known(found.between, IDS, at, "pattern")
             decisions[found.id] = found
         else:
-            order = read_record(AdoptionSequence, row, spot)
-            _check_known([id for stage in order.stages for id in stage], IDS, spot, "pattern")
+            order = read_record(AdoptionSequence, at)
+            _check_known([id for stage in order.stages for id in stage], IDS, at, "pattern")
             sequences.append(order)
     needs = tuple(catalog().requirements.values())
     return Rulebook(tuple(flows), decisions, tuple(sequences), needs, _exclusions())
@@ -125,31 +124,27 @@ def is_met(need: Requirement, chosen: frozenset[str]) -> bool:
     return chosen.issuperset(need.all_of) and (not need.any_of or not chosen.isdisjoint(need.any_of))
 
 
-def _read_flow(row: YamlRow, spot: DataPlace) -> RuleFlow:
-    take = row.get("take")
-    if take not in ("first", "each"):
-        raise spot.error(f"take is {take!r}", expected="first or each")
-    return RuleFlow(spot.id, take, tuple(_read_rule(each) for each in cast("list[YamlRow]", row["rules"])))
-
-
 @dataclass(frozen=True, slots=True)
 class _WrittenRule:
     """A rule as it stands in the file."""
 
     id: str
+    condition: str
     then: tuple[str, ...]
     why: str
-    condition: str = field(metadata={"key": "if"})
     by: tuple[str, ...] = ()
 
 
-def _read_rule(row: YamlRow) -> AdviceRule:
-    spot = DataPlace(_FLOWS_FILE, row.line, str(row.get("id")))
-    found = read_record(_WrittenRule, row, spot)
-    _check_known(found.then, IDS, spot, "pattern")
-    return AdviceRule(
-        found.id, parse_fact_condition(found.condition, spot.child("if")), found.then, found.why, found.by
-    )
+@dataclass(frozen=True, slots=True)
+class _WrittenFlow:
+    id: str
+    take: Literal["first", "each"]
+    rules: tuple[_WrittenRule, ...]
+
+
+def _read_rule(rule: _WrittenRule, at: DataPlace) -> AdviceRule:
+    _check_known(rule.then, IDS, at.child("then"), "pattern")
+    return AdviceRule(rule.id, parse_fact_condition(rule.condition, at.child("if")), rule.then, rule.why, rule.by)
 
 
 def _check_known(names: Sequence[str], known: Mapping[str, Any], spot: DataPlace, what: str) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from bicameral.errors import CatalogError, Place, nearest_name
 from bicameral.expressions import Constant, Language, Node, evaluate, names, parse
@@ -71,6 +71,22 @@ class Expression:
 
     def __str__(self) -> str:
         return self.text
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """How a field of a record is read: a number or a text that is an expression."""
+        from pydantic_core import PydanticCustomError, core_schema
+
+        def read(value: Any) -> Expression:
+            if isinstance(value, bool) or not isinstance(value, int | float | str):
+                raise PydanticCustomError("cost_type", "a cost expression")
+            try:
+                return parse_expression(str(value))
+            except CatalogError as error:
+                # An error of ours would pass through pydantic without the path.
+                raise PydanticCustomError("catalog.bad-expression", "{what}", {"what": error.message}) from None
+
+        return core_schema.no_info_plain_validator_function(read)
 
 
 def parse_expression(text: str, known: Collection[str] | None = None, *, place: Place | None = None) -> Expression:
