@@ -261,6 +261,14 @@ class AntiPattern(_FrozenMappings):
     fix: str
     checks: tuple[CheckSpec, ...] = ()
 
+    @property
+    def rule(self) -> str:
+        return self.symptom
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return self.mend
+
 
 @dataclass(frozen=True, slots=True)
 class CacheRule(_FrozenMappings):
