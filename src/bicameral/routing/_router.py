@@ -1,4 +1,4 @@
-"""The router: a provider that chooses a model for every call, and says on each reply which one and why."""
+"""The router: a provider that chooses a model for every call and records the choice and its reason on the reply."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Router:
     2. the first rule whose condition holds,
     3. the phase map, 4. the role map, 5. the default.
 
-    A `model` that is no alias is a hint: rules can ask for it, and one that is the name of a phase or role counts as
+    A `model` that is no alias is a hint: rules can test it, and one that is the name of a phase or role counts as
     that. Without a hint the role is the hint. Aliases that this chamber does not have are passed over, and a call that
     names one is refused.
 
@@ -44,7 +44,7 @@ class Router:
     """
 
     counts = True
-    """Its models' calls are counted each for itself."""
+    """The calls of its models are counted, so the router itself is not."""
 
     def __init__(self, aliases: Aliases, selection: Selection, *, role: str | None = None) -> None:
         if selection.default not in aliases:
@@ -72,7 +72,7 @@ class Router:
 
     @property
     def name(self) -> str:
-        """The one model that it can choose, or else a name that changes whenever what it chooses by does."""
+        """The one model that it can choose, or else a name that changes with the selection."""
         return self._name
 
     @property
@@ -82,7 +82,7 @@ class Router:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash over everything that decides which model answers, and how it is asked."""
+        """A hash over everything that decides which model answers, with which parameters."""
         chosen = self.selection
         facts = {
             "aliases": [(each.name, each.identity, repr(each.parameters)) for each in self.reachable],
@@ -138,7 +138,7 @@ class Router:
         return Router(self.aliases, self.selection, role=role)
 
     def choose(self, request: ModelRequest, here: CallContext | None = None) -> Route:
-        """Which model a call gets, by what, and why. Nothing is asked."""
+        """The route of a call: which model, by what, and why. No model is called."""
         here = current_context() if here is None else here
         hint = request.model
         if hint is not None:
@@ -156,7 +156,7 @@ class Router:
         return self._mapped_route(hint, here.phase, role)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        """The reply of the model that was chosen, with the route on it."""
+        """The reply of the chosen model, with its route."""
         route = self.choose(request)
         provider, request = self._prepare_call(route, request)
         async with quota_slot("model", route.alias):
@@ -204,7 +204,7 @@ class Router:
         try:
             return model_names(self.aliases.provider(alias.name))
         except BicameralError:
-            # It cannot be made now, and would fail in the same way if it were asked.
+            # It cannot be made now; a call would fail with the same error.
             return (alias.identity,)
 
     def _can_match(self, tree: RoutingCondition) -> bool:
@@ -212,7 +212,7 @@ class Router:
 
 
 def _with_route(reply: ModelReply, route: Route, model: str) -> ModelReply:
-    """The reply with its route, and with what was tried before."""
+    """The reply with its route, and with the attempts before it."""
     inner = reply.route
     if inner is not None and inner.attempts:
         route = replace(route, attempts=inner.attempts)
