@@ -147,7 +147,7 @@ async def by_another_guard(stage: Context) -> Labelled[Any]:
 
 
 async def by_replacing(stage: Context) -> Labelled[Any]:
-    return await by_call(replace(stage, at="elsewhere/"))
+    return await by_call(replace(stage, path="elsewhere/"))
 
 
 WAYS = [
