@@ -31,6 +31,7 @@ from bicameral.durable._leases import (
     retry_delay,
     send_heartbeat,
 )
+from bicameral.durable._maintenance import Maintenance
 from bicameral.durable._queries import expire_questions, put_question
 from bicameral.durable._queue import SharedQuotas
 from bicameral.durable._views import RunEnd
@@ -101,6 +102,35 @@ async def test_a_lease_that_is_over_lets_the_run_go_on_once(runs: Runs) -> None:
     assert await _taken(runs, run, attempt=2) is not None
     # One whose lease holds is not touched.
     assert await _do(runs, reap_expired_leases) == []
+
+
+async def test_the_dbos_row_of_a_dead_workers_attempt_is_deleted_once_it_is_old(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = (await runs.submit(Submission(request="x"))).run
+    await _taken(runs, run, worker="dead", seconds=-1.0)
+    maintenance = Maintenance(runs, LONG, "w1", list)
+    await maintenance.run_sweep()
+    # DBOS takes a cancelled workflow out of its queue and forgets when it was started.
+    assert await _statuses(runs) == {f"{run}.1": "CANCELLED", f"{run}.2": "ENQUEUED"}
+    await maintenance.run_cleanup()
+    assert f"{run}.1" in await _statuses(runs)
+    monkeypatch.setattr("bicameral.durable._maintenance.WORKFLOW_RETENTION_SECONDS", -1.0)
+    await maintenance.run_cleanup()
+    assert await _statuses(runs) == {f"{run}.2": "ENQUEUED"}
+
+
+async def test_a_client_brings_the_tables_of_an_older_dbos_up_to_date(runs: Runs) -> None:
+    await runs.database.run_in_thread(runs.dispatch.client)
+    table = "dbos_migrations" if runs.database.sqlite else "dbos.dbos_migrations"
+    read = sa.text(f"SELECT version FROM {table}")
+    version = await runs.database.run_transaction(lambda db: db.execute(read).scalar_one())
+    # The last migration counts as not applied; DBOS's statements may be run twice.
+    older = sa.text(f"UPDATE {table} SET version = version - 1")
+    await runs.database.run_transaction(lambda db: db.execute(older).rowcount)
+    async with await Runs.open(runs.database.address) as later:
+        await later.submit(Submission(request="x"))
+    assert await runs.database.run_transaction(lambda db: db.execute(read).scalar_one()) == version
 
 
 async def test_a_heart_renews_only_what_is_the_workers_and_hears_of_cancels(runs: Runs) -> None:

@@ -62,7 +62,7 @@ def define_tables(schema: str | None, dbos_schema: str | None) -> Tables:
         ),
         sa.table(
             "workflow_status",
-            *map(sa.column, ("workflow_uuid", "status", "queue_name", "executor_id", "started_at_epoch_ms")),
+            *map(sa.column, "workflow_uuid name status queue_name executor_id started_at_epoch_ms updated_at".split()),
             schema=dbos_schema,
         ),
     )

@@ -18,7 +18,7 @@ from bicameral.durable._leases import (
     requeue_undelivered,
 )
 from bicameral.durable._queries import expire_questions
-from bicameral.durable._queue import QUEUE
+from bicameral.durable._queue import WORKFLOW
 from bicameral.errors import BicameralError
 
 if TYPE_CHECKING:
@@ -84,8 +84,9 @@ class Maintenance:
         """DBOS keeps every attempt for good; what is over is of no more use."""
         database = self._runs.database
         flows = database.tables.workflows
-        old = sa.select(flows.c.workflow_uuid).where(flows.c.queue_name == QUEUE, flows.c.status.in_(FINISHED_STATUSES))
-        old = old.where(flows.c.started_at_epoch_ms < (database.now - WORKFLOW_RETENTION_SECONDS) * 1000).limit(500)
+        # By name and last change: DBOS sets queue and start to NULL when it cancels or dead-letters a workflow.
+        old = sa.select(flows.c.workflow_uuid).where(flows.c.name == WORKFLOW, flows.c.status.in_(FINISHED_STATUSES))
+        old = old.where(flows.c.updated_at < (database.now - WORKFLOW_RETENTION_SECONDS) * 1000).limit(500)
         found = await database.run_transaction(lambda db: list(db.execute(old).scalars()))
         if found:
             await database.run_in_thread(lambda: self._runs.dispatch.client().delete_workflows(found))

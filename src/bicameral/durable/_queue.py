@@ -92,16 +92,12 @@ class Dispatcher:
         )
 
     def _migrate(self) -> None:
+        """Bring DBOS's tables to the installed version; it skips the work where they are at it."""
         from dbos import DBOS
 
+        # Always asked: after an update of DBOS a process that only submits may come before the first worker.
         with self._database.migration_lock():
-            if not self._is_migrated():
-                DBOS.migrate(self._database.url, schema=DBOS_SCHEMA)
-
-    def _is_migrated(self) -> bool:
-        return sa.inspect(self._database.engine).has_table(
-            "workflow_input", schema=None if self._database.sqlite else DBOS_SCHEMA
-        )
+            DBOS.migrate(self._database.url, schema=DBOS_SCHEMA)
 
 
 def workflow_id(run: str, attempt: int) -> str:
