@@ -50,11 +50,8 @@ MODEL, OTHER = ScriptedProvider([]), ScriptedProvider([])
 
 
 async def _do(runs: Runs, what: Callable[..., T], *args: Any, **options: Any) -> T:
-    """Any of the changes, with the database and a transaction of its own."""
-    database = runs.database
-    with_queue = what in (enqueue_due_runs, expire_questions, release_run, reap_expired_leases, requeue_undelivered)
-    before = (database, runs.dispatch) if with_queue else (database,)
-    return await database.run_transaction(lambda db: what(*before, db, *args, **options))
+    """Any of the changes, in a transaction of its own."""
+    return await runs.dispatch.run(what, *args, **options)
 
 
 async def _taken(runs: Runs, run: str, attempt: int = 1, worker: str = "w1", seconds: float = LONG) -> Any:
@@ -126,10 +123,10 @@ async def test_a_client_brings_the_tables_of_an_older_dbos_up_to_date(
     address = str(tmp_path / "durable.db")
     async with await Runs.open(address) as earlier:
         await earlier.submit(Submission(request="x"))
-    from dbos import _sys_db_sqlite as later_dbos
+    from dbos._migration import sqlite_migrations
 
-    added = [*later_dbos.sqlite_migrations, "CREATE TABLE added_by_a_later_dbos (x INTEGER)"]
-    monkeypatch.setattr(later_dbos, "sqlite_migrations", added)
+    added = [*sqlite_migrations, "CREATE TABLE added_by_a_later_dbos (x INTEGER)"]
+    monkeypatch.setattr("dbos._sys_db_sqlite.sqlite_migrations", added)
     async with await Runs.open(address) as later:
         await later.submit(Submission(request="y"))
         found = await later.database.run_in_thread(lambda: sa.inspect(later.database.engine).get_table_names())
