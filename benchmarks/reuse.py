@@ -132,7 +132,7 @@ class EngineReuse:
     def __init__(self, server: servers.EngineServer) -> None:
         self._server = server
 
-    def run(
+    def complete(
         self,
         prompt: TokenizedPrompt,
         body: dict[str, Any],
@@ -151,7 +151,7 @@ class EngineReuse:
         self._server.complete({**request, "return_progress": True}, see)
         return cached[0]
 
-    def forget(self, slot: int) -> None:
+    def erase_slot(self, slot: int) -> None:
         self._server.erase(slot)
 
 

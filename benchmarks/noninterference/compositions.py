@@ -31,7 +31,7 @@ class Gather(Pattern[[], str]):
     tool: str
     given: str
 
-    async def on(self, stage: Context, /) -> Labelled[str]:
+    async def execute(self, stage: Context, /) -> Labelled[str]:
         argument = REGISTRY[self.tool].arguments[0].name
         return await stage.call(self.tool, {argument: self.given})
 
@@ -42,7 +42,7 @@ class Pass(Pattern[[Labelled[str]], str]):
 
     id: ClassVar[str] = "S6"
 
-    async def on(self, stage: Context, /, value: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, value: Labelled[str]) -> Labelled[str]:
         return await stage.call("stamp", {"text": value, "number": 1})
 
 
@@ -55,7 +55,7 @@ class Deliver(Pattern[[Labelled[str]], str]):
     word: str
     person: str
 
-    async def on(self, stage: Context, /, value: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, value: Labelled[str]) -> Labelled[str]:
         match self.use:
             case "addressed":
                 await stage.call("tell", {"to": value, "text": self.word})

@@ -66,7 +66,7 @@ class Doing(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "R5"
     work: Work
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, task)
 
 
@@ -143,7 +143,7 @@ async def by_talk_of_a_part(stage: Context) -> Labelled[Any]:
 
 async def by_another_guard(stage: Context) -> Labelled[Any]:
     inner = Guardrails(Doing(lambda part, task: by_call(part)), everywhere())
-    return await inner.on(stage, program_text("x"))
+    return await inner.execute(stage, program_text("x"))
 
 
 async def by_replacing(stage: Context) -> Labelled[Any]:
@@ -236,7 +236,7 @@ def test_whether_a_strangers_input_was_refused_is_a_strangers_word() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         inner = Guardrails(Doing(echo), everywhere(input=refusing))
         try:
-            return await stage.run_part("inner", lambda part: inner.on(part, untrusted_value(HOSTILE, "page")))
+            return await stage.run_part("inner", lambda part: inner.execute(part, untrusted_value(HOSTILE, "page")))
         except RunError:
             return await by_call(stage)
 
@@ -388,7 +388,7 @@ def test_inputs_within_lists_and_records_are_looked_at_too() -> None:
     class Many(Pattern[[list[Labelled[str]], dict[str, Labelled[str]]], str]):
         id: ClassVar[str] = "R5"
 
-        async def on(
+        async def execute(
             self, stage: Context, /, one: list[Labelled[str]], other: dict[str, Labelled[str]]
         ) -> Labelled[str]:
             return format_text("{a} {b}", a=one[0], b=other["b"])

@@ -149,7 +149,7 @@ def test_nothing_can_be_written_while_a_session_is_open(tmp_path: Path) -> None:
         return program_text("never")
 
     class Inner(ReWOO):
-        async def on(self, stage: Context, /, question: Labelled[str]) -> Any:
+        async def execute(self, stage: Context, /, question: Labelled[str]) -> Any:
             return await meddle(stage)
 
     agent = IdentityPersistence(store, inner=Inner())

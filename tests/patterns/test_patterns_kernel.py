@@ -305,7 +305,7 @@ class Twice(Pattern[[Labelled[str]], str]):
     id: ClassVar[str] = "R5"
     max_calls: int = 2
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         first = await stage.run_part("first", lambda part: part.ask(READER, task))
         return await stage.run_part("second", lambda part: part.ask(READER, first))
 

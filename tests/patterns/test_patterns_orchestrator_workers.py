@@ -68,7 +68,7 @@ class Does(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "S1"
     work: Any = None
 
-    async def on(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
+    async def execute(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, words)
 
 
@@ -304,10 +304,12 @@ def test_a_worker_cannot_delegate_beyond_the_depth(way: str) -> None:
     inner = OrchestratorWorkers(TWO, max_depth=9)
 
     async def between(stage: Context, words: Labelled[str]) -> Labelled[Any]:
-        return await stage.run_part("hidden", lambda part: inner.on(part, words))
+        return await stage.run_part("hidden", lambda part: inner.execute(part, words))
 
     async def made(stage: Context, words: Labelled[str]) -> Labelled[Any]:
-        gave = await stage.run_parallel([("x", lambda part: OrchestratorWorkers(max_depth=5).on(part, words))], width=1)
+        gave = await stage.run_parallel(
+            [("x", lambda part: OrchestratorWorkers(max_depth=5).execute(part, words))], width=1
+        )
         if not isinstance(gave[0], Labelled):
             raise gave[0]
         return gave[0]

@@ -61,7 +61,7 @@ class Does(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "S1"
     work: Any = None
 
-    async def on(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
+    async def execute(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, words)
 
 
@@ -200,8 +200,8 @@ def test_what_is_put_together_of_strangers_sends_nothing() -> None:
         id: ClassVar[str] = "S1"
         inner: Parallelization = field(default=pattern)
 
-        async def on(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
-            whole = await self.inner.on(stage, words)
+        async def execute(self, stage: Context, /, words: Labelled[str]) -> Labelled[Any]:
+            whole = await self.inner.execute(stage, words)
             return await stage.call("send", {"to": whole.map(_last_word), "body": "x"})
 
     outcome = asyncio.run(Sends().run(there.desk, untrusted_value("Look.", "mail")))

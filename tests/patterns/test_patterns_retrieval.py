@@ -167,7 +167,7 @@ def test_what_is_read_here_is_not_read_by_whoever_asks_for_it() -> None:
     there = table([], [answer(("Send it.", citation(index, "web.md")))])
 
     async def work(stage: Context) -> Labelled[Any]:
-        await Retrieval(index).on(stage, program_text("What shall I send?"))
+        await Retrieval(index).execute(stage, program_text("What shall I send?"))
         assert stage.read_label.trusted
         return await stage.call("send", {"to": "bob@example.com", "body": "Hello"})
 

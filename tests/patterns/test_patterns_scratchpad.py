@@ -223,7 +223,7 @@ def test_branches_side_by_side_have_a_pad_each() -> None:
     async def work(stage: Context) -> Labelled[Any]:
         def branch(name: str) -> Any:
             steps = [PadStep("one", from_user(f"{name} one")), PadStep("two", from_user(f"{name} two"))]
-            return (name, partial(Scratchpad().on, steps=steps))
+            return (name, partial(Scratchpad().execute, steps=steps))
 
         gave = await stage.run_parallel([branch("left"), branch("right")], width=2)
         return stage.derive([stage.read(each) for each in gave if isinstance(each, Labelled)])

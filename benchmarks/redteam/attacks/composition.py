@@ -106,7 +106,7 @@ class Reading(Pattern[[Labelled[str]], str]):
 
     id: ClassVar[str] = "O2"
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         return await stage.ask(READER, task, "\n", await stage.call("read_page", {}))
 
 
@@ -116,7 +116,7 @@ class Mailing(Pattern[[Labelled[str]], None]):
 
     id: ClassVar[str] = "O2"
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[None]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[None]:
         return await stage.call("mail", {"to": KIM, "text": task})
 
 
@@ -190,7 +190,7 @@ class Notice(Pattern[[], None]):
     id: ClassVar[str] = "O2"
     notice: str
 
-    async def on(self, stage: Context, /) -> Labelled[None]:
+    async def execute(self, stage: Context, /) -> Labelled[None]:
         return await stage.call("mail", {"to": KIM, "text": self.notice})
 
 
@@ -219,7 +219,7 @@ async def value_in_a_setup(world: World) -> str | None:
     class Writing(Pattern[[Labelled[str]], str]):
         id: ClassVar[str] = "O2"
 
-        async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+        async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
             return await stage.ask(Role("Writer", f"You write letters. Know this: {outcome.value}"), task)
 
     with refused("labels.laundered"):
@@ -236,7 +236,7 @@ async def own_setup(world: World) -> bool:
     class Writing(Pattern[[Labelled[str]], str]):
         id: ClassVar[str] = "O2"
 
-        async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+        async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
             return await stage.ask(Role("Writer", "You write letters for the Oslo office, briefly."), task)
 
     outcome = await Writing().run(office.desk(), program_text("Write to Kim."))
@@ -369,7 +369,7 @@ class Doing(Pattern[[Labelled[str]], Any]):
     id: ClassVar[str] = "O2"
     work: Work
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
         return await self.work(stage, task)
 
 

@@ -250,7 +250,7 @@ class CallPath(Protocol):
 class ModelCallRecorder(Protocol):
     """Whoever writes down what models wrote."""
 
-    def model_called(self, step: str, facts: dict[str, Any]) -> None: ...
+    def record_model_call(self, step: str, facts: dict[str, Any]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -427,7 +427,7 @@ class ToolConversation:
         ]
         paid = [charge.to_json() for charge in charges]
         body = turn.to_json() | {"text": reply.text, "calls": calls, "shade": label_tree_json(read), "charges": paid}
-        self.recorder.model_called(f"{self.path}{turn.number}", body)
+        self.recorder.record_model_call(f"{self.path}{turn.number}", body)
         if self.audience.turn is not None:
             _notify_observer(self.audience.turn, turn)
 

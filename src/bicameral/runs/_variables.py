@@ -51,7 +51,7 @@ class VariableFrame:
     Beside the values are their `shades`; where labels are off there are none.
     """
 
-    __slots__ = ("_found", "_log", "_own", "_taints", "shades", "values")
+    __slots__ = ("_found", "_log", "_own", "_taints", "labels", "values")
 
     def __init__(
         self, values: dict[str, Any] | None = None, shades: dict[str, LabelTree] | None = None, *, logged: bool = False

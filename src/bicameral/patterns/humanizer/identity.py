@@ -91,7 +91,7 @@ class IdentityPersistence(Pattern[[Labelled[str]], Any]):
     quarantine_days: int = 0
     sessions_per_update: int = 10
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[Any]:
         with self.store.session(wait_days=self.quarantine_days) as version:
             tokens = _check_length(version.identity, self.max_tokens)
             stage.note("identity", version=version.number, hash=version.seal[:12], tokens=tokens)
@@ -127,7 +127,7 @@ class IdentityUpdate(Pattern[[Sequence[Sequence[Labelled[str]]]], IdentityUpdate
     updater: Role = UPDATER
     compressor: Role = COMPRESSOR
 
-    async def on(
+    async def execute(
         self, stage: Context, /, sessions: Sequence[Sequence[Labelled[str]]]
     ) -> Labelled[IdentityUpdateResult]:
         newest = self.store.history()[-1]

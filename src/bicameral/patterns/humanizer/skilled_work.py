@@ -26,8 +26,8 @@ class SkilledWork(Pattern[[Labelled[str], Sequence[Procedure]], Any]):
     planner: Pattern[[Labelled[str]], Any]
     succeeded: Callable[[Any], SuccessVerdict]
 
-    async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
-        advice = await self.skills.on(stage, task, recorded)
+    async def execute(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[Any]:
+        advice = await self.skills.execute(stage, task, recorded)
         return await stage.run_part("work", lambda part: self._worked(part, task, advice))
 
     async def _worked(self, part: Context, task: Labelled[str], advice: Labelled[SkillAdvice]) -> Labelled[Any]:

@@ -233,7 +233,9 @@ class SkillAccumulation(Pattern[[Labelled[str], Sequence[Procedure]], SkillAdvic
     parameteriser: Role = PARAMETERISER
     adaptor: Role = ADAPTOR
 
-    async def on(self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]) -> Labelled[SkillAdvice]:
+    async def execute(
+        self, stage: Context, /, task: Labelled[str], recorded: Sequence[Procedure]
+    ) -> Labelled[SkillAdvice]:
         for number, procedure in enumerate(recorded, 1):
             # Each on a part of its own: what a stranger had a hand in says nothing about the others.
             await stage.run_part(f"learn {number}", partial(self._learn, procedure=procedure))

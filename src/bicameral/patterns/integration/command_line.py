@@ -182,7 +182,7 @@ class CommandLine(Pattern[[Labelled[str]], str]):
     calls: int = 8
     agent: Role = AGENT
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         stage.restrict_tools(self.commands)
         usage = stage.derive("Commands:\n" + "\n".join(checked_usage(each, self.seconds) for each in stage.registry))
         told: list[PromptText] = []

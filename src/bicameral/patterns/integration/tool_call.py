@@ -70,7 +70,7 @@ class ToolCalling(Pattern[[Labelled[str]], RoutedCall]):
     tools: tuple[str, ...] | None = None
     router: Role = ROUTER
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[RoutedCall]:
         if self.tools is not None:
             stage.restrict_tools(self.tools)
         _check_count(stage.registry)

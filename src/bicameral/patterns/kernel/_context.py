@@ -358,7 +358,7 @@ class Context:
         asked = ModelCallEvent(self.path, role.name, chamber, model, label, reply.usage, reply.seconds, prefix)
         self.shared.trace.append(asked)
         facts = asked.to_json() | {"text": reply.text, "shade": label_tree_json(label), "charges": charges}
-        self.shared.recorder.model_called(f"{self.path}{self.shared.model_call_count}", facts)
+        self.shared.recorder.record_model_call(f"{self.path}{self.shared.model_call_count}", facts)
 
     # Tools ----------------------------------------------------------------------------------------------------------
 

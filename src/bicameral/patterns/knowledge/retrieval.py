@@ -97,7 +97,7 @@ class Retrieval(Pattern[[Labelled[str]], CitedAnswer]):
         chunking = self.index.chunking
         return {**super().knobs, "chunk_tokens": chunking.tokens, "overlap_tokens": chunking.overlap}
 
-    async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
+    async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[CitedAnswer]:
         return await stage.run_part("answer", lambda part: self._answered(part, question))
 
     async def _answered(self, part: Context, question: Labelled[str]) -> Labelled[CitedAnswer]:

@@ -137,7 +137,7 @@ class Scratchpad(Pattern[[Sequence[PadStep]], str]):
     max_tokens: int = 800
     host: Role = HOST
 
-    async def on(self, stage: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, steps: Sequence[PadStep]) -> Labelled[str]:
         _check_steps(steps, self.max_notes)
         pad = Pad(tuple(step.name for step in steps), self.max_notes, self.max_tokens)
         result = program_text("")

@@ -180,7 +180,7 @@ class OrchestratorWorkers(Pattern[[Labelled[str]], str]):
                 expected='a Role with reads="trusted"',
             )
 
-    async def on(self, stage: Context, /, goal: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, goal: Labelled[str]) -> Labelled[str]:
         with spawn_allowance(self.max_workers, self.max_depth) as may:
             briefs = await self._plan_briefs(stage, goal)
             started = may.take(len(briefs))

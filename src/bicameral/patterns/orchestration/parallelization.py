@@ -129,7 +129,7 @@ class Parallelization(Pattern[[PartsRequest], Any]):
         if self.mode == "sections" and not self.parts:
             raise CatalogError("pattern.bad-knob", f"{self.id}: there are no parts", expected="one part or more")
 
-    async def on(self, stage: Context, /, request: PartsRequest) -> Labelled[Any]:
+    async def execute(self, stage: Context, /, request: PartsRequest) -> Labelled[Any]:
         if self.mode == "votes":
             return await self._run_vote(stage, _single_question(request))
         return await self._run_sections(stage, self._cut(request))

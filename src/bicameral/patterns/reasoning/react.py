@@ -58,7 +58,7 @@ class ReAct(Pattern[[Labelled[str]], str]):
     repeats: int = 2
     agent: Role = AGENT
 
-    async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
         talk = stage.conversation(self.agent)
         talk.tell(question)
         made, gave = RepeatCounter(stage.registry), 0

@@ -91,7 +91,7 @@ class ReWOO(Pattern[[Labelled[str]], str]):
     solver: Role = SOLVER
     width: int = 8
 
-    async def on(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, question: Labelled[str]) -> Labelled[str]:
         plan = await self._plan(stage, question)
         found = await self._run_calls(stage, plan)
         lines = [_evidence_line(stage, number, call, found) for number, call in enumerate(plan)]

@@ -195,7 +195,7 @@ class Guardrails(Pattern[P, T]):
         inner = self.inner.architecture()
         return {**inner, "name": self.facts.name, "patterns": [{self.id: dict(self.knobs)}, *inner["patterns"]]}
 
-    async def on(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
+    async def execute(self, stage: Context, /, *args: P.args, **kwargs: P.kwargs) -> Labelled[T]:
         if self.output_only:
             stage.note("output-only", reason=self.output_only)
         given = tuple(self._pass_guards(stage, "input", each) for each in args)
@@ -203,7 +203,7 @@ class Guardrails(Pattern[P, T]):
 
         async def guarded(part: Context) -> Labelled[T]:
             part.add_guard(_CallGuards(self.guards, part))
-            return await cast("Any", self.inner).on(part, *given, **named)
+            return await cast("Any", self.inner).execute(part, *given, **named)
 
         return self._pass_guards(stage, "output", await stage.run_part("guarded", guarded))
 

@@ -336,7 +336,7 @@ class Judge(CalibratedJudge[[Labelled[str], Labelled[str], Labelled[str]], PairV
         'first'
     """
 
-    async def on(
+    async def execute(
         self, stage: Context, /, task: Labelled[str], first: Labelled[str], second: Labelled[str]
     ) -> Labelled[PairVerdict]:
         self.check_calibration(stage)
@@ -384,7 +384,7 @@ class SingleJudge(CalibratedJudge[[Labelled[str], Labelled[str]], ScoreVerdict])
         True
     """
 
-    async def on(self, stage: Context, /, task: Labelled[str], output: Labelled[str]) -> Labelled[ScoreVerdict]:
+    async def execute(self, stage: Context, /, task: Labelled[str], output: Labelled[str]) -> Labelled[ScoreVerdict]:
         self.check_calibration(stage)
         judged = await self.ask_judge(
             stage, _enclose_marks("task", task), _enclose_marks("answer", output), wanted=self.rubric.form

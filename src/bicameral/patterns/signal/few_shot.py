@@ -228,7 +228,7 @@ class FewShot(Pattern[[Labelled[str]], str]):
         # A pool that cannot fill its block is found out now, and not at the first task.
         self.pool.pick(self.k)
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         pairs = self.pool.pick(self.k) if self.mode == "static" else await self._nearest(stage, task)
         block = stage.derive(render_pairs(pairs)).with_label(self.pool.label)
         stage.note("examples", version=self.pool.version, pairs=len(pairs), block=_short_hash(render_pairs(pairs)))
@@ -274,7 +274,7 @@ class _WithoutExamples(Pattern[[Labelled[str]], str]):
     id: ClassVar[str] = "S1"
     host: Role
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[str]:
         reply = await stage.ask(self.host, "<task>\n", task.map(escape_pair_marks), "\n</task>")
         return reply.map(_strip_output)
 

@@ -53,7 +53,7 @@ class OutputTemplate(Pattern[[Labelled[str]], dict[str, Any]]):
         """For a form that is written as a Python annotation."""
         return cls(type_from_annotation(form), retries, check=check)
 
-    async def on(self, stage: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
+    async def execute(self, stage: Context, /, task: Labelled[str]) -> Labelled[dict[str, Any]]:
         # The form stands in the fixed beginning of the prompt, so that it is read once however many tasks there are.
         form = stage.derive(_render_form(self.wanted))
         made = await stage.fill(

@@ -222,7 +222,7 @@ class RunWork:
     that ends the run.
     """
 
-    __slots__ = ("_make_error", "_open", "limit", "remaining")
+    __slots__ = ("_make_error", "_unsettled", "limit", "remaining")
 
     def __init__(self, limit: int, exhausted: Callable[[], Exception]) -> None:
         self.limit = limit
