@@ -12,7 +12,7 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, NO_PLAN, OK, Output
-from bicameral.cli._render import call_json, verdict_lines
+from bicameral.cli._render import verdict_lines
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -78,7 +78,7 @@ def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> b
         out.show(line)
     if not proof.calls:
         out.show("it calls no tool")
-    out.write_json({"ok": not proof.refused, "mode": policy.mode, "calls": [call_json(call) for call in proof.calls]})
+    out.write_json({"ok": not proof.refused, "mode": policy.mode, "calls": [call.to_json() for call in proof.calls]})
     return not proof.refused
 
 

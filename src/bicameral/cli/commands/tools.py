@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options, completion_items, load_config_quietly
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -37,12 +37,9 @@ def list_tools(chosen: CommonOptions) -> int:
 
 
 def _complete_tool(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    from bicameral.cli._options import load_config_quietly
     from bicameral.config import open_registry
 
-    return [CompletionItem(name) for name in open_registry(load_config_quietly()).names if name.startswith(begun)]
+    return completion_items(begun, open_registry(load_config_quietly()).names)
 
 
 @command.command("show")
