@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +124,24 @@ class Output:
             return
         sys.stderr.write(make_visible(text).rstrip("\n") + "\n")
         sys.stderr.flush()
+
+    def print_lines(self, lines: Iterable[tuple[str, str]], highlight: re.Pattern[str] | None = None) -> None:
+        """Write lines to standard output; on a terminal each with its style, and with matches highlighted."""
+        if self.as_json:
+            return
+        if not sys.stdout.isatty():
+            for text, _ in lines:
+                self.show(text)
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(highlight=False, soft_wrap=True)
+        for text, style in lines:
+            styled = Text(make_visible(mask(text)), style=style)
+            if highlight is not None:
+                styled.highlight_regex(highlight, "cyan")
+            console.print(styled)
 
     def heading(self, text: str) -> None:
         self.say(text, style="bold")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,8 +12,6 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options, completion_items
 from bicameral.cli._output import OK, Output
-from bicameral.display import make_visible
-from bicameral.secrets import mask
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -77,23 +74,11 @@ def pattern_json(pattern: PatternFacts) -> dict[str, Any]:
 
 def show_page(out: Output, pattern: PatternFacts) -> None:
     """Show the page of a pattern; on a terminal headings and ids are highlighted."""
-    if out.as_json:
-        return
     lines = list(pattern_page(pattern, min(out.width, _PAGE_WIDTH)))
-    if not sys.stdout.isatty():
-        out.show("\n".join(lines))
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
     what = lines.index("")
-    for number, line in enumerate(lines):
-        heading = number == 0 or (number > what and not line.startswith(" "))
-        # As `Output.show` does it: no secrets, and nothing that a terminal would obey.
-        text = Text(make_visible(mask(line)), style="bold" if heading else "")
-        text.highlight_regex(_PATTERN_ID, "cyan")
-        console.print(text)
+    headings = {number for number, line in enumerate(lines) if number > what and not line.startswith(" ")} | {0}
+    styled = ((line, "bold" if number in headings else "") for number, line in enumerate(lines))
+    out.print_lines(styled, highlight=_PATTERN_ID)
 
 
 def pattern_page(pattern: PatternFacts, width: int) -> Iterator[str]:
