@@ -93,21 +93,23 @@ class ConditionCase:
     def with_word(self, name: ConditionField, word: str) -> ConditionCase | None:
         if self.words.get(name, word) != word or word in self.excluded_words.get(name, ()):
             return None
-        return replace(self, are={**self.words, name: word})
+        return replace(self, words={**self.words, name: word})
 
     def without_word(self, name: ConditionField, word: str) -> ConditionCase | None:
         if words := FIELD_WORDS.get(name):
             return self.with_word(name, words[1] if word == words[0] else words[0])
         if self.words.get(name) == word:
             return None
-        return replace(self, are_not={**self.excluded_words, name: self.excluded_words.get(name, frozenset()) | {word}})
+        return replace(
+            self, excluded_words={**self.excluded_words, name: self.excluded_words.get(name, frozenset()) | {word}}
+        )
 
     def with_interval(self, quantity: ConditionQuantity, span: Interval) -> ConditionCase | None:
         before = self.intervals.get(quantity, _ANY_COUNT if quantity in WHOLE_QUANTITIES else _ANY_NUMBER)
         both = before.intersect(span)
         if both.is_empty(whole=quantity in WHOLE_QUANTITIES):
             return None
-        return replace(self, spans={**self.intervals, quantity: both})
+        return replace(self, intervals={**self.intervals, quantity: both})
 
 
 UNCONSTRAINED = ConditionCase()

@@ -458,10 +458,10 @@ class _ExpressionCompiler:
         return self._compile_lambda(arg) if isinstance(arg, Lambda) else self.compile(arg)
 
     def _compile_lambda(self, expr: Lambda) -> Code:
-        return lambda_code(replace(self, looped=True).compile(expr.body), expr.names)
+        return lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
 
     def _compile_comprehension(self, expr: Comprehension) -> Code:
-        inside = replace(self, looped=True)
+        inside = replace(self, in_loop=True)
         element = inside.compile(expr.element)
         key = None if expr.key is None else inside.compile(expr.key)
         # The first list is evaluated outside of the comprehension, as in Python.
