@@ -193,8 +193,6 @@ def _load_plan_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]
 async def _plan_request(
     chosen: CommonOptions, config: Config, request: str, deterministic: bool, fresh: bool
 ) -> tuple[Plan, Checked, Registry]:
-    from bicameral.agent import Checked
-
     make = injected_agent()
     if make is None:
         fetch_missing_weights(chosen.out, config, ["privileged"])
@@ -202,7 +200,7 @@ async def _plan_request(
         with open_display(chosen.out) as shown:
             shown.phase("planning")
             planned = await agent.plan(request, deterministic=deterministic, fresh=fresh, watch=shown.statement)
-        return planned.plan, Checked(planned.report, planned.proof), agent.registry
+        return planned.plan, planned.checked, agent.registry
 
 
 def _show_explanation(chosen: CommonOptions, plan: Plan, checked: Checked, registry: Registry) -> int:
