@@ -41,7 +41,14 @@ if TYPE_CHECKING:
         describe_tool,
         require_command,
     )
-    from bicameral.tools._loading import installed_toolboxes, load_file, load_toolbox, load_toolboxes
+    from bicameral.tools._loading import (
+        LoadedToolbox,
+        installed_toolboxes,
+        load_file,
+        load_installed_toolbox,
+        load_toolbox,
+        load_toolboxes,
+    )
     from bicameral.tools._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
     from bicameral.tools._sandbox import CommandResult, Confinement, confinement_problem, run_confined
 
@@ -62,6 +69,7 @@ __all__ = [
     "Effect",
     "FindTarget",
     "Folders",
+    "LoadedToolbox",
     "Manifest",
     "Origin",
     "Origins",
@@ -90,6 +98,7 @@ __all__ = [
     "find_command",
     "installed_toolboxes",
     "load_file",
+    "load_installed_toolbox",
     "load_toolbox",
     "load_toolboxes",
     "manifest_schema",
@@ -110,7 +119,14 @@ __all__ = [
 _LATER = {
     "_command": ("CommandFailed", "find_command", "command_tools"),
     "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
-    "_loading": ("installed_toolboxes", "load_file", "load_toolbox", "load_toolboxes"),
+    "_loading": (
+        "LoadedToolbox",
+        "installed_toolboxes",
+        "load_file",
+        "load_installed_toolbox",
+        "load_toolbox",
+        "load_toolboxes",
+    ),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
     "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),
 }

@@ -11,12 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bicameral.toolboxes.mail._mailbox import Mail
-    from bicameral.toolboxes.mail._tools import MailSettings, Smtp, toolbox
+    from bicameral.toolboxes.mail._tools import Mail, MailSettings, Smtp, toolbox
 
 __all__ = ["Mail", "MailSettings", "Smtp", "toolbox"]
 
-_MODULES = {"Mail": "_mailbox", "MailSettings": "_tools", "Smtp": "_tools", "toolbox": "_tools"}
+_MODULES = {"Mail": "_tools", "MailSettings": "_tools", "Smtp": "_tools", "toolbox": "_tools"}
 
 
 def __getattr__(name: str) -> Any:

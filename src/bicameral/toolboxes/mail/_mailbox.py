@@ -20,26 +20,8 @@ from typing import BinaryIO, TypeAlias
 from bicameral.errors import ToolError, nearest_name
 from bicameral.parsing import ParseLimitError, ParseLimits, Parser
 from bicameral.toolboxes.mail._mime import MailHeaders, parse_local_date
+from bicameral.toolboxes.mail._tools import Mail
 from bicameral.tools import Folders
-from bicameral.types import Id
-
-
-@dataclass(frozen=True, slots=True)
-class Mail:
-    """One mail; `date` is local time, `sender` is the address alone."""
-
-    id: Id
-    sender: str
-    sender_name: str
-    to: tuple[str, ...]
-    cc: tuple[str, ...]
-    subject: str
-    date: datetime
-    body: str
-    folder: str
-    unread: bool
-    attachments: tuple[str, ...]
-
 
 INBOX = "INBOX"
 MAX_MAIL = 32 * 1024 * 1024

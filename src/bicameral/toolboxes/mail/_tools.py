@@ -1,6 +1,7 @@
 """The mail tools, their settings, and sending through an SMTP server.
 
-A mail is sent only if all its addresses, headers and attachments pass the checks of `_compose`.
+A mail is sent only if all its addresses, headers and attachments pass the checks of `_compose`. The modules
+that read and write mail are imported when a tool is first called: every run opens this toolbox, and few touch mail.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
-from email.utils import make_msgid
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,16 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from bicameral.errors import Place, ToolError
 from bicameral.secrets import register_secret
 from bicameral.toolboxes._text import clean_text
-from bicameral.toolboxes.mail._compose import (
-    Attachment,
-    MailDraft,
-    compose_message,
-    parse_recipient,
-    refuse_line_breaks,
-    without_encoded_words,
-)
-from bicameral.toolboxes.mail._mailbox import Mail, Mailbox
-from bicameral.toolboxes.mail._mime import number_name
 from bicameral.tools import (
     Folders,
     Origin,
@@ -45,6 +37,26 @@ from bicameral.types import Address, Id
 
 if TYPE_CHECKING:
     import smtplib
+
+    from bicameral.toolboxes.mail._compose import Attachment, MailDraft
+    from bicameral.toolboxes.mail._mailbox import Mailbox
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One mail; `date` is local time, `sender` is the address alone."""
+
+    id: Id
+    sender: str
+    sender_name: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    subject: str
+    date: datetime
+    body: str
+    folder: str
+    unread: bool
+    attachments: tuple[str, ...]
 
 
 _PORTS = {"none": 25, "starttls": 587, "tls": 465}
@@ -104,6 +116,8 @@ def send_message(
     attachments: Sequence[str],
 ) -> None:
     """Send one mail or raise; the error tells whether the mail may have been sent."""
+    from bicameral.toolboxes.mail._compose import compose_message
+
     if settings.smtp is None:
         raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
     if not settings.address:
@@ -136,6 +150,13 @@ def _make_draft(
     attachments: Sequence[str],
 ) -> MailDraft:
     """Check the parts of a mail. A recipient is used unchanged or refused; encoded words in a subject are broken."""
+    from bicameral.toolboxes.mail._compose import (
+        MailDraft,
+        parse_recipient,
+        refuse_line_breaks,
+        without_encoded_words,
+    )
+
     if not to:
         raise ToolError("mail.bad-address", "there is nobody to send this to", place=Place(argument="to"))
     if len(to) + len(cc) > MAX_RECIPIENTS:
@@ -157,11 +178,15 @@ def _make_draft(
 
 def make_message_id(domain: str) -> str:
     """The Message-ID; a call that is repeated, because the first attempt may have failed, has the same one."""
+    from email.utils import make_msgid
+
     key = call_key()
     return make_msgid(domain=domain) if key is None else f"<{_UNUSUAL_IN_IDS.sub('-', key)}@{domain}>"
 
 
 def _read_attachments(folders: Folders, paths: Sequence[str]) -> Iterator[Attachment]:
+    from bicameral.toolboxes.mail._compose import Attachment, refuse_line_breaks
+
     left = MAX_ATTACHMENTS
     for path in paths:
         # If the call was approved: exactly the bytes that were approved, or an error.
@@ -288,7 +313,13 @@ _MAILS_ORIGINS = {
 
 def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     register_password(settings, surroundings)
-    mailbox = Mailbox(surroundings.folders, settings.folder)
+
+    @cache
+    def mailbox() -> Mailbox:
+        from bicameral.toolboxes.mail._mailbox import Mailbox
+
+        # Two first calls at once may each make one: it holds nothing but what it has parsed.
+        return Mailbox(surroundings.folders, settings.folder)
 
     @tool(effect="read", timeout=60, origins=_MAILS_ORIGINS)
     def search_mail(
@@ -306,7 +337,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
             raise ToolError(
                 "mail.bad-limit", f"limit is {limit}", place=Place(argument="limit"), expected=f"0 to {_MAX_LIMIT}"
             )
-        return mailbox.search(
+        return mailbox().search(
             text=text,
             sender=sender,
             subject=subject,
@@ -320,7 +351,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     @tool(effect="read", origins=_MAIL_ORIGINS)
     def read_mail(id: Id) -> Mail:
         """Read one mail by its id."""
-        return mailbox.read(id)
+        return mailbox().read(id)
 
     @tool(
         effect="send",
@@ -358,7 +389,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     )
     def save_attachment(id: Id, name: str, folder: str = ".") -> Annotated[str, "path"]:
         """Save an attachment of a mail into a folder; gives the path."""
-        return _save_under_free_name(surroundings.folders, folder, name, mailbox.attachment(id, name))
+        return _save_under_free_name(surroundings.folders, folder, name, mailbox().attachment(id, name))
 
     return [search_mail, read_mail, send_mail, save_attachment]
 
@@ -371,6 +402,8 @@ def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> WriteTarge
 
 def _save_under_free_name(folders: Folders, folder: str, name: str, content: bytes) -> str:
     """Write under a name that is not taken: an attachment never replaces a file."""
+    from bicameral.toolboxes.mail._mime import number_name
+
     for copy in range(1, 1000):
         path = f"{folder}/{name if copy == 1 else number_name(name, copy)}"
         try:
