@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings lint types check schemas lock clean
+.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check schemas lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ test: minilm agentdojo ## the whole test suite, with recorded replies of the mod
 
 recordings: minilm agentdojo ## record the replies of the models anew, for the test suite
 	$(BIN)/python -m pytest --record -m model
+
+mutants: $(READY) ## change load-bearing functions, one by one in a copy of src, and see that a test fails each time
+	$(BIN)/python -m scripts.mutants
 
 lint: $(READY) ## style, and the direction of imports
 	$(BIN)/ruff check

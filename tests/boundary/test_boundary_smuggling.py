@@ -123,6 +123,7 @@ SMUGGLED: list[tuple[str, str, str]] = [
     ("an extra field without a name", _with("", ORDER), "not-the-form"),
     ("an extra field inside", _with("total", {"amount": 5, "currency": "EUR", "memo": ORDER}), "not-the-form"),
     ("a field twice", '{"paid": true, "paid": false}', "not-the-form"),
+    ("a field twice in a whole form", f'{{"note": "{ORDER}", {_with("note", "ok")[1:]}', "not-the-form"),
     ("text for a truth", _with("paid", ORDER), "wrong-type"),
     ("a number for a truth", _with("paid", 1), "wrong-type"),
     ("a list for a truth", _with("paid", [True]), "wrong-type"),
@@ -171,6 +172,8 @@ MOMENTS: list[tuple[Type, str]] = [
     (DATE, "1 March 2026\n" + ORDER),
     (DATETIME, "2026-03-01T09:30 " + ORDER),
     (TIME, "09:30\n"),
+    (TIME, "09:30+02:00"),
+    (TIME, "09:30:00.123456"),
     (TIME, ORDER),
     (DURATION, "PT5M"),
 ]
@@ -179,6 +182,13 @@ MOMENTS: list[tuple[Type, str]] = [
 @pytest.mark.parametrize(("wanted", "written"), MOMENTS, ids=str)
 async def test_a_date_or_time_holds_nothing_else(wanted: Type, written: str) -> None:
     assert isinstance(await _reply(json.dumps({"value": written}), wanted), Rejected)
+
+
+async def test_a_number_has_no_more_digits_than_anybody_counts() -> None:
+    assert isinstance(await _reply(f'{{"value": {"9" * 30}}}', INT), Filled)
+    outcome = await _reply(f'{{"value": {"9" * 31}}}', INT)
+    assert isinstance(outcome, Rejected)
+    assert outcome.kind == "too-large"
 
 
 async def test_a_second_reply_is_no_second_channel() -> None:

@@ -67,6 +67,19 @@ def test_what_widens_is_withheld_the_rest_is_used_and_this_is_said(work: Path) -
     assert (config.policy.mode, config.toolbox, config.toolbox_files, config.limits.rounds) == ("strict", {}, (), 3)
 
 
+def test_a_folder_beside_the_working_folder_is_withheld_by_whatever_name(work: Path) -> None:
+    (work.parent / "work-of-others").mkdir()
+    (work / "link").symlink_to("../work-of-others")
+    outside = ["..", "../work-of-others", "link", "/", str(work.parent / "work-of-others")]
+    written(work, f"[folders]\nread = {json.dumps(['.', 'sub', *outside])}\nwrite = {json.dumps(['sub', *outside])}")
+    config = quiet(work)
+    assert config.withheld == ("folders.read", "folders.write")
+    assert find_widening(work / "bicameral.toml", base=work).settings == {
+        "folders.read": outside,
+        "folders.write": outside,
+    }
+
+
 def test_an_agent_from_python_says_so_too(work: Path) -> None:
     written(work, WIDENING)
     with pytest.warns(UnacceptedConfigWarning):

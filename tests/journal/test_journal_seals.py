@@ -127,6 +127,11 @@ def test_an_event_of_another_run_does_not_fit_into_this_one(tmp_path: Path) -> N
         assert journal.verify("r1")
 
 
+def test_the_digests_of_two_events_that_hold_the_same_are_not_the_same() -> None:
+    one, other = (seal_event("", "r1", 0, 1.5, "run-started", "", "{}") for _ in range(2))
+    assert one.digest != other.digest
+
+
 def test_a_seal_is_made_over_the_one_before_and_every_fact_of_the_event() -> None:
     row = seal_event("before", "r1", 3, 1.5, "step-started", "0", "{}")
     digest = hashlib.sha256(row.salt + b"{}").hexdigest()

@@ -101,6 +101,26 @@ def test_a_join_of_many_is_the_join_of_each() -> None:
     assert join_all([]) is NOTHING
 
 
+def test_a_secret_joined_with_public_text_stays_a_secret() -> None:
+    public, secret = Label({Source("system", "web")}), Label({Source("system", "mail")}, {"ada"})
+    assert join(public, secret).readers == join(secret, public).readers == {"user", "ada"}
+
+
+def test_one_word_of_the_users_does_not_make_a_strangers_text_trusted() -> None:
+    assert not join(TRUSTED_USER, UNKNOWN).trusted
+    assert not join(UNKNOWN, TRUSTED_USER).trusted
+
+
+def test_a_taint_reaches_the_fields_that_are_not_named() -> None:
+    tainted = taint(RecordLabels(NOTHING, {"subject": NOTHING}, NOTHING), UNKNOWN)
+    assert tainted.own is tainted.field("subject") is tainted.field("other") is UNKNOWN
+
+
+def test_which_keys_there_are_counts_for_the_whole() -> None:
+    assert RecordLabels(UNKNOWN, {"subject": NOTHING}, NOTHING).flat is UNKNOWN
+    assert ListLabels(UNKNOWN, NOTHING).flat is UNKNOWN
+
+
 def test_threads_that_make_the_same_label_get_the_same_object() -> None:
     found: list[list[Label]] = [[] for _ in range(8)]
     barrier = threading.Barrier(8)

@@ -135,6 +135,7 @@ def test_a_good_plan_has_no_findings() -> None:
         ("send_mail('a@example.com', 'b', 'c')", "plan.wrong-type"),
         ("send_mail(['a'], 'b', 'c', form='htm')", "plan.wrong-type"),
         ("send_mail(['a'], 'b', 3)", "plan.wrong-type"),
+        ("body = 3\nsend_mail(['a'], 'b', body)", "plan.wrong-type"),
         ("x = nobody", "plan.unknown-name"),
         ("x = files[0].body", "plan.unknown-field"),
         ("x = files.name", "plan.unknown-field"),

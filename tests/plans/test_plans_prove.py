@@ -8,10 +8,10 @@ import pytest
 from flow_world import REGISTRY
 
 from bicameral.errors import PlanError
-from bicameral.labels import PUBLIC, UNKNOWN, Label, RecordLabels, Source
+from bicameral.labels import NOTHING, PUBLIC, UNKNOWN, Label, RecordLabels, Source
 from bicameral.plans import Answer, Call, Compute, Const, Each, Expr, ListOf, Plan, Ref, Step, Update, When, parse
 from bicameral.plans.labels._proof import CallProof, Conditional, Proof, Proved, Refused, prove
-from bicameral.plans.labels._transfer import branch_names, can_answer, is_bounded, static_path
+from bicameral.plans.labels._transfer import branch_names, call_facts, can_answer, is_bounded, static_path
 from bicameral.policy import Allowed, Ask, CallFacts, Decision, Denied, Depends, Mode
 from bicameral.tools import Registry, tool
 from bicameral.types import ANY, BOOL, DATE, DURATION, FLOAT, INT, NULL, STR, ListType, LiteralType, optional_type
@@ -52,6 +52,9 @@ DIRECTED = {
     "a text made by a tool": "m = newest(inbox(''), 1)[0]\npay(m.sender, 1)",
     "the answer to his question": "pay('bob', balance(fetch('page')))",
     "a list that he is put into": "xs = ['bob']\nxs.append(fetch('page'))\npay(xs[0], 1)",
+    "a list of his that is added to": "xs = [fetch('page')]\nxs.append('bob')\npay(xs[0], 1)",
+    "the first of two ways": "if balance('a') > 0:\n    to = fetch('page')\nelse:\n    to = 'bob'\npay(to, 1)",
+    "the second of two ways": "to = 'bob'\nif balance('a') > 0:\n    a = 1\nelse:\n    to = fetch('page')\npay(to, 1)",
     "a dict that he is put into": "d = {'to': 'bob'}\nd['to'] = fetch('page')\npay(d.to, 1)",
     "a key of his": "d = {'to': 'bob'}\nd[fetch('page')] = 'eve'\npay(d.to, 1)",
     "a sum that he adds to": "n = 1\nn += len(fetch('page'))\npay('bob', n)",
@@ -151,6 +154,11 @@ def test_the_facts_of_a_call_name_every_argument_with_its_own_label() -> None:
     assert facts.pc.trusted
     assert {source.tool for source in facts.pc.sources} == {"inbox", "request"}
     assert facts.step == "1/then/1"
+
+
+def test_an_argument_that_the_tool_does_not_have_directs_the_call() -> None:
+    facts = call_facts(REGISTRY["pay"], {"memo": UNKNOWN}, {}, "0", NOTHING, "strict")
+    assert [(each.name, each.purpose, each.trusted) for each in facts.arguments] == [("memo", "directs", False)]
 
 
 def test_what_a_model_read_is_for_those_who_may_see_what_it_read() -> None:

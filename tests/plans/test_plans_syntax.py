@@ -72,6 +72,17 @@ def test_a_list_comprehension_that_calls_a_tool_becomes_a_loop() -> None:
     )
 
 
+def test_a_call_in_the_condition_or_a_later_list_of_a_comprehension_is_made_for_each_item() -> None:
+    means(
+        "found = [p for p in ps if read_lines(p)]",
+        "found = []\nfor p in ps:\n    _1 = read_lines(p)\n    if _1:\n        found.append(p)\n",
+    )
+    means(
+        "lines = [x for p in ps for x in read_lines(p)]",
+        "lines = []\nfor p in ps:\n    _1 = read_lines(p)\n    for x in _1:\n        lines.append(x)\n",
+    )
+
+
 def test_a_dict_comprehension_that_calls_a_tool_becomes_a_loop() -> None:
     means(
         "rows = {p: read_lines(p) for p in ps}",

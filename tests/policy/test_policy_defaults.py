@@ -52,6 +52,14 @@ def test_what_a_receiver_may_read_may_go_to_him() -> None:
     assert decided(mail(to=CONTACT, body=letter, names=["bob@example.com", "eve@example.com"]))[0] == "ask"
 
 
+def test_what_is_made_of_two_secrets_goes_only_to_who_may_read_both() -> None:
+    ann, both = (Label(CONTACT.sources, {"user", *names}) for names in (("ann@example.com",), ("ann@example.com", "b")))
+    other = Label(CONTACT.sources, {"user", "b"})
+    to = arg("to", "directs", CONTACT, names=["ann@example.com"])
+    assert said(POLICY.decide(call(to, arg("body", "carries", ann), arg("note", "carries", both)))) == "allowed"
+    assert said(POLICY.decide(call(to, arg("body", "carries", ann), arg("note", "carries", other)))) == "ask"
+
+
 def test_what_everyone_may_read_may_go_to_anyone() -> None:
     assert decided(mail(to=CONTACT, body=Label({Source("system", "clock", "", "1")}))) == ("allowed", ())
 

@@ -80,6 +80,7 @@ def test_what_a_terminal_would_obey_is_shown_as_what_it_is() -> None:
     "address",
     [
         "eve@evil.com, ann@example.com",
+        "ann@example.com, eve@evil.com",
         "eve@evil.com ann@example.com",
         "Ann <eve@evil.com>",
         '"eve@evil.com"@example.com x',
@@ -170,6 +171,11 @@ def test_a_policy_that_fails_is_a_no(text: str) -> None:
     assert said(found) == "denied"
     assert "'sum'" in why(found)
     assert "overflow" in why(found)
+
+
+def test_a_forbid_that_fails_stops_what_would_be_allowed_without_it() -> None:
+    assert said(POLICY.decide(mail())) == "allowed"
+    assert said(Policy.parse(FAILING[0]).decide(mail())) == "denied"
 
 
 def test_the_decision_does_not_hang_on_what_was_decided_before() -> None:

@@ -286,10 +286,20 @@ def test_a_yes_is_bound_to_the_declaration_of_the_tool() -> None:
 
 
 async def test_a_recipient_that_was_endorsed_for_one_tool_is_not_for_another() -> None:
-    office, person = Office(MAILS), Person(lambda call: call.tool == "send")
     source = "mails = search_mail('x')\nid = send(mails[0].sender, 'hello')\npay(mails[0].sender, 5)\nanswer(id)"
-    assert _failure(await run_office(source, office, approver=person, ahead=False)) == ("run.refused", "2")
-    assert _steps(person) == [["1"], ["2"]]
+    for person in (Person(lambda call: call.tool == "send"), _Grants(lambda call: call.tool == "send")):
+        office = Office(MAILS)
+        assert _failure(await run_office(source, office, approver=person, ahead=False)) == ("run.refused", "2")
+        assert _steps(person) == [["1"], ["2"]]
+        assert [what for what, _ in office.done] == ["send"]
+
+
+async def test_a_no_to_a_call_that_is_to_come_holds_also_where_a_grant_would_allow_it() -> None:
+    source = "mails = search_mail('x')\nid = send(mails[0].sender, 'one')\nsend(mails[0].sender, 'two')\nanswer(id)"
+    office, person = Office(MAILS), _Grants(lambda call: call.arguments["body"] == "one")
+    assert _failure(await run_office(source, office, approver=person)) == ("run.refused", "2")
+    assert _steps(person) == [["1", "2"]]
+    assert [facts[1] for _, facts in office.done] == ["one"]
 
 
 class _Meddler:

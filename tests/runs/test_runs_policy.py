@@ -281,6 +281,16 @@ FILES: dict[str, tuple[str, str]] = {
         f"send('{BOB}', t)\nanswer(1)",
         "3",
     ),
+    "with a slash too many": (
+        f"mails = search_mail('x')\nwrite_text('notes/a.txt', mails[0].body)\nt = read_text('notes//a.txt')\n"
+        f"send('{BOB}', t)\nanswer(1)",
+        "3",
+    ),
+    "by way of another folder": (
+        f"mails = search_mail('x')\nwrite_text('notes/a.txt', mails[0].body)\nt = read_text('notes/b/../a.txt')\n"
+        f"send('{BOB}', t)\nanswer(1)",
+        "3",
+    ),
     "with a path that is computed": (
         f"mails = search_mail('x')\nfor m in mails:\n    write_text(m.id, m.body)\nids = [m.id for m in mails]\n"
         f"t = read_text(ids[0])\nsend('{BOB}', t)\nanswer(1)",
@@ -302,7 +312,7 @@ FILES: dict[str, tuple[str, str]] = {
 async def test_a_file_does_not_wash_off_what_was_written_into_it(name: str) -> None:
     source, step = FILES[name]
     office = Office()
-    office.files |= {"./a.txt": "", "a.txt": ""}
+    office.files |= dict.fromkeys(("./a.txt", "a.txt", "notes//a.txt", "notes/b/../a.txt"), "")
     # Whatever the texts hold: what counts here is where they came from.
     always = """@ask("Shall it go out?")
     forbid (principal, action, resource) when { resource.outbound && resource.carries.strangers_text };"""

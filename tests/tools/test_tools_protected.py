@@ -124,6 +124,9 @@ def test_a_toolbox_changes_what_it_keeps_and_no_other_tool_does(folders: Folders
     kept.exempting("calendar.ics").write_text("calendar.ics", "event")
     assert (work / "calendar.ics").read_text() == "event"
     refused(lambda: kept.exempting("bicameral.toml").write_text("bicameral.toml", "x"))
+    for other in ("own.py", "later.cedar", "plans/x", "runs.db"):
+        refused(lambda other=other: kept.exempting("calendar.ics").write_text(other, "x"))
+        refused(lambda other=other: kept.exempting("calendar.ics").resolve_writable(other))
 
 
 def test_a_folder_with_a_protected_file_at_any_depth_is_not_given_to_a_program(folders: Folders, work: Path) -> None:
