@@ -117,7 +117,7 @@ def _name_of_place_forgotten() -> list[Change]:
 
     def written(tool: Any, shades: Any, values: Any, found: Any, pc: Any, env: Any, result: object = None) -> Any:
         changed = original(tool, shades, values, found, pc, env, result)
-        known = all(name in values for name in shades) and not tool.names_anew
+        known = all(name in values for name in shades) and not tool.has_fresh_names
         return (
             changed | {places._PLACE_PREFIX: env.get(places._PLACE_PREFIX, NOTHING)} if changed and known else changed
         )

@@ -19,17 +19,21 @@ _HOMES = {
 
 
 def user_folder(kind: FolderKind) -> Path:
-    """The user's own folder for configuration, caches or state."""
-    variable, usual = _HOMES[kind]
+    """The user's folder for configuration, caches or state."""
+    variable, default = _HOMES[kind]
     chosen = Path(os.environ.get(variable, ""))
-    # The convention says that a relative path is to be ignored.
-    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~")) / usual) / "bicameral"
+    # The XDG specification says to ignore a relative path.
+    return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~")) / default) / "bicameral"
 
 
 class FolderCache(MutableMapping[str, str]):
     """A mapping from hex keys to texts, one file each, written atomically.
 
-    A cache is a convenience: a folder that cannot be written is an empty cache, not an error.
+    A cache is optional: a folder that cannot be read or written acts as an empty cache and raises nothing.
+
+    Example:
+        >>> cache = FolderCache(user_folder("cache") / "plans")
+        >>> cache["3f2a"] = "text"
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,6 +49,7 @@ class FolderCache(MutableMapping[str, str]):
         file = self._file(key)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
+            # Written to a temporary file and renamed, so that no reader sees half an entry.
             descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".new-")
         except OSError:
             return
@@ -68,6 +73,7 @@ class FolderCache(MutableMapping[str, str]):
         return sum(1 for _ in self)
 
     def _file(self, key: str) -> Path:
+        # A key becomes a file name: without this check it could contain a path.
         if not key.isalnum():
             raise KeyError(key)
         return self._folder / key[:2] / key

@@ -1,39 +1,45 @@
 """Structured documents: YAML with the line of every key, and pydantic's validation errors as faults a person can fix.
 
-YAML yields plain values only, and nothing in a file can act on whoever reads it. A fault names the key, what was
+YAML yields plain values only, and nothing in a file can act on whoever reads it. It is read from parser events, with
+the C parser where there is one: building nodes first would take half as long again. A fault names the key, what was
 expected and the nearest name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 
-from bicameral.errors import ConfigError, Place, nearest_name
+from bicameral.errors import BicameralError, ConfigError, Place, nearest_name
 
 if TYPE_CHECKING:
     import yaml
 
-
 KeyPath = tuple[str | int, ...]
 
 MAX_YAML_VALUES = 20_000
-"""Anchors let a few lines stand for a whole memory; a configuration has not so many values."""
+"""The values of a user's file. Anchors let a few lines stand for a whole memory; a configuration has not so many."""
 MAX_YAML_DEPTH = 50
-_SCALAR_TAGS = {"str", "int", "float", "bool", "null", "timestamp"}
+_LONGEST_NUMBER = 40
+_SCALAR_KINDS = {"str", "int", "float", "bool", "null", "timestamp"}
+_TAG_PREFIX = "tag:yaml.org,2002:"
+_CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
+# The numbers that need no resolver. A leading zero would be octal.
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """What a file says, and where each of its keys stands."""
+    """The value of a file, and the place of each of its keys."""
 
     file: Path
-    settings: dict[str, Any]
+    settings: Any
     lines: Mapping[KeyPath, tuple[int, int]] = field(default_factory=dict[KeyPath, tuple[int, int]])
 
     def locate(self, path: KeyPath) -> Place:
@@ -48,132 +54,240 @@ class YamlDocument:
         return next((length for length in range(len(path), 0, -1) if path[:length] in self.lines), 0)
 
 
+MakeError = Callable[..., BicameralError]
+"""Makes the error of a reader from a message, `place`, and perhaps `expected` and `fix`."""
+
+
+def _bad_yaml(message: str, **more: Any) -> ConfigError:
+    return ConfigError("config.bad-yaml", message, **more)
+
+
 def parse_yaml(text: str, file: Path) -> YamlDocument:
     """A YAML file whose top is a mapping; anything else is `config.bad-yaml` with its line."""
+    document = read_yaml(text, file, _bad_yaml, YamlLimits())
+    if () not in document.lines:
+        return YamlDocument(file, {})
+    if not isinstance(document.settings, dict):
+        line, column = document.lines[()]
+        raise _bad_yaml(
+            "the file holds no settings",
+            place=Place(str(file), line, column),
+            expected="keys with values, such as `llm:`",
+        )
+    return document
+
+
+@dataclass(frozen=True, slots=True)
+class YamlLimits:
+    """How much a file may hold, with anchors written out.
+
+    Args:
+        plain: Refuse anchors and tags, and take every word but true, false and null for a text (`yes` is one).
+    """
+
+    values: int = MAX_YAML_VALUES
+    depth: int = MAX_YAML_DEPTH
+    plain: bool = False
+
+
+def read_yaml(text: str, file: Path, make_error: MakeError, limits: YamlLimits) -> YamlDocument:
+    """The plain value of a YAML text, whatever it is, and the line and column of everything in it."""
+    import yaml
+
+    name = str(file)
+    if (bad := yaml.reader.Reader.NON_PRINTABLE.search(text)) is not None:
+        place = Place(name, text.count("\n", 0, bad.start()) + 1)
+        raise make_error(f"this is not YAML: the character {bad[0]!r} cannot stand in it", place=place)
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        events = cast("Iterator[Any]", yaml.parse(text, Loader=loader))  # pyright: ignore[reportUnknownMemberType]
+        reader = _EventReader(name, events, make_error, limits)
+        return YamlDocument(file, reader.read_document(), reader.lines)
+    except yaml.MarkedYAMLError as error:
+        error = _python_parser_error(text) or error
+        mark = error.problem_mark or error.context_mark
+        what = " ".join(filter(None, (error.context, error.problem)))
+        place = Place(name, mark.line + 1, mark.column + 1) if mark else Place(name, 1)
+        raise make_error(f"this is not YAML: {what or error}", place=place) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise make_error(f"this is not YAML: {error}", place=Place(name, 1)) from None
+    except RecursionError:
+        raise make_error("the values are nested too deeply", place=Place(name, 1)) from None
+
+
+def _python_parser_error(text: str) -> yaml.MarkedYAMLError | None:
+    """What the Python parser says of a text: its words and marks are better than those of the C parser."""
     import yaml
 
     try:
-        root = cast("yaml.Node | None", yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
+        for _ in yaml.parse(text, Loader=yaml.SafeLoader):  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            pass
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = " ".join(filter(None, (error.context, error.problem)))
-        raise _bad_yaml_error(file, mark, f"this is not YAML: {what or error}") from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        what = f"the character {error.character!r} cannot stand in it"
-        raise ConfigError(
-            "config.bad-yaml", f"this is not YAML: {what}", place=Place(file=str(file), line=line)
-        ) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(
-            "config.bad-yaml", f"this is not YAML: {error}", place=Place(file=str(file), line=1)
-        ) from None
-    except RecursionError:
-        raise ConfigError(
-            "config.bad-yaml", "the values are nested too deeply", place=Place(file=str(file), line=1)
-        ) from None
-    if root is None:
-        return YamlDocument(file, {})
-    if not isinstance(root, yaml.MappingNode):
-        raise _bad_yaml_error(
-            file, root.start_mark, "the file holds no settings", expected="keys with values, such as `llm:`"
-        )
-    reader = _YamlReader(file)
-    return YamlDocument(file, cast("dict[str, Any]", reader.read_value(root, ())), reader.lines)
+        return error
+    return None
 
 
-class _YamlReader:
-    """Makes plain values of YAML's nodes and writes down where they are."""
+class _EventReader:
+    """Makes plain values of parser events and records where they are."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: str, events: Iterator[Any], make_error: MakeError, limits: YamlLimits) -> None:
+        import yaml
+
+        self._yaml = yaml
         self._file = file
+        self._events = events
+        self._make_error = make_error
+        self._limits = limits
         self._count = 0
+        self._anchors: dict[str, list[Any]] = {}
+        self._replay: list[Any] = []
         self.lines: dict[KeyPath, tuple[int, int]] = {}
 
-    def read_value(self, node: yaml.Node, path: KeyPath) -> Any:
-        import yaml
+    def read_document(self) -> Any:
+        value: Any = None
+        documents = 0
+        for event in self._events:
+            if isinstance(event, self._yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._error(event, "there is a second document in the file")
+            elif isinstance(event, self._yaml.NodeEvent):
+                value = self._value(event, ())
+        return value
 
+    def _next(self) -> Any:
+        return self._replay.pop() if self._replay else next(self._events)
+
+    def _value(self, event: Any, path: KeyPath) -> Any:
         self._count += 1
-        if self._count > MAX_YAML_VALUES or len(path) > MAX_YAML_DEPTH:
-            raise _bad_yaml_error(
-                self._file, node.start_mark, "there are too many values, or they are nested too deeply"
-            )
-        if path:
-            self.lines.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
-        match node:
-            case yaml.MappingNode():
-                return self._read_mapping(node, path)
-            case yaml.SequenceNode():
-                if _tag_name(node) != "seq":
-                    raise self._unsupported_tag_error(node)
-                return [self.read_value(item, (*path, index)) for index, item in enumerate(node.value)]
-            case _:
-                return self._read_scalar(node)
+        if self._count > self._limits.values:
+            raise self._error(event, "there are too many values")
+        if len(path) > self._limits.depth:
+            raise self._error(event, f"the values are nested deeper than {self._limits.depth}")
+        if event.anchor is not None:
+            event = self._resolve_anchor(event)
+        mark = event.start_mark
+        self.lines.setdefault(path, (mark.line + 1, mark.column + 1))
+        if isinstance(event, self._yaml.ScalarEvent):
+            return self._scalar(event)
+        kind = "seq" if isinstance(event, self._yaml.SequenceStartEvent) else "map"
+        if event.tag is not None and (self._limits.plain or event.tag not in ("!", f"{_TAG_PREFIX}{kind}")):
+            raise self._tag_error(event)
+        return self._list(path) if kind == "seq" else self._mapping(path)
 
-    def _read_mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
-        if _tag_name(node) != "map":
-            raise self._unsupported_tag_error(node)
+    def _resolve_anchor(self, event: Any) -> Any:
+        """The first event of the value that is meant; its other events come next.
+
+        The events of an anchor are replayed, so that values behind an alias count against the limit each time and have
+        the place of the anchor. An alias within its own anchor ends at the limit of depth.
+        """
+        if self._limits.plain:
+            raise self._error(event, "anchors are not understood here", fix="Write it out.")
+        known = self._anchors.get(str(event.anchor))
+        if not isinstance(event, self._yaml.AliasEvent):
+            # An anchor within one that is replayed comes again, as the same event.
+            if known is not None and known[0] is not event:
+                raise self._error(event, f"the anchor {str(event.anchor)[:40]!r} is there twice")
+            events: list[Any] = [event]
+            depth = self._nesting(event)
+            while depth:
+                events.append(self._next())
+                depth += self._nesting(events[-1])
+            self._anchors[str(event.anchor)] = events
+        elif known is None:
+            raise self._error(event, f"there is no anchor {str(event.anchor)[:40]!r} before this")
+        events = self._anchors[str(event.anchor)]
+        self._replay.extend(reversed(events[1:]))
+        return events[0]
+
+    def _nesting(self, event: Any) -> int:
+        starts = isinstance(event, self._yaml.CollectionStartEvent)
+        return 1 if starts else -1 if isinstance(event, self._yaml.CollectionEndEvent) else 0
+
+    def _list(self, path: KeyPath) -> list[Any]:
+        items: list[Any] = []
+        while not isinstance(event := self._next(), self._yaml.SequenceEndEvent):
+            items.append(self._value(event, (*path, len(items))))
+        return items
+
+    def _mapping(self, path: KeyPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for key, inner in node.value:
-            name = self._read_key(key)
-            if name in found:
-                raise _bad_yaml_error(self._file, key.start_mark, f"the key {name!r} is there twice")
-            self.lines[(*path, name)] = (key.start_mark.line + 1, key.start_mark.column + 1)
-            found[name] = self.read_value(inner, (*path, name))
+        while not isinstance(event := self._next(), self._yaml.MappingEndEvent):
+            key = self._key(event)
+            if key in found:
+                raise self._error(event, f"the key {key!r} is there twice")
+            self.lines[(*path, key)] = (event.start_mark.line + 1, event.start_mark.column + 1)
+            found[key] = self._value(self._next(), (*path, key))
         return found
 
-    def _read_key(self, key: yaml.Node) -> str:
-        kind = _tag_name(key)
-        if kind == "str":
-            return str(key.value)
+    def _key(self, event: Any) -> str:
+        if event.anchor is not None:
+            event = self._resolve_anchor(event)
+        if not isinstance(event, self._yaml.ScalarEvent):
+            raise self._error(event, "a key is no text", expected="text")
+        text, kind = str(event.value), self._kind(event)
         if kind == "merge":
-            raise _bad_yaml_error(self._file, key.start_mark, "'<<' is not understood here", fix="Write the keys out.")
-        shown = str(key.value) if kind in _SCALAR_TAGS else "this"
-        raise _bad_yaml_error(
-            self._file, key.start_mark, f"{shown[:40]!r} is no name", expected="text", fix="Put it in quotation marks."
-        )
+            raise self._error(event, "'<<' is not understood here", fix="Write the keys out.")
+        if kind != "str":
+            raise self._error(event, f"{text[:40]!r} is no name", expected="text", fix="Put it in quotation marks.")
+        return text
 
-    def _read_scalar(self, node: yaml.Node) -> Any:
-        import yaml
-
-        kind = _tag_name(node)
-        if kind not in _SCALAR_TAGS:
-            raise self._unsupported_tag_error(node)
-        text = str(node.value)
+    def _scalar(self, event: Any) -> Any:
+        text = str(event.value)
+        if not event.style and event.tag is None:
+            if text in _CONSTANTS:
+                return _CONSTANTS[text]
+            if (number := _PLAIN_NUMBER.fullmatch(text)) is not None:
+                return float(text) if number[1] else int(text)
+        kind = self._kind(event)
+        if kind not in _SCALAR_KINDS or (event.tag is not None and self._limits.plain):
+            raise self._tag_error(event)
         if kind in ("str", "timestamp"):
             return text
-        if kind == "int" and len(text) > 40:
-            raise _bad_yaml_error(self._file, node.start_mark, "the number is too long")
+        if kind == "int" and len(text) > _LONGEST_NUMBER:
+            raise self._error(event, "the number is too long")
         try:
-            return yaml.safe_load(text)
-        except (ValueError, OverflowError, yaml.YAMLError):
+            return self._yaml.safe_load(text)
+        except (ValueError, OverflowError, self._yaml.YAMLError):
             # `0o9` and such look like numbers and are none.
-            raise _bad_yaml_error(self._file, node.start_mark, f"{text[:40]!r} is no {kind}") from None
+            raise self._error(event, f"{text[:40]!r} is no {kind}") from None
 
-    def _unsupported_tag_error(self, node: yaml.Node) -> ConfigError:
-        tag = re.sub(r"^tag:yaml\.org,2002:", "!!", str(node.tag))
-        return _bad_yaml_error(self._file, node.start_mark, f"a value of the kind {tag[:60]!r} cannot stand here")
+    def _kind(self, event: Any) -> str:
+        """The kind of a scalar: the tag that it has, or the one that PyYAML finds in a plain text."""
+        text = str(event.value)
+        if event.tag not in (None, "!"):
+            return str(event.tag).removeprefix(_TAG_PREFIX)
+        if event.style or self._limits.plain:
+            return "str"
+        resolvers = self._yaml.SafeLoader.yaml_implicit_resolvers.get(text[:1], [])
+        return next((tag.removeprefix(_TAG_PREFIX) for tag, pattern in resolvers if pattern.match(text)), "str")
 
+    def _tag_error(self, event: Any) -> BicameralError:
+        tag = str(event.tag).replace(_TAG_PREFIX, "!!")
+        return self._error(event, f"a value of the kind {tag[:60]!r} cannot stand here")
 
-def _tag_name(node: yaml.Node) -> str:
-    return str(node.tag).removeprefix("tag:yaml.org,2002:")
-
-
-def _bad_yaml_error(
-    file: Path, mark: Any, message: str, *, expected: str | None = None, fix: str | None = None
-) -> ConfigError:
-    place = Place(file=str(file), line=1) if mark is None else Place(str(file), mark.line + 1, mark.column + 1)
-    return ConfigError("config.bad-yaml", message, place=place, expected=expected, fix=fix)
+    def _error(self, event: Any, message: str, **more: Any) -> BicameralError:
+        mark = event.start_mark
+        return self._make_error(message, place=Place(self._file, mark.line + 1, mark.column + 1), **more)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyFault:
-    """One thing that is wrong under one key."""
+    """One thing that is wrong under one key.
+
+    Args:
+        kind: Pydantic's word for it, or `unknown`.
+        given: The value that stands there.
+        known: The keys that may stand there, if it is an unknown one.
+    """
 
     path: tuple[str | int, ...]
     message: str
     expected: str | None = None
     nearest: str | None = None
+    kind: str = ""
+    given: Any = None
+    known: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -183,58 +297,106 @@ class KeyFault:
             text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
         return text
 
+    @property
+    def pydantic_words(self) -> str:
+        """What pydantic says belongs there, without its opening: `a valid integer`."""
+        return self.message.removeprefix("input should be ").removeprefix("value error, ")
 
-def first_key_fault(error: ValidationError, model: type[BaseModel]) -> KeyFault:
-    """The fault to mend first: a key that does not exist before one that is missing, since a typo causes both."""
-    found = error.errors(include_url=False)
-    detail = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-    path = _document_path(detail["loc"], model)
-    match detail["type"]:
-        case "extra_forbidden":
-            known = _known_keys(model, path[:-1])
-            name = str(path[-1])
-            return KeyFault(path, "there is no such key", ", ".join(known), nearest_name(name, known))
+    @property
+    def expected_kind(self) -> str:
+        """The kind of value that belongs there, in our words."""
+        return _KIND_WORDS.get(self.kind, self.pydantic_words)
+
+
+_KIND_WORDS = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "a text",
+    "string_too_short": "a text",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "dataclass_type": "a mapping",
+}
+_UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+
+
+def first_key_fault(error: ValidationError, model: type[Any], aliases: Mapping[str, str] | None = None) -> KeyFault:
+    """The fault to mend first: a key that does not exist before one that is missing, since a typo causes both.
+
+    Args:
+        model: The pydantic model or the dataclass that was validated.
+        aliases: The keys of fields of dataclasses that are called otherwise.
+    """
+    details = error.errors(include_url=False)
+    detail = next((each for each in details if each["type"] in _UNKNOWN_KEY), details[0])
+    fields = _FieldTypes(aliases or {})
+    path = fields.document_path(detail["loc"], model)
+    kind, given = str(detail["type"]), detail["input"]
+    message = detail["msg"][:1].lower() + detail["msg"][1:]
+    match kind:
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            known = fields.known_keys(model, path[:-1])
+            close = nearest_name(str(path[-1]), known)
+            return KeyFault(path, "there is no such key", ", ".join(known), close, "unknown", given, tuple(known))
         case "missing":
-            return KeyFault(path, "the key is missing")
+            return KeyFault(path, "the key is missing", kind=kind)
         case "literal_error":
-            given = detail["input"]
             expected = str(detail.get("ctx", {}).get("expected", ""))
             choices = [choice.strip("' ") for choice in expected.replace(" or ", ", ").split(",")]
-            return KeyFault(path, f"{given!r} will not do", expected, nearest_name(str(given), choices))
+            close = nearest_name(str(given), choices)
+            return KeyFault(path, f"{given!r} will not do", expected, close, kind, given)
         case _:
-            return KeyFault(path, detail["msg"][:1].lower() + detail["msg"][1:])
+            return KeyFault(path, message, kind=kind, given=given)
 
 
-def _document_path(location: Sequence[str | int], model: type[BaseModel]) -> tuple[str | int, ...]:
-    """The location without the names of union members and aliases that pydantic weaves in."""
-    path: list[str | int] = []
-    here: list[type[BaseModel]] = [model]
-    for part in location:
-        if isinstance(part, str) and not here and path:
-            # Below a plain value there are no keys: this names a member of a union.
-            continue
-        if isinstance(part, str) and any(part == each.__name__ for each in here):
-            continue
-        path.append(part)
-        if isinstance(part, str) and any(part in each.model_fields for each in here):
-            here = [inner for each in here if part in each.model_fields for inner in _field_models(each, part)]
-    return tuple(path)
+class _FieldTypes:
+    """The keys of models and dataclasses, and what is under each."""
+
+    def __init__(self, aliases: Mapping[str, str]) -> None:
+        self._aliases = aliases
+
+    def document_path(self, location: Sequence[str | int], model: type[Any]) -> tuple[str | int, ...]:
+        """The location without the names of union members and aliases that pydantic weaves in."""
+        path: list[str | int] = []
+        here: list[type[Any]] = [model]
+        for part in location:
+            if isinstance(part, str) and not here and path:
+                # Below a plain value there are no keys: this names a member of a union.
+                continue
+            if isinstance(part, str) and any(part == each.__name__ for each in here):
+                continue
+            path.append(part)
+            here = self._below(here, part)
+        return tuple(path)
+
+    def known_keys(self, model: type[Any], path: Sequence[str | int]) -> list[str]:
+        here: list[type[Any]] = [model]
+        for part in path:
+            here = self._below(here, part)
+        return [key for each in here for key in self._fields(each)]
+
+    def _below(self, here: list[type[Any]], part: str | int) -> list[type[Any]]:
+        """The models under a key; a number, or a name of the user's own, leads to the same ones."""
+        tables = [table for each in here if part in (table := self._fields(each))]
+        if not tables:
+            return here
+        return [inner for table in tables for inner in _models_in(table[str(part)])]
+
+    def _fields(self, model: type[Any]) -> dict[str, Any]:
+        if issubclass(model, BaseModel):
+            return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+        hints = get_type_hints(model)
+        names = (each.name for each in dataclass_fields(model) if each.init)
+        return {self._aliases.get(name, name): hints[name] for name in names}
 
 
-def _field_models(model: type[BaseModel], field: str) -> list[type[BaseModel]]:
-    found: list[type[BaseModel]] = []
-    waiting: list[Any] = [model.model_fields[field].annotation]
+def _models_in(annotation: Any) -> list[type[Any]]:
+    models: list[type[Any]] = []
+    waiting = [annotation]
     while waiting:
-        annotation = waiting.pop()
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            found.append(annotation)
-        waiting.extend(get_args(annotation))
-    return found
-
-
-def _known_keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
-    here: list[type[BaseModel]] = [model]
-    for part in path:
-        if isinstance(part, str) and any(part in each.model_fields for each in here):
-            here = [inner for each in here if part in each.model_fields for inner in _field_models(each, part)]
-    return [field.alias or name for each in here for name, field in each.model_fields.items()]
+        each: Any = waiting.pop()
+        if isinstance(each, type) and (is_dataclass(cast("Any", each)) or issubclass(each, BaseModel)):
+            models.append(cast("type[Any]", each))
+        waiting.extend(get_args(each))
+    return models

@@ -21,7 +21,7 @@ A code reads `room.what-is-wrong` (for example `plan.unknown-tool`) and never ch
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any
@@ -31,7 +31,7 @@ from bicameral.secrets import mask, mask_value
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is wrong: a file, a line and column, a step, an argument."""
+    """The location of a fault: a file, a line and column, a step, an argument."""
 
     file: str | None = None
     line: int | None = None
@@ -52,21 +52,22 @@ class Place:
         return ", ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        pairs = (
-            ("file", self.file),
-            ("line", self.line),
-            ("column", self.column),
-            ("step", self.step),
-            ("argument", self.argument),
-        )
-        return {key: value for key, value in pairs if value is not None}
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 class BicameralError(Exception):
-    """Something a person can act on: a code, a message, a place, and what to do next; known secrets are masked in it.
+    """An error that a person can act on: a code, a message, a place, and what to do next. Known secrets are masked.
+
+    Args:
+        code: The stable code, `room.what-is-wrong`.
+        message: What is wrong, in one sentence without its full stop.
+        place: Where it is wrong.
+        expected: What was expected instead.
+        nearest: The nearest valid name.
+        fix: What to do next, as a sentence.
 
     Example:
-        >>> raise PlanError("plan.unknown-tool", "there is no tool 'grp'", nearest_name="grep")
+        >>> raise PlanError("plan.unknown-tool", "there is no tool 'grp'", nearest="grep")
         Traceback (most recent call last):
         bicameral.errors.PlanError: there is no tool 'grp'. Did you mean 'grep'? [plan.unknown-tool]
     """
@@ -103,7 +104,7 @@ class BicameralError(Exception):
         return f"{text} [{self.code}]"
 
     def to_json(self) -> dict[str, Any]:
-        """The same facts for a program: absent ones are left out."""
+        """The same facts as JSON; absent ones are left out."""
         pairs = (
             ("code", self.code),
             ("message", self.message),
@@ -167,32 +168,30 @@ class ServerError(BicameralError):
     """What was asked of the server cannot be answered, or it cannot be started."""
 
 
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that looks most like `name`, or None if none is close."""
-    if len(name) > _LONGEST_NAME:
-        return None
-    # Names may be a stranger's, such as those of columns, and comparing two takes quadratic time. So only short ones
-    # are compared, and not more than anybody would read through.
-    likely = islice((each for each in known if len(each) <= _LONGEST_NAME), _MOST_NAMES)
-    found = get_close_matches(name, list(likely), n=1, cutoff=0.6)
-    return found[0] if found else None
-
-
-_LONGEST_NAME = 200
-_MOST_NAMES = 5_000
-
-
+_MAX_NAME_LENGTH = 200
+_MAX_NAMES = 5_000
 MAX_DESCRIPTION = 2_000
 
 
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most similar to `name`, or None if none is close."""
+    if len(name) > _MAX_NAME_LENGTH:
+        return None
+    # Names may be untrusted, such as those of columns, and a comparison takes quadratic time. So only short names are
+    # compared, and a bounded number of them.
+    candidates = islice((candidate for candidate in known if len(candidate) <= _MAX_NAME_LENGTH), _MAX_NAMES)
+    matches = get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
 def describe_error(error: BaseException) -> str:
-    """An error of somebody else's code in a line: its class and what it says, if it can say it, cut to a length."""
+    """An error of foreign code in one line: its class and its message, if it has one, cut to a length."""
     try:
-        # Before it is cut: half a secret is not known any more.
-        said = mask(str.__str__(str(error)))
+        # Masked before the cut, since half a secret is not recognised.
+        message = mask(str.__str__(str(error)))
     except Exception:
-        said = ""
+        message = ""
     name = type(error).__name__[:100]
-    if len(said) > MAX_DESCRIPTION:
-        said = f"{said[:MAX_DESCRIPTION]}…"
-    return f"{name}: {said}" if said else name
+    if len(message) > MAX_DESCRIPTION:
+        message = f"{message[:MAX_DESCRIPTION]}…"
+    return f"{name}: {message}" if message else name

@@ -1,9 +1,9 @@
-"""Secrets that this process knows: they are used, and never written down.
+"""Secrets known to this process: they are used, and never written anywhere.
 
-Whatever hands a key or a password to the runtime registers it here under a name. Everything that leaves the runtime
-(the journal, telemetry, the texts of errors, the command line) is masked with `[secret NAME]`: the secret as it is,
-as JSON, as part of an address, and in base64. Only registered secrets are known: a secret that a tool reads by itself
-is a text like any other.
+Code that passes a key or password to the runtime registers it here under a name. Everything that leaves the runtime
+(the journal, telemetry, error messages, the command line) is masked with `[secret NAME]`: the secret itself, its JSON
+form, its form in a URL, and its base64. Only registered secrets are known: a secret that a tool reads by itself is a
+text like any other.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ from typing import Any, NoReturn, cast, final
 from urllib.parse import quote, quote_plus
 
 MIN_SECRET_LENGTH = 8
-"""Shorter ones are not looked for: they are found in words that have nothing to do with them."""
+"""Shorter secrets are not masked: they would match in unrelated words."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.:/@+-]+", re.ASCII)
 
 _lock = Lock()
 _secret_names: dict[str, str] = {}
-"""What is looked for in a text, and the name of what it is; longest first."""
+"""Every form of every secret, with the secret's name; the longest first."""
 _json_forms: tuple[str, ...] = ()
-"""What JSON that holds one of them holds."""
+"""The JSON forms of the same, for a quick test whether a JSON text contains any."""
 
 
 @final
 class Secret:
-    """A value that shows itself only where it is asked to.
+    """A value that is revealed only on request.
+
+    Args:
+        name: Shown in place of the value.
+        value: The secret; it is registered, so that every output masks it.
 
     Example:
         >>> password = Secret("MAIL_PASSWORD", "correct horse")
@@ -63,45 +67,47 @@ class Secret:
         return hash(("secret", self._value))
 
     def __reduce__(self) -> NoReturn:
+        # Pickling and copying would write the value to a file or another process.
         raise TypeError("a secret is not written down")
 
 
 def register_secret(name: str, value: str) -> str:
-    """Never let this value out from now on; says under which name. The first name that a value is given stays."""
+    """Mask this value everywhere from now on; returns its name. The first name of a value stays."""
     global _secret_names, _json_forms
     name = _NOT_IN_NAMES.sub("_", name)[:80] or "unnamed"
     value = value.strip()
     if len(value) < MIN_SECRET_LENGTH or value in _secret_names:
         return name
+    # Writers are serialised. Readers take no lock: they see the old or the new mapping, never a partial one.
     with _lock:
-        found = {**dict.fromkeys(_encoded_forms(value), name), **_secret_names}
-        # The longest first: what is part of another secret must not leave the rest of it standing.
-        names = {each: found[each] for each in sorted(found, key=len, reverse=True)}
-        in_json = tuple({shape for each in names for shape in (_json_body(each), _json_body(each, ascii_only=True))})
+        names_by_form = {**dict.fromkeys(_encoded_forms(value), name), **_secret_names}
+        # The longest first: masking a secret that is part of another would leave the rest of that one readable.
+        names = {form: names_by_form[form] for form in sorted(names_by_form, key=len, reverse=True)}
+        in_json = tuple({body for form in names for body in (_json_body(form), _json_body(form, ascii_only=True))})
         _secret_names, _json_forms = names, in_json
     return name
 
 
 def mask(text: str) -> str:
-    """The text with the name of each known secret in its place."""
+    """The text with each known secret replaced by its name."""
     if _secret_names:
-        for look, name in _secret_names.items():
-            if look in text:
-                text = text.replace(look, f"[secret {name}]")
+        for form, name in _secret_names.items():
+            if form in text:
+                text = text.replace(form, f"[secret {name}]")
     return text
 
 
 def mask_json(text: str) -> str:
-    """The same for a JSON text, which stays JSON."""
-    for look in _json_forms:
-        if look in text:
-            # In the values and not in the text: a match that begins within an escape would break it.
+    """The same for a JSON text, which stays valid JSON."""
+    for form in _json_forms:
+        if form in text:
+            # Masked in the parsed values: a match that begins inside an escape sequence would break the text.
             return json.dumps(mask_value(json.loads(text)), ensure_ascii=not _is_encodable(text), separators=(",", ":"))
     return text
 
 
 def mask_value(value: Any) -> Any:
-    """The same for a JSON value, in its texts, its names and its numbers."""
+    """The same for a JSON value: in its texts, keys and numbers."""
     match value:
         case str():
             return mask(value)
@@ -110,15 +116,15 @@ def mask_value(value: Any) -> Any:
         case list():
             return [mask_value(part) for part in cast("list[Any]", value)]
         case int() | float() if not isinstance(value, bool):
-            written = json.dumps(value)
-            return value if (shown := mask(written)) == written else shown
+            text = json.dumps(value)
+            return value if (masked := mask(text)) == text else masked
         case _:
             return value
 
 
 @contextmanager
 def isolate_secrets() -> Generator[None]:
-    """A stretch of work with secrets of its own: those known before are known again after it."""
+    """Start without secrets, and restore the earlier ones at the end."""
     global _secret_names, _json_forms
     before = _secret_names, _json_forms
     _secret_names, _json_forms = {}, ()
@@ -129,16 +135,17 @@ def isolate_secrets() -> Generator[None]:
 
 
 def _encoded_forms(value: str) -> set[str]:
-    """The shapes in which a value gets into texts."""
-    shapes = {value, _json_body(value), _json_body(value, ascii_only=True), quote(value), quote(value, safe="")}
-    shapes.add(quote_plus(value))
+    """The forms in which a value appears in texts."""
+    forms = {value, _json_body(value), _json_body(value, ascii_only=True), quote(value), quote(value, safe="")}
+    forms.add(quote_plus(value))
     raw = value.encode("utf-8", "surrogatepass")
-    for before in range(3):
-        # Wherever it begins in what was encoded, these characters depend on it alone.
-        first, last = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
-        plain = base64.b64encode(b"\0" * before + raw).decode()[first:last]
-        shapes |= {plain, plain.replace("+", "-").replace("/", "_")}
-    return {shape for shape in shapes if len(shape) >= MIN_SECRET_LENGTH}
+    for offset in range(3):
+        # Base64 encodes three bytes at a time, so a value has three forms, depending on its offset. Only the characters
+        # that do not depend on the bytes around it are kept.
+        first, last = -(-offset * 8 // 6), (offset + len(raw)) * 8 // 6
+        plain = base64.b64encode(b"\0" * offset + raw).decode()[first:last]
+        forms |= {plain, plain.replace("+", "-").replace("/", "_")}
+    return {form for form in forms if len(form) >= MIN_SECRET_LENGTH}
 
 
 def _json_body(text: str, *, ascii_only: bool = False) -> str:
@@ -146,7 +153,7 @@ def _json_body(text: str, *, ascii_only: bool = False) -> str:
 
 
 def _is_encodable(text: str) -> bool:
-    """Whether a text can be written as UTF-8 as it is: half a character cannot."""
+    """Whether a text can be encoded as UTF-8; a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

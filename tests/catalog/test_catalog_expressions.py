@@ -12,41 +12,43 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bicameral.catalog import SIZES, CatalogError, Expression, default_sizes, parse_expression
-from bicameral.catalog.facts._expressions import BinaryNode, CostTree, FunctionNode, NameNode, NumberNode
 from bicameral.errors import Place
+from bicameral.expressions import Binary, Call, Constant, Name, Node
 from property_examples import examples
 
 NAMES = ("items", "steps", "max_rounds", "k")
 VALUES: dict[str, float] = {"items": 3, "steps": 4, "max_rounds": 5, "k": 0.5}
 
 
-def _calls(inner: st.SearchStrategy[CostTree]) -> st.SearchStrategy[CostTree]:
+def _calls(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     several = st.lists(inner, min_size=2, max_size=3).map(tuple)
     return st.one_of(
-        st.builds(BinaryNode, st.sampled_from("+-*/"), inner, inner),
-        st.builds(FunctionNode, st.sampled_from(["min", "max"]), several),
-        st.builds(FunctionNode, st.just("ceil"), st.tuples(inner)),
+        st.builds(Binary, st.sampled_from("+-*/"), inner, inner),
+        st.builds(Call, st.sampled_from(["min", "max"]), several),
+        st.builds(Call, st.just("ceil"), st.tuples(inner)),
     )
 
 
-leaves: st.SearchStrategy[CostTree] = st.one_of(
-    st.builds(NumberNode, st.integers(0, 1_000)),
-    st.builds(NumberNode, st.decimals("0", "100", places=2).map(float)),
-    st.builds(NameNode, st.sampled_from(NAMES)),
+leaves: st.SearchStrategy[Node] = st.one_of(
+    st.builds(Constant, st.integers(0, 1_000)),
+    st.builds(Constant, st.decimals("0", "100", places=2).map(float)),
+    st.builds(Name, st.sampled_from(NAMES)),
 )
-trees: st.SearchStrategy[CostTree] = st.recursive(leaves, _calls, max_leaves=12)
+trees: st.SearchStrategy[Node] = st.recursive(leaves, _calls, max_leaves=12)
 
 
-def written(tree: CostTree) -> str:
+def written(tree: Node) -> str:
     match tree:
-        case NumberNode(value=value):
+        case Constant(value=value):
             return f"{value}"
-        case NameNode(name=name):
+        case Name(name=name):
             return name
-        case BinaryNode(operator=operator, left=left, right=right):
+        case Binary(operator=operator, left=left, right=right):
             return f"({written(left)} {operator} {written(right)})"
-        case FunctionNode(name=name, arguments=arguments):
+        case Call(function=name, arguments=arguments):
             return f"{name}({', '.join(map(written, arguments))})"
+        case _:
+            raise TypeError(tree)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +70,13 @@ def test_an_expression_has_the_value_that_it_says(text: str, value: float) -> No
 
 
 @given(trees)
-def test_what_is_written_reads_back_as_the_same_tree(tree: CostTree) -> None:
+def test_what_is_written_reads_back_as_the_same_tree(tree: Node) -> None:
     assert parse_expression(written(tree)).tree == tree
 
 
 @given(trees)
 @settings(max_examples=examples(300))
-def test_the_value_is_the_one_that_python_would_find(tree: CostTree) -> None:
+def test_the_value_is_the_one_that_python_would_find(tree: Node) -> None:
     text = written(tree)
     allowed: dict[str, Any] = {"__builtins__": {}, "min": min, "max": max, "ceil": math.ceil, **VALUES}
     try:
@@ -87,7 +89,7 @@ def test_the_value_is_the_one_that_python_would_find(tree: CostTree) -> None:
 
 
 @given(trees)
-def test_the_names_are_those_that_need_a_value(tree: CostTree) -> None:
+def test_the_names_are_those_that_need_a_value(tree: Node) -> None:
     found = parse_expression(written(tree))
     assert found.names == {name for name in NAMES if name in written(tree)}
     for name in found.names:
@@ -197,7 +199,7 @@ class Trap(dict[str, float]):
 
 
 @given(trees)
-def test_only_the_names_of_an_expression_are_looked_up(tree: CostTree) -> None:
+def test_only_the_names_of_an_expression_are_looked_up(tree: Node) -> None:
     found = parse_expression(written(tree))
     values = Trap(VALUES)
     try:

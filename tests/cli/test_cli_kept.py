@@ -122,7 +122,7 @@ def test_an_unknown_run_or_question_is_told_with_the_nearest(office: Office) -> 
 
 
 def test_a_missing_package_and_how_to_get_it_are_named(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bicameral.durable._runs.REQUIRED_PACKAGES", ("no_such_package",))
+    monkeypatch.setattr("bicameral.durable._views.REQUIRED_PACKAGES", ("no_such_package",))
     for words in (("submit", "x y"), ("worker", "--no-fetch")):
         error = office.world.json(*words, code=1)["error"]
         assert (error["code"], "bicameral[durable]" in error["fix"]) == ("durable.not-installed", True)

@@ -8,15 +8,15 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from cli_terminal import Terminal
 from cli_world import World
 
 from bicameral.catalog import CATEGORIES, IDS, PatternFacts, catalog, plain_record
-from bicameral.catalog.facts._reader import DataPlace, YamlRow, read_record
+from bicameral.catalog.facts._reader import DataPlace, read_record
 from bicameral.cli.commands.patterns import pattern_page
+from bicameral.documents import YamlDocument
 from bicameral.patterns import IMPLEMENTED
 
 PROGRAM = str(Path(sys.executable).with_name("bicameral"))
@@ -78,21 +78,10 @@ def test_every_pattern_has_a_page_that_fits_the_terminal() -> None:
             assert all("None" not in line.split() for line in lines), pattern.id
 
 
-def _row(value: Any) -> Any:
-    """Values as the reader of files has them."""
-    if isinstance(value, list):
-        return [_row(each) for each in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    row = YamlRow(1)
-    row.update({key: _row(inner) for key, inner in cast("dict[str, Any]", value).items()})
-    return row
-
-
 def test_the_json_of_a_pattern_reads_back_as_the_same_pattern() -> None:
     for pattern in catalog().patterns.values():
-        told = json.loads(json.dumps(plain_record(pattern)))
-        assert read_record(PatternFacts, _row(told), DataPlace("json", 1, pattern.id)) == pattern
+        told = YamlDocument(Path("json"), [json.loads(json.dumps(plain_record(pattern)))])
+        assert read_record(PatternFacts, DataPlace(told, (0,))) == pattern
 
 
 def test_a_misspelt_id_is_told_with_the_nearest(world: World) -> None:

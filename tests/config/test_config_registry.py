@@ -112,14 +112,14 @@ def test_two_tools_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_toolbox_whose_package_is_missing_is_left_out_unless_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bicameral.tools import Toolbox, load_toolbox
+    from bicameral.tools import LoadedToolbox, load_installed_toolbox
 
-    def lacking(name: str) -> Toolbox[Any]:
+    def lacking(name: str, installed: Any) -> LoadedToolbox:
         if name == "web":
             raise ToolError("tools.missing-extra", "the module 'httpx' is not installed")
-        return load_toolbox(name)
+        return load_installed_toolbox(name, installed)
 
-    monkeypatch.setattr("bicameral.config._resources.load_toolbox", lacking)
+    monkeypatch.setattr("bicameral.config._resources.load_installed_toolbox", lacking)
     registry = open_registry(Config.defaults(tmp_path))
     assert "fetch_page" not in registry
     assert "grep" in registry
@@ -148,3 +148,37 @@ def test_an_unknown_model_is_refused_with_the_nearest_name(tmp_path: Path) -> No
     with pytest.raises(BicameralError) as caught:
         open_models(configured(tmp_path, '[models]\nquarantined = "0.6b"\n'))
     assert (caught.value.code, caught.value.nearest) == ("models.unknown", "0.5b")
+
+
+def test_installed_packages_are_looked_through_once_and_each_tool_is_declared_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib.metadata
+
+    from bicameral.tools import _loading, _tool
+
+    open_registry(Config.defaults(tmp_path))
+    scans: list[str] = []
+    declared: list[str] = []
+    scan, declare = importlib.metadata.entry_points, getattr(_tool, "_check_declaration")  # noqa: B009 (private)
+
+    def counted_scan(*, group: str) -> object:
+        scans.append(group)
+        return scan(group=group)
+
+    def counted_declare(each: Any) -> None:
+        declared.append(each.name)
+        declare(each)
+
+    monkeypatch.setattr(_loading, "entry_points", counted_scan)
+    monkeypatch.setattr(_tool, "_check_declaration", counted_declare)
+    registry = open_registry(Config.defaults(tmp_path))
+    assert len(scans) == 1
+    assert len(declared) == len(set(declared)) <= len(registry)
+
+
+def test_a_tool_of_two_openings_is_not_shared(tmp_path: Path) -> None:
+    one, other = (open_registry(Config.defaults(tmp_path))["grep"] for _ in range(2))
+    assert one is not other
+    assert one.toolbox == other.toolbox == "lines"
+    assert one.fingerprint == other.fingerprint

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,9 @@ import pytest
 from bicameral.errors import PlanError
 from bicameral.models import LocalProvider, ScriptedProvider
 from bicameral.planning import Delta, Intent, check_against_intent, nearest_tools, relevant_tools
-from bicameral.plans import parse, print_plan
+from bicameral.plans import PlanLimits, check, parse, print_plan
 from bicameral.tools import Folders, Registry, Surroundings, Tool, load_toolboxes, tool
+from bicameral.types import ANY
 
 STANDARD = ("files", "lines", "tables", "mail", "calendar", "web", "clock")
 
@@ -157,3 +160,69 @@ async def test_a_real_model_writes_a_plan_that_passes_the_check(small_model: Loc
     assert compiled.report.ok
     again = await Delta(small_model, timeout=800).compile(Intent(request="Which lines of todo.txt mention paint?"), few)
     assert compiled.plan.to_json() == again.plan.to_json()
+
+
+# Tools that were not chosen -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Note:
+    """A note without its text."""
+
+    key: str
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """Three tools, of which the planner is shown the first alone."""
+
+    @tool(effect="read")
+    def find_notes() -> list[Note]:
+        """Every note."""
+        return []
+
+    @tool(effect="read")
+    def read_what_eve_says(key: str) -> str:
+        """A tool whose name is untrusted text."""
+        return key
+
+    def chosen(request: str, registry: Registry) -> Registry:
+        return registry.subset(["find_notes"])
+
+    monkeypatch.setattr("bicameral.planning._delta.relevant_tools", chosen)
+    return Registry([find_notes, read_what_eve_says])
+
+
+FIND = Intent(request="What are the notes?")
+
+
+async def test_a_planner_that_is_told_of_a_mistake_reads_no_name_of_a_tool_that_was_not_chosen(notes: Registry) -> None:
+    wrong = "found = find_notes()\nanswer(found[0].body)\n"
+    hint = "\n".join(map(str, check(parse(wrong, notes).plan, notes).errors))
+    assert "read_what_eve_says" in hint
+    planner, provider = delta(wrong, "found = find_notes()\nanswer(found)\n")
+    assert (await planner.compile(FIND, notes)).repairs == 1
+    said = provider.requests[1].messages[-1].text
+    assert "no field 'body'" in said
+    assert "eve" not in said
+
+
+async def test_an_entry_of_the_cache_cannot_call_what_was_not_chosen(notes: Registry) -> None:
+    planner, provider = delta(*["found = find_notes()\nanswer(found)\n"] * 2)
+    cache: dict[str, str] = {}
+    planner = Delta(provider, cache=cache)
+    await planner.compile(FIND, notes)
+    [(key, entry)] = cache.items()
+    other = parse('found = read_what_eve_says("k")\nanswer(found)\n', notes).plan
+    cache[key] = json.dumps(json.loads(entry) | {"plan": other.to_json()})
+    assert not (await planner.compile(FIND, notes)).cached
+
+
+async def test_the_check_of_a_plan_is_handed_on_with_all_tools(notes: Registry) -> None:
+    compiled = await delta("found = find_notes()\nanswer(found)\n")[0].compile(FIND, notes)
+    assert compiled.check is not None
+    assert compiled.check.report_for(compiled.plan, notes, PlanLimits(), {}) == check(compiled.plan, notes)
+    assert compiled.check.report_for(compiled.plan.model_copy(), notes, PlanLimits(), {}) is None
+    assert compiled.check.report_for(compiled.plan, Registry(notes), PlanLimits(), {}) is None
+    assert compiled.check.report_for(compiled.plan, notes, PlanLimits(max_items=1), {}) is None
+    assert compiled.check.report_for(compiled.plan, notes, PlanLimits(), {"found": ANY}) is None

@@ -31,6 +31,7 @@ from bicameral.durable._leases import (
     retry_delay,
     send_heartbeat,
 )
+from bicameral.durable._maintenance import Maintenance
 from bicameral.durable._queries import expire_questions, put_question
 from bicameral.durable._queue import SharedQuotas
 from bicameral.durable._views import RunEnd
@@ -49,11 +50,8 @@ MODEL, OTHER = ScriptedProvider([]), ScriptedProvider([])
 
 
 async def _do(runs: Runs, what: Callable[..., T], *args: Any, **options: Any) -> T:
-    """Any of the changes, with the database and a transaction of its own."""
-    database = runs.database
-    with_queue = what in (enqueue_due_runs, expire_questions, release_run, reap_expired_leases, requeue_undelivered)
-    before = (database, runs.dispatch) if with_queue else (database,)
-    return await database.run_transaction(lambda db: what(*before, db, *args, **options))
+    """Any of the changes, in a transaction of its own."""
+    return await runs.dispatch.run(what, *args, **options)
 
 
 async def _taken(runs: Runs, run: str, attempt: int = 1, worker: str = "w1", seconds: float = LONG) -> Any:
@@ -103,6 +101,38 @@ async def test_a_lease_that_is_over_lets_the_run_go_on_once(runs: Runs) -> None:
     assert taken["deaths"] == 1
     # One whose lease holds is not touched.
     assert await _do(runs, reap_expired_leases) == []
+
+
+async def test_the_dbos_row_of_a_dead_workers_attempt_is_deleted_once_it_is_old(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = (await runs.submit(Submission(request="x"))).run
+    await _taken(runs, run, worker="dead", seconds=-1.0)
+    maintenance = Maintenance(runs, LONG, "w1", list)
+    await maintenance.run_sweep()
+    # DBOS takes a cancelled workflow out of its queue and forgets when it was started.
+    assert await _statuses(runs) == {f"{run}.1": "CANCELLED", f"{run}.2": "ENQUEUED"}
+    await maintenance.run_cleanup()
+    assert f"{run}.1" in await _statuses(runs)
+    monkeypatch.setattr("bicameral.durable._maintenance.WORKFLOW_RETENTION_SECONDS", -1.0)
+    await maintenance.run_cleanup()
+    assert await _statuses(runs) == {f"{run}.2": "ENQUEUED"}
+
+
+async def test_a_client_brings_the_tables_of_an_older_dbos_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = str(tmp_path / "durable.db")
+    async with await Runs.open(address) as earlier:
+        await earlier.submit(Submission(request="x"))
+    from dbos._migration import sqlite_migrations
+
+    added = [*sqlite_migrations, "CREATE TABLE added_by_a_later_dbos (x INTEGER)"]
+    monkeypatch.setattr("dbos._sys_db_sqlite.sqlite_migrations", added)
+    async with await Runs.open(address) as later:
+        await later.submit(Submission(request="y"))
+        found = await later.database.run_in_thread(lambda: sa.inspect(later.database.engine).get_table_names())
+    assert "added_by_a_later_dbos" in found
 
 
 async def test_a_heart_renews_only_what_is_the_workers_and_hears_of_cancels(runs: Runs) -> None:

@@ -12,7 +12,7 @@ import pytest
 from durable_world import plan
 
 from bicameral.durable import Runs, Submission
-from bicameral.durable import _runs as _extra
+from bicameral.durable import _views as _extra
 from bicameral.errors import DurableError
 from bicameral.runs import Caps
 

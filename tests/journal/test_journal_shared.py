@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from bicameral.runs import Journal
 with Journal(Path(sys.argv[1])) as journal:
-    print([event.kind for event in journal.after("a", -1)])
+    print([event.kind for event in journal.events_after("a", -1)])
 """
 
 

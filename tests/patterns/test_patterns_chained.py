@@ -148,7 +148,8 @@ def test_nor_in_another_process(tmp_path: Path) -> None:
     written(path)
     code = (
         "import sys; from pathlib import Path; from bicameral.patterns.humanizer._sealed_log import SealedLog\n"
-        f"with SealedLog(Path({str(path)!r}), 'test 1').held(): print('held', flush=True); sys.stdin.readline()"
+        f"with SealedLog(Path({str(path)!r}), 'test 1').lock_for_reading():\n"
+        "    print('held', flush=True); sys.stdin.readline()"
     )
     other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None

@@ -93,18 +93,18 @@ def test_a_command_runs_and_its_output_is_read(folder: Path) -> None:
     there = table([first(["grep", "-c", "ERROR", "app.log"]), answer("2 lines")], tools=commands(folder))
     outcome = ran(there)
     assert (outcome.value, outcome.label.trusted) == ("2 lines", True)
-    assert [each.tool for each in outcome.called] == ["grep"]
+    assert [each.tool for each in outcome.tool_calls] == ["grep"]
     assert '$ ["grep", "-c", "ERROR", "app.log"]\nexit status 0\n2' in there.privileged.prompts[1]
     assert noted(outcome, "command-ended") == [{"command": "grep", "status": 0, "characters": 1, "cut": 0}]
     assert "grep [-c] PATTERN FILES..." in there.privileged.prompts[0]
-    assert {each.prefix for each in outcome.asked} == {outcome.asked[0].prefix}
+    assert {each.prefix for each in outcome.model_calls} == {outcome.model_calls[0].prefix}
 
 
 def test_a_pipe_is_a_list_of_commands_that_code_joins(folder: Path) -> None:
     script = [first(["grep", "ERROR", "app.log"], ["sort", "-r"]), answer("done")]
     there = table(script, tools=commands(folder))
     outcome = ran(there)
-    assert [each.tool for each in outcome.called] == ["grep", "sort"]
+    assert [each.tool for each in outcome.tool_calls] == ["grep", "sort"]
     assert "c ERROR\na ERROR" in there.privileged.prompts[1]
 
 
@@ -325,7 +325,7 @@ def test_the_number_of_commands_is_bounded(folder: Path) -> None:
     piped = table([first(["grep", "ERROR", "app.log"], *[["sort"]] * 9), '{"answer": "c"}'], tools=commands(folder))
     outcome = ran(piped, calls=3)
     assert outcome.value == "c"
-    assert [each.tool for each in outcome.called] == ["grep", "sort", "sort"]
+    assert [each.tool for each in outcome.tool_calls] == ["grep", "sort", "sort"]
 
 
 def test_a_reply_of_no_form_counts_as_one_and_is_told(folder: Path) -> None:
@@ -359,4 +359,4 @@ def test_knobs_have_bounds(knobs: Any) -> None:
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("I4", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

@@ -140,7 +140,7 @@ def test_the_fixed_block_is_the_same_in_every_call_and_stands_before_the_task() 
     there = table(["bug", "question", "praise"])
     outcomes = [asked(there, task) for task in ("One.", "Two.", "Three.")]
     assert [each.value for each in outcomes] == ["bug", "question", "praise"]
-    assert len({each.asked[0].prefix for each in outcomes}) == 1
+    assert len({each.model_calls[0].prefix for each in outcomes}) == 1
     assert len({block(each)["block"] for each in outcomes}) == 1
     assert block(outcomes[0])["version"] == POOL.version
     system, user = (message.text for message in there.privileged.asked[0].messages)
@@ -190,7 +190,7 @@ def test_a_strangers_pair_makes_the_whole_call_quarantined(mode: str, shown: boo
     outcome = asked(there, "x", pool, mode=mode)
     assert outcome.value == "bug"
     assert not outcome.label.trusted
-    assert [each.chamber for each in outcome.asked] == ["quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["quarantined"]
     assert not there.privileged.asked
 
 
@@ -213,7 +213,7 @@ WIDE = Pool(
 def test_picked_pairs_come_after_everything_fixed_the_nearest_last() -> None:
     there = table(["bug", "bug"])
     first, second = asked(there, "zzz yyy", WIDE, mode="dynamic"), asked(there, "qqq", WIDE, mode="dynamic")
-    assert first.asked[0].prefix == second.asked[0].prefix
+    assert first.model_calls[0].prefix == second.model_calls[0].prefix
     assert block(first)["block"] != block(second)["block"]
     system, user = (message.text for message in there.privileged.asked[0].messages)
     assert "<example>" not in system
@@ -313,7 +313,7 @@ def test_nothing_is_measured_on_what_is_shown(case: HeldOutCase) -> None:
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("S2", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value
 
 
 @pytest.mark.model

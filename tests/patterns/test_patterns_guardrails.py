@@ -147,7 +147,7 @@ async def by_another_guard(stage: Context) -> Labelled[Any]:
 
 
 async def by_replacing(stage: Context) -> Labelled[Any]:
-    return await by_call(replace(stage, at="elsewhere/"))
+    return await by_call(replace(stage, path="elsewhere/"))
 
 
 WAYS = [
@@ -527,7 +527,7 @@ def test_what_a_guard_lets_pass_twice_is_the_same(value: Any) -> None:
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("V5", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value
 
 
 # How good they are --------------------------------------------------------------------------------------------------

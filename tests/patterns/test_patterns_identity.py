@@ -456,4 +456,4 @@ def test_a_role_that_must_not_read_strangers_does_not_under_an_identity(tmp_path
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("H1", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

@@ -123,7 +123,7 @@ def test_the_judge_does_not_know_who_wrote_what_and_sees_the_rubric_first() -> N
     system = there.privileged.asked[0].messages[0].text
     assert "- kind: it is friendly\n- safe: it harms nobody" in system
     assert "Writer" not in "".join(there.privileged.prompts)
-    assert len({each.prefix for each in outcome.asked}) == 1
+    assert len({each.prefix for each in outcome.model_calls}) == 1
 
 
 def test_one_order_that_fails_is_no_verdict() -> None:
@@ -381,4 +381,4 @@ def test_the_example_works_with_a_real_model(large_model: LocalProvider, tmp_pat
     """With the 1.5B: the 0.5B says yes to everything."""
     example, outcome = performed("V15", large_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

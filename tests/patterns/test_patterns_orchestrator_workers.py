@@ -385,4 +385,4 @@ def test_a_worker_that_is_asked_once_has_no_tools() -> None:
 @pytest.mark.model
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("O6", small_model, tmp_path)
-    assert example.good(answered(outcome)), outcome
+    assert example.is_correct(answered(outcome)), outcome

@@ -136,7 +136,7 @@ def test_the_beginning_of_the_prompt_changes_with_the_form_alone() -> None:
         payer: str
 
     def prefix(pattern: OutputTemplate, reply: str, task: str) -> str:
-        return ran(table([reply]), pattern, from_user(task)).asked[0].prefix
+        return ran(table([reply]), pattern, from_user(task)).model_calls[0].prefix
 
     assert prefix(BILL, GOOD, "one") == prefix(BILL, GOOD, "two")
     assert prefix(BILL, GOOD, "one") != prefix(OutputTemplate.of(Other), '{"payer": "Ada"}', "one")
@@ -151,4 +151,4 @@ def test_knobs_are_kept_in_bounds() -> None:
 @pytest.mark.model
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("S6", small_model, tmp_path)
-    assert example.good(answered(outcome)), outcome
+    assert example.is_correct(answered(outcome)), outcome

@@ -160,7 +160,7 @@ def test_a_combiner_that_is_a_model_reads_the_results_alone() -> None:
     there = table(lambda request: "one text" if "You make" in request.messages[0].text else by_role(request))
     outcome = ran(there, Parallelization.sections(THREE, combine=combiner))
     assert outcome.value == "one text"
-    assert [each.participant for each in outcome.asked] == ["Worker"] * 3 + ["Combiner"]
+    assert [each.participant for each in outcome.model_calls] == ["Worker"] * 3 + ["Combiner"]
     assert "result of green" in there.privileged.prompts[-1]
     assert "You are the" not in there.privileged.prompts[-1]
 
@@ -247,7 +247,7 @@ def test_a_tie_has_no_winner_and_is_told() -> None:
 def test_a_vote_that_does_not_fit_is_no_vote_and_told() -> None:
     outcome = voted(["yes!", NO, '{"value": "false"}'])
     assert outcome.value == VoteTally(winner=False, votes=1, of=1, tied=[], failed=2)
-    assert len(outcome.asked) == 3
+    assert len(outcome.model_calls) == 3
 
 
 def test_voters_are_asked_the_same_with_seeds_of_their_own_and_see_no_other_vote() -> None:
@@ -303,7 +303,7 @@ def test_a_judge_points_to_one_answer_or_to_none(chosen: str, winner: str | None
     there = table(answers)
     outcome = ran(there, Parallelization.votes(STR, n=3, judge=JUDGE))
     assert outcome.value["winner"] == winner
-    assert [each.participant for each in outcome.asked] == ["Worker"] * 3 + ["Judge"]
+    assert [each.participant for each in outcome.model_calls] == ["Worker"] * 3 + ["Judge"]
     assert "1. Ghent\n2. Bruges\n" in there.privileged.prompts[-1]
 
 
@@ -326,4 +326,4 @@ def test_a_vote_on_a_strangers_text_is_a_strangers_vote() -> None:
 @pytest.mark.model
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("O4", small_model, tmp_path)
-    assert example.good(answered(outcome)), outcome
+    assert example.is_correct(answered(outcome)), outcome

@@ -253,7 +253,7 @@ def test_what_fails_in_a_tool_of_strangers_is_read_in_quarantine() -> None:
 @pytest.mark.model
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("R4", small_model, tmp_path)
-    assert example.good(answered(outcome)), outcome
+    assert example.is_correct(answered(outcome)), outcome
 
 
 @pytest.mark.model

@@ -283,4 +283,4 @@ def test_its_knobs_are_those_of_the_index_too() -> None:
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("K1", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

@@ -61,7 +61,7 @@ def test_a_plan_its_calls_and_an_answer_with_two_calls_of_a_model() -> None:
 @given(st.integers(1, 12))
 def test_two_calls_of_a_model_however_many_tools_are_called(calls: int) -> None:
     outcome = ran(table([plan(*[GHENT] * calls), "done"]))
-    assert (len(outcome.asked), len(outcome.called)) == (2, calls)
+    assert (len(outcome.model_calls), len(outcome.tool_calls)) == (2, calls)
 
 
 def test_the_planner_sees_no_result_and_the_solver_no_tool() -> None:
@@ -117,7 +117,7 @@ def test_a_strangers_text_is_read_by_the_solver_in_quarantine_alone() -> None:
     there = table([plan(READ), "never"], ["a summary"])
     outcome = ran(there)
     assert outcome.value == "a summary"
-    assert [each.chamber for each in outcome.asked] == ["privileged", "quarantined"]
+    assert [each.chamber for each in outcome.model_calls] == ["privileged", "quarantined"]
     assert not any(HOSTILE in prompt for prompt in there.privileged.prompts)
     assert HOSTILE in there.quarantined.prompts[0]
 
@@ -243,7 +243,7 @@ def test_calls_that_need_nothing_of_each_other_are_made_at_the_same_time() -> No
     begun = time.perf_counter()
     outcome = ran(there)
     assert time.perf_counter() - begun < 3  # one after another they take 4
-    assert len(outcome.called) == 8
+    assert len(outcome.tool_calls) == 8
 
 
 def test_a_call_waits_for_what_it_needs_and_the_lines_keep_their_order() -> None:
@@ -320,5 +320,5 @@ def test_arguments_are_read_as_their_types_want_them() -> None:
 @pytest.mark.model
 def test_the_example_comes_out_right(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("R5", small_model, tmp_path)
-    assert example.good(answered(outcome)), outcome
+    assert example.is_correct(answered(outcome)), outcome
     assert len(outcome.model_calls) == 2

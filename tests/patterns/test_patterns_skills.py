@@ -502,4 +502,4 @@ def test_a_tampered_library_gives_no_advice(tmp_path: Path) -> None:
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("H4", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

@@ -40,8 +40,8 @@ def test_the_tool_that_was_picked_is_called_once_and_its_result_is_given() -> No
     there = table([call("add", a=2, b=3)])
     outcome = routed(there, "What is 2 and 3?")
     assert outcome.value == {"tool": "add", "arguments": {"a": 2, "b": 3}, "result": 5}
-    assert [each.tool for each in outcome.called] == ["add"]
-    assert len(outcome.asked) == 1
+    assert [each.tool for each in outcome.tool_calls] == ["add"]
+    assert len(outcome.model_calls) == 1
     assert "- add(a: int, b: int) -> int: The sum of two numbers." in there.privileged.prompts[0]
     assert _offered(there) == ["read_page", "population", "add", "send", "none"]
 
@@ -49,7 +49,7 @@ def test_the_tool_that_was_picked_is_called_once_and_its_result_is_given() -> No
 def test_where_no_tool_is_needed_none_is_called() -> None:
     outcome = routed(table([words("Hello.")]), "Say hello.")
     assert outcome.value == {"tool": None, "arguments": {}, "result": "Hello."}
-    assert not outcome.called
+    assert not outcome.tool_calls
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_what_does_not_fit_is_told_and_asked_for_once_more(wrong: Any, told: str
     outcome = routed(there, "1 and 2?")
     assert outcome.value["result"] == 3
     assert told in there.privileged.prompts[1]
-    assert [each.tool for each in outcome.called] == ["add"]
-    assert len(outcome.asked) == 2
+    assert [each.tool for each in outcome.tool_calls] == ["add"]
+    assert len(outcome.model_calls) == 2
     assert there.world.done == []
 
 
@@ -158,4 +158,4 @@ def test_a_person_can_say_yes_to_exactly_this_call() -> None:
 def test_the_example_works_with_a_real_model(small_model: LocalProvider, tmp_path: Path) -> None:
     example, outcome = performed("I2", small_model, tmp_path)
     assert isinstance(outcome, Answered), outcome
-    assert example.good(outcome), outcome.value
+    assert example.is_correct(outcome), outcome.value

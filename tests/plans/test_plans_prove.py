@@ -21,9 +21,9 @@ def careful(facts: CallFacts) -> Decision:
     """What directs a call that acts must be trusted, and so must what decides it."""
     if not facts.known:
         return Denied("no such tool")
-    if facts.consequential and not all(each.trusted for each in facts.arguments_for("directs")):
+    if (facts.outbound or facts.changes) and not all(each.trusted for each in facts.arguments_for("directs")):
         return Ask(f"{facts.tool} as a stranger says?")
-    if facts.consequential and not facts.pc_trusted:
+    if (facts.outbound or facts.changes) and not facts.pc.trusted:
         return Ask(f"{facts.tool} because a stranger says so?")
     return Allowed()
 
@@ -151,7 +151,7 @@ def test_the_facts_of_a_call_name_every_argument_with_its_own_label() -> None:
     assert (body.name, body.purpose, body.trusted, body.principals) == ("body", "carries", False, None)
     assert {source.tool for source in body.sources} == {"fetch", "inbox", "request"}
     assert (facts.tool, facts.effect, facts.outbound, facts.declared) == ("send", "send", True, True)
-    assert facts.pc_trusted
+    assert facts.pc.trusted
     assert {source.tool for source in facts.pc.sources} == {"inbox", "request"}
     assert facts.step == "1/then/1"
 

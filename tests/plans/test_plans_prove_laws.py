@@ -123,7 +123,7 @@ def _trusted_calls(run: LabelledRun) -> list[tuple[str, dict[str, Any]]]:
     return [
         (made.step, {each.name: made.values.get(each.name) for each in made.facts.arguments if each.trusted})
         for made in run.calls
-        if made.facts.pc_trusted
+        if made.facts.pc.trusted
     ]
 
 

@@ -17,7 +17,6 @@ from bicameral.policy._cedar_request import (
     evaluate_policies,
     make_call_profile,
     outline_call,
-    parse_entities,
     render_context,
     render_entity,
     validation_errors,
@@ -202,9 +201,8 @@ def test_the_defaults_decide_as_their_text_says() -> None:
     policy, text = Policy.load(), PolicySet.from_str(read_packaged("default.cedar"))
     ids = [rule.id for rule in policy.rules]
     for facts in (mail(), mail(to=READ), mail(body=BODY), mail(control=READ), mail(to=CONTACT, body=READ)):
-        answer = evaluate_policies(
-            text, parse_entities(told(facts)), render_context(frozenset({"bob@example.com"}), lures=True)
-        )
+        entities = Entities.from_json_str(told(facts))  # pyright: ignore[reportUnknownMemberType]
+        answer = evaluate_policies(text, entities, render_context(frozenset({"bob@example.com"}), lures=True))
         found = policy.decide(facts)
         by_text = {ids[int(each.removeprefix("policy"))] for each in answer.policies} - {"known-tools"}
         assert by_text == set(getattr(found, "rules", ()))

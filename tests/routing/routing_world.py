@@ -6,16 +6,14 @@ from typing import get_args
 
 from hypothesis import strategies as st
 
+from bicameral.expressions import AllOf, AnyOf, Not
 from bicameral.models import Chamber, Message, ModelRequest, ScriptedProvider, ToolSchema
 from bicameral.routing import PHASES, ROLES, CallContext, RoutingCondition
 from bicameral.routing._conditions import (
     FIELD_WORDS,
     ComparisonOperator,
     ConditionQuantity,
-    Conjunction,
-    Disjunction,
     FieldTest,
-    Negation,
     QuantityComparison,
 )
 
@@ -57,9 +55,9 @@ compared = st.builds(
 trees: st.SearchStrategy[RoutingCondition] = st.recursive(
     st.one_of(words, compared),
     lambda inner: st.one_of(
-        st.builds(Negation, inner),
-        st.builds(Conjunction, st.lists(inner, min_size=2, max_size=3).map(tuple)),
-        st.builds(Disjunction, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(Not, inner),
+        st.builds(AllOf, st.lists(inner, min_size=2, max_size=3).map(tuple)),
+        st.builds(AnyOf, st.lists(inner, min_size=2, max_size=3).map(tuple)),
     ),
     max_leaves=6,
 )
@@ -108,22 +106,24 @@ def written(tree: RoutingCondition) -> str:
             return f"{field}:{word}"
         case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
             return f"{quantity} {sign} {bound:g}"
-        case Negation(part=part):
+        case Not(part=part):
             return f"not ({written(part)})"
-        case Conjunction(parts=parts):
+        case AllOf(parts=parts):
             return "(" + " and ".join(f"({written(part)})" for part in parts) + ")"
-        case Disjunction(parts=parts):
+        case AnyOf(parts=parts):
             return "(" + " or ".join(f"({written(part)})" for part in parts) + ")"
+        case _:
+            raise TypeError(tree)
 
 
 def holds(tree: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None) -> bool:
     """What a condition means, said plainly."""
     match tree:
-        case Negation(part=part):
+        case Not(part=part):
             return not holds(part, call, here, hint)
-        case Conjunction(parts=parts):
+        case AllOf(parts=parts):
             return all(holds(part, call, here, hint) for part in parts)
-        case Disjunction(parts=parts):
+        case AnyOf(parts=parts):
             return any(holds(part, call, here, hint) for part in parts)
         case FieldTest(field=field, word=word):
             facts = {
@@ -149,3 +149,5 @@ def holds(tree: RoutingCondition, call: ModelRequest, here: CallContext, hint: s
                 "cost_cap": endless if here.cost_cap is None else here.cost_cap,
             }
             return bool(eval(f"value {sign} bound", {}, {"value": facts[quantity], "bound": bound}))
+        case _:
+            raise TypeError(tree)

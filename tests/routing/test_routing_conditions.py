@@ -10,19 +10,17 @@ from hypothesis import strategies as st
 from routing_world import TOOL, hints, holds, request, requests, situations, trees, written
 
 from bicameral.errors import ConfigError
+from bicameral.expressions import AllOf, AnyOf, Not
 from bicameral.models import ModelRequest
 from bicameral.routing import CallContext, RoutingCondition, parse_condition
 from bicameral.routing._conditions import (
     ALWAYS_TRUE,
     CONDITION_WORDS,
-    Conjunction,
-    Disjunction,
     FieldTest,
-    Negation,
     QuantityComparison,
     compile_condition,
 )
-from bicameral.routing._selection import is_possible
+from bicameral.routing._selection import RoutingRule, can_hold, is_quarantined_only
 from property_examples import examples
 
 
@@ -38,7 +36,7 @@ from property_examples import examples
         ("hint:planning", FieldTest("hint", "planning")),
         ("hint: planning", FieldTest("hint", "planning")),
         ("chamber == quarantined", FieldTest("chamber", "quarantined")),
-        ("chamber != quarantined", Negation(FieldTest("chamber", "quarantined"))),
+        ("chamber != quarantined", Not(FieldTest("chamber", "quarantined"))),
         ("label: untrusted", FieldTest("label", "untrusted")),
         ("prompt_tokens >= 10_000", QuantityComparison("prompt_tokens", ">=", 10_000)),
         ("budget_left < 0.5", QuantityComparison("money_left", "<", 0.5)),
@@ -48,18 +46,18 @@ from property_examples import examples
         ("deadline", QuantityComparison("time_left", "<", math.inf)),
         (
             "failures >= 2 and cost_cap < 1",
-            Conjunction((QuantityComparison("failures", ">=", 2), QuantityComparison("cost_cap", "<", 1))),
+            AllOf((QuantityComparison("failures", ">=", 2), QuantityComparison("cost_cap", "<", 1))),
         ),
         (
             "has_tools or no_schema and not role:delta",
-            Disjunction(
+            AnyOf(
                 (
                     FieldTest("tools", "yes"),
-                    Conjunction((FieldTest("schema", "no"), Negation(FieldTest("role", "delta")))),
+                    AllOf((FieldTest("schema", "no"), Not(FieldTest("role", "delta")))),
                 )
             ),
         ),
-        ("not (has_tools or phase:act)", Negation(Disjunction((FieldTest("tools", "yes"), FieldTest("phase", "act"))))),
+        ("not (has_tools or phase:act)", Not(AnyOf((FieldTest("tools", "yes"), FieldTest("phase", "act"))))),
     ],
 )
 def test_a_condition_means_what_it_says(text: str, meant: RoutingCondition) -> None:
@@ -85,9 +83,9 @@ def test_what_happens_is_never_said_to_be_impossible(
     tree: RoutingCondition, other: RoutingCondition, call: ModelRequest, here: CallContext, hint: str | None
 ) -> None:
     if holds(tree, call, here, hint):
-        assert is_possible([tree]) is not False
+        assert can_hold([tree])
         if not holds(other, call, here, hint):
-            assert is_possible([tree], [other]) is not False
+            assert can_hold([tree, Not(other)])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +107,7 @@ def test_what_happens_is_never_said_to_be_impossible(
     ],
 )
 def test_a_contradiction_is_seen(text: str) -> None:
-    assert is_possible([parse_condition(text)]) is False
+    assert not can_hold([parse_condition(text)])
 
 
 @pytest.mark.parametrize(
@@ -125,12 +123,33 @@ def test_a_contradiction_is_seen(text: str) -> None:
     ],
 )
 def test_what_can_be_is_left_alone(text: str) -> None:
-    assert is_possible([parse_condition(text)]) is True
+    assert can_hold([parse_condition(text)])
 
 
-def test_too_many_cases_are_nobodys_mistake() -> None:
+def test_many_alternatives_are_no_contradiction() -> None:
     text = " and ".join(f"(hint:a{n} or phase:p{n} or role:r{n} or failures > {n})" for n in range(20))
-    assert is_possible([parse_condition(text)]) is None
+    assert can_hold([parse_condition(text)])
+    assert can_hold([Not(parse_condition(text))])
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("chamber == quarantined", True),
+        ("chamber != privileged and has_tools", True),
+        ("role:quarantined", True),
+        ("not chamber == privileged", True),
+        ("not (chamber == privileged or has_tools)", True),
+        ("chamber: quarantined and has_tools or chamber: quarantined and no_tools", True),
+        ("has_tools and (chamber == quarantined or no_tools)", True),
+        ("chamber == quarantined or has_tools", False),
+        ("has_tools", False),
+        ("always", False),
+        ("not role:quarantined", False),
+    ],
+)
+def test_a_rule_for_the_quarantined_chamber_alone_is_recognised(text: str, only: bool) -> None:
+    assert is_quarantined_only(RoutingRule.of(text, "small")) is only
 
 
 @pytest.mark.parametrize(

@@ -478,14 +478,14 @@ class Circuit(RuleBasedStateMachine):
             self.trying = True
         self.flying += passed
 
-    @rule(how=st.sampled_from(["succeeded", "failed", "released"]))
+    @rule(how=st.sampled_from(["record_success", "record_failure", "release"]))
     def end(self, how: str) -> None:
         if not self.flying:
             return
         self.flying -= 1
         getattr(self.breaker, how)()
         self.trying = False
-        if how == "succeeded":
+        if how == "record_success":
             assert self.breaker.state == "closed"
 
     @invariant()

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.plans import parse
 from bicameral.policy import Policy
-from bicameral.runs import Answers, ApprovalQuestion, PendingCall, RunOutcome, run_plan
+from bicameral.runs import Answers, ApprovalQuestion, PendingCall, RunOutcome, check_plan, run_plan
 from bicameral.tools import Origin, Participants, Registry, Tool, tool
 from bicameral.types import Type
 
@@ -129,8 +129,14 @@ class Person:
         return Answers.yes(call for call in question.calls if self.says(call))
 
 
-async def run_office(source: str, office: Office, *, policy: Policy | None = None, **options: Any) -> RunOutcome:
+async def run_office(
+    source: str, office: Office, *, policy: Policy | None = None, proved: bool = False, **options: Any
+) -> RunOutcome:
+    """Run a plan; if `proved`, with the result of its check where it passes."""
     registry = office.registry
     options.setdefault("extractor", Compromised())
     policy = policy or Policy.load((), registry, me=[ME])
-    return await run_plan(parse(source, registry).plan, registry, policy=policy, **options)
+    plan = parse(source, registry).plan
+    checked = check_plan(plan, registry, policy) if proved else None
+    what = checked if checked is not None and checked.ok else plan
+    return await run_plan(what, registry, policy=policy, **options)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bicameral.errors import JournalError, ToolError
 from bicameral.journal import NewEvent
-from bicameral.plans import Plan, prove
+from bicameral.plans import Plan
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
@@ -19,6 +19,7 @@ from bicameral.runs import (
     RunOutcome,
     Suspend,
     Waiting,
+    check_plan,
     resume_plan,
     run_plan,
 )
@@ -155,14 +156,14 @@ async def lived_through(
     options: dict[str, Any] = {"policy": policy, "approver": approver}
     # The last attempt may still die at an effect, so there are as many more as effects to die at.
     outcome: RunOutcome | None = None
-    if policy is not None:
-        options["proof"] = prove(plan, registry, policy.preview, policy.mode)
+    checked = None if policy is None else check_plan(plan, registry, policy)
+    what = checked if checked is not None and checked.ok else plan
     for each in (*lives, *(None for _ in range(MOST_WAITS))):
         journal.lives = each
         if any(event.run == RUN for event in journal.events_after(RUN, -1)):
             outcome = await resume_plan(journal, RUN, registry, policy=policy, approver=approver)
         else:
-            outcome = await run_plan(plan, registry, journal=journal, run=RUN, **options)
+            outcome = await run_plan(what, registry, journal=journal, run=RUN, **options)
         if not isinstance(outcome, Interrupted | Waiting):
             return outcome
     raise AssertionError(outcome)

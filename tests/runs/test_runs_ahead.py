@@ -12,7 +12,7 @@ from runs_boundary import BOB, EVE, ME, Compromised, Office, Person, run_office
 from test_runs_attached import Post
 
 from bicameral.boundary import ExtractionOutcome, Filled
-from bicameral.plans import parse, prove
+from bicameral.plans import parse
 from bicameral.policy import Policy
 from bicameral.runs import (
     Answers,
@@ -23,6 +23,7 @@ from bicameral.runs import (
     Journal,
     PendingCall,
     RunOutcome,
+    check_plan,
     replay,
     run_plan,
 )
@@ -452,9 +453,8 @@ answer(1)
 
 async def _proved(source: str, office: Office, text: str = PAY_ASKS, **options: Any) -> RunOutcome:
     registry, policy = office.registry, Policy.parse(text, me=[ME])
-    plan = parse(source, registry).plan
-    proof = prove(plan, registry, policy.preview, policy.mode)
-    return await run_plan(plan, registry, policy=policy, proof=proof, extractor=Compromised(), **options)
+    checked = check_plan(parse(source, registry).plan, registry, policy)
+    return await run_plan(checked, registry, policy=policy, extractor=Compromised(), **options)
 
 
 KNOWN = "write_text('log', 'begun')\nb = balance('mine')\npay('bob', 5)\npay('ann', 7)\nanswer(b)"

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs_boundary import BOB, Compromised, Office, Person, run_office
 
-from bicameral.plans import parse, prove
 from bicameral.policy import Policy
 from bicameral.runs import Finished, Journal, PendingCall, RunOutcome, replay
 from property_examples import examples
@@ -86,9 +85,6 @@ def _run(source: str, text: str, says: Says, journal: Journal | None, **options:
     policy = Policy.parse(text)
 
     async def run() -> RunOutcome:
-        if options.pop("proved", False):
-            plan = parse(source, office.registry).plan
-            options["proof"] = prove(plan, office.registry, policy.preview, policy.mode)
         extractor = Compromised("t")
         return await run_office(
             source, office, policy=policy, approver=person, extractor=extractor, journal=journal, **options

@@ -161,9 +161,8 @@ async def test_a_question_before_the_first_step_waits_too(journal: Journal) -> N
     registry = office.registry
     policy = Policy.parse(PAY_ASKS)
     plan = parse("t = read_text('report.txt')\npay('bob', 5)\nanswer(t)", registry).plan
-    proof = check_plan(plan, registry, policy).proof
-    options: dict[str, Any] = {"journal": journal, "policy": policy, "run": "r1", "proof": proof}
-    outcome = await run_plan(plan, registry, approver=Later(), **options)
+    checked = check_plan(plan, registry, policy)
+    outcome = await run_plan(checked, registry, journal=journal, policy=policy, run="r1", approver=Later())
     assert isinstance(outcome, Waiting)
     assert outcome.question is not None
     assert outcome.question.before

@@ -16,19 +16,22 @@ from bicameral.agent._requests import Endorser, endorse_text, endorsement_for, t
 from bicameral.agent._wiring import AgentWiring, within_budget
 from bicameral.errors import IntentError, Place, PlanError
 from bicameral.labels import Labelled, user_input
-from bicameral.planning import CompiledPlan, Intent, check_against_intent
-from bicameral.plans import Finding, Plan, print_plan
+from bicameral.planning import CompiledPlan, Intent, PlanCheck
+from bicameral.plans import Plan, print_plan
 from bicameral.runs import (
     Approver,
     Asker,
     Caps,
+    CheckBasis,
     Checked,
     Finished,
     Journal,
     Observer,
     Replayed,
     RunOutcome,
+    StartState,
     check_plan,
+    recheck,
     replay,
     resume_plan,
     run_plan,
@@ -61,7 +64,7 @@ class SyncAgent:
     def check(self, plan: Plan, **options: Any) -> Checked:
         return self._agent.check(plan, **options)
 
-    def run(self, what: Plan | Planned | str | Labelled[str], **options: Any) -> RunOutcome:
+    def run(self, what: Plan | Planned | Checked | str | Labelled[str], **options: Any) -> RunOutcome:
         return _run_blocking(self._agent.run(what, **options))
 
     def reason(self, request: str | Labelled[str] | Intent, **options: Any) -> ReasoningOutcome:
@@ -179,30 +182,43 @@ class Agent(AgentWiring):
             else:
                 intent = await self.intent(request, deterministic=deterministic, asker=asker)
             compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
-            if compiled.cached and not self.check(compiled.plan, intent=intent).ok:
+            checked = self.check(compiled.plan, intent=intent, known=compiled.check)
+            if compiled.cached and not checked.ok:
                 # What was kept is judged by the policies of today, like a plan that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
-            planned = self._build_planned(intent, compiled, time.perf_counter() - started, ledger)
+                checked = self.check(compiled.plan, intent=intent, known=compiled.check)
+            planned = self._build_planned(intent, compiled, checked, time.perf_counter() - started, ledger)
             record_planned(told, planned)
         return planned
 
-    def check(self, plan: Plan, *, intent: Intent | None = None, places: Mapping[str, Place] | None = None) -> Checked:
+    def check(
+        self,
+        plan: Plan,
+        *,
+        intent: Intent | None = None,
+        places: Mapping[str, Place] | None = None,
+        known: PlanCheck | None = None,
+    ) -> Checked:
         """What is wrong with a plan, what it would do and cost at worst, and what policy will say of each call.
 
-        `intent` is what a model wrote the plan for: then it is held against that, too.
+        `intent` is what a model wrote the plan for: then it is held against that, too. `known` is the check that the
+        planner made; one of another plan is not used.
         """
-        request = None if intent is None else intent.request
-        checked = check_plan(plan, self.registry, self.policy, limits=self._limits, places=places, request=request)
-        if intent is None or not checked.ok:
-            return checked
-        apart = check_against_intent(plan, intent, self.registry)
-        found = (Finding("error" if each.severe else "warning", each.code, each.message) for each in apart)
-        return replace(checked, report=replace(checked.report, findings=(*checked.report.findings, *found)))
+        return check_plan(
+            plan,
+            self.registry,
+            self.policy,
+            limits=self._limits,
+            places=places,
+            intent=intent,
+            against_intent=intent is not None,
+            known=known,
+        )
 
     @within_budget
     async def run(
         self,
-        what: Plan | Planned | str | Labelled[str],
+        what: Plan | Planned | Checked | str | Labelled[str],
         *,
         asker: Asker | None = None,
         approver: Approver | None = None,
@@ -212,6 +228,9 @@ class Agent(AgentWiring):
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
+        A plan that comes with the result of its check is not checked again, unless that was of another plan, for
+        another intent, or with other tools, policies or limits than this agent has now.
+
         Calls that policy does not allow on its own are put to the approver, exactly as they would be made; without one
         the answer is no. In a cascade, a plan that fails before it has changed anything is replaced by the plan of
         the next larger model, once, and what that does carries the label of the failure. `caps` are how much it may
@@ -219,11 +238,9 @@ class Agent(AgentWiring):
         """
         if isinstance(what, str | Labelled):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
-        plan, intent = (what.plan, what.intent) if isinstance(what, Planned) else (what, None)
-        checked = self.check(plan, intent=intent)
-        if not checked.ok:
-            first = checked.report.errors[0]
-            raise PlanError(first.code, f"the plan does not pass the check: {first}")
+        checked = self._recheck(what)
+        checked.require()
+        intent = checked.basis.intent
         run = partial(
             run_plan,
             registry=self.registry,
@@ -236,11 +253,23 @@ class Agent(AgentWiring):
             caps=caps or self.config.caps,
         )
         if not isinstance(what, Planned):
-            return await run(plan, observer=observer, proof=checked.proof)
+            return await run(checked, observer=observer)
         if not self._stages:
-            return await run(plan, observer=observer, proof=checked.proof, **_planning_record(what))
+            return await run(checked, observer=observer, **_planning_record(what))
         again = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
-        return await again.run(run, observer, _planning_record(what) | {"proof": checked.proof})
+        return await again.run(run, observer, _planning_record(what))
+
+    def _recheck(self, what: Plan | Planned | Checked) -> Checked:
+        """The result of a plan's check, made anew unless it came with one that holds for this agent as it is now."""
+        if isinstance(what, Plan):
+            return self.check(what)
+        # The plan and the intent are those of `Planned`, not those that its check remembers: they are what is run.
+        checked = what.checked if isinstance(what, Planned) else what
+        intent = what.intent if isinstance(what, Planned) else what.basis.intent
+        basis = CheckBasis(
+            what.plan, self.registry, self.policy, self._limits, StartState(), intent, against_intent=intent is not None
+        )
+        return recheck(checked, basis)
 
     @within_budget
     async def reason(
@@ -410,13 +439,13 @@ class Agent(AgentWiring):
             return await replay_conversation(journal, run, self.registry, self.policy)
         return await replay(journal, run, self.registry)
 
-    def _build_planned(self, intent: Intent, compiled: CompiledPlan, seconds: float, ledger: Ledger) -> Planned:
-        checked = self.check(compiled.plan, intent=intent)
+    def _build_planned(
+        self, intent: Intent, compiled: CompiledPlan, checked: Checked, seconds: float, ledger: Ledger
+    ) -> Planned:
         return Planned(
             intent,
             compiled.plan,
-            checked.report,
-            checked.proof,
+            checked,
             compiled.mismatches,
             print_plan(compiled.plan, self.registry),
             compiled.repairs,

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class Planned:
     """A plan with everything that led to it; `source` is the plan as people read it.
 
-    `proof` has what policy will say of each call; it is None if the report has errors.
+    `checked` is the result of its check. What is run is `plan`, for `intent`: if one of them is replaced, the plan is
+    checked anew.
     """
 
     intent: Intent
     plan: Plan
-    report: Report
-    proof: Proof | None
+    checked: Checked = field(repr=False)
     mismatches: tuple[Mismatch, ...]
     source: str
     repairs: int
@@ -51,6 +51,16 @@ class Planned:
     """The ways in which replies were less than what was wanted, such as those of another model."""
     calls: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
     """The calls that planning took, for the journal."""
+
+    @property
+    def report(self) -> Report:
+        """What is wrong with the plan, what it does, and what it costs at worst."""
+        return self.checked.report
+
+    @property
+    def proof(self) -> Proof | None:
+        """What policy will say of each call; None if the report has errors."""
+        return self.checked.proof
 
 
 def record_planned(told: Span, planned: Planned) -> None:
@@ -109,20 +119,20 @@ class Escalation:
 
     async def run(self, run: RunPlan, observer: Observer | None, written_by: Mapping[str, Any]) -> RunOutcome:
         begun = EffectObserver(observer)
-        outcome = await run(self.planned.plan, observer=begun, **written_by)
+        outcome = await run(self.checked, observer=begun, **written_by)
         with open_ledger() as ledger:
             compiled = await self._escalated_plan(outcome, begun)
         if compiled is None or not isinstance(outcome, Failed):
             return outcome
         start = StartState(read=self._failure_label(outcome))
-        request = self.planned.intent.request
-        checked = check_plan(
-            compiled.plan, self.registry, self.policy, limits=self.limits, start=start, request=request
-        )
+        options: dict[str, Any] = {"limits": self.limits, "start": start, "intent": self.planned.intent}
+        checked = check_plan(compiled.plan, self.registry, self.policy, known=compiled.check, **options)
         if not checked.ok:
             return outcome
         spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}
-        return await run(compiled.plan, observer=observer, start=start, link={"instead_of": outcome.run}, **spent)
+        # A second plan asks when it gets there: whether it runs at all was decided by the failure of the first one.
+        part: dict[str, Any] = {"start": start, "link": {"instead_of": outcome.run}, "early_approvals": False}
+        return await run(checked, observer=observer, **part, **spent)
 
     async def _escalated_plan(self, outcome: RunOutcome, begun: EffectObserver) -> CompiledPlan | None:
         """What to run instead, if that is worth it and a larger model finds a plan; else the failure stands."""

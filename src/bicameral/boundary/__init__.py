@@ -1,9 +1,9 @@
-"""The boundary: what the quarantined model may read, what may come back, and what the privileged side may see of it.
+"""Boundary: typed extraction from untrusted text, and the privileged view of results.
 
-A text from the world, one instruction and one type come in; out comes a value of that type (`Filled`), the news that
-the text does not hold it (`NotFound`), or a typed refusal (`Rejected`). The model never sees the goal, the tools or
-anything else, and nothing it writes is coerced. `Extractor` is the small model beside the large one; `ReadOnlyExecutor` and
-`ValidatedExecutor` are variants around it. Towards the privileged side bounded scalars cross by value, all else as a `Handle`.
+Input is a text, an instruction and a type. Output is a value of that type (`Filled`), a report that the text does not
+contain it (`NotFound`), or a typed refusal (`Rejected`). The quarantined model sees neither the goal nor the tools, and
+its reply is parsed strictly: nothing is coerced. `Extractor` asks the model; `ReadOnlyExecutor` and `ValidatedExecutor`
+wrap another executor. `privileged_view` passes bounded scalars by value and everything else as a `Handle`.
 """
 
 from bicameral.boundary._extract import (
@@ -27,7 +27,6 @@ from bicameral.boundary._privileged_view import (
     privileged_view,
 )
 from bicameral.boundary._reply import (
-    Absence,
     Alert,
     AlertKind,
     ExtractionOutcome,
@@ -40,13 +39,12 @@ from bicameral.boundary._reply import (
 )
 from bicameral.boundary._verbatim_check import COPIED_TYPES
 
-from .shield import Mark, Screening, screen
+from .shield import Mark, screen
 
 __all__ = [
     "COPIED_TYPES",
     "MAX_OUTPUT_TOKENS",
     "MAX_SOURCE",
-    "Absence",
     "Alert",
     "AlertKind",
     "BoundaryError",
@@ -64,7 +62,6 @@ __all__ = [
     "Rejected",
     "RejectionKind",
     "RuleValidator",
-    "Screening",
     "ValidatedExecutor",
     "Validator",
     "ValidatorDoubt",

@@ -1,13 +1,13 @@
-"""Whether a value stands in the text that it was read from, in any usual spelling: words, addresses, numbers, dates.
+"""Whether a value occurs in the text that it was read from, in any usual spelling: words, addresses, numbers, dates.
 
-A model that copies cannot make things up: an address, an account or an amount that it gives must be there. The text is
-untrusted, so this finds mistakes and narrows what a model under somebody else's control can say; it makes nothing
-trusted. A date without a year is there in every year; where a text speaks of `tomorrow` or `in three days`, any date
-may be right; where it names a weekday, any such day.
+A model that has to copy cannot invent: an address, account or amount that it returns must occur in the text. The text
+is untrusted, so this finds mistakes and limits what a compromised model can return; it makes nothing trusted. A date
+without a year matches every year. If the text says `tomorrow` or `in three days`, any date matches; if it names a
+weekday, any such day.
 
-Whoever wrote the text also decides how long a search takes. So the text is gone through once for each kind of value,
-whatever the values are, and every lookup after that is counted. A text that grows too much when it is normalised, or a
-search that takes too many lookups, is exhausted: a value that was not found then is rejected for that reason.
+The author of the text also controls how long a search takes. So the text is scanned once for each kind of value,
+however many values there are, and every lookup after that is counted. If normalisation makes the text too long, or a
+search takes too many lookups, the evidence is exhausted: a value that was not found by then is rejected as such.
 
 Imported when the first text is read: its patterns take time to compile.
 """
@@ -25,8 +25,10 @@ from decimal import Decimal
 from functools import cached_property
 
 from bicameral.display import INVISIBLE, JOINERS
+from bicameral.text import MONTH_NUMBERS, WEEKDAY_NUMBERS
 
 MAX_DIGITS = 40
+"""Longer numbers are not parsed."""
 
 _PLAIN_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _GROUPED_NUMBER = re.compile(r"[0-9]{1,3}(?:[ '’_][0-9]{2,3})+(?:[.,][0-9]+)?(?![0-9])")
@@ -63,18 +65,18 @@ _CURRENCY_CODE = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
 
 
 def find_numbers(text: str) -> frozenset[Decimal]:
-    """Every number that a text names, read in each way that it can be meant."""
+    """Every number in a text, in each way that it can be read."""
     if not text.isascii():
         text = "".join(map(_ascii_digit, text))
-    found: set[Decimal] = {Decimal(_NUMBER_WORDS.index(word)) for word in _NUMBER_WORD.findall(text)}
+    numbers: set[Decimal] = {Decimal(_NUMBER_WORDS.index(word)) for word in _NUMBER_WORD.findall(text)}
     for pattern in (_PLAIN_NUMBER, _GROUPED_NUMBER):
-        for written in pattern.finditer(text):
-            times = _MULTIPLIER.match(text, written.end())
-            for number in _possible_values(written[0]):
-                found.add(number)
-                if times and times.lastgroup:
-                    found.add(number * _FACTORS[times.lastgroup])
-    return frozenset(found)
+        for match in pattern.finditer(text):
+            multiplier = _MULTIPLIER.match(text, match.end())
+            for number in _possible_values(match[0]):
+                numbers.add(number)
+                if multiplier and multiplier.lastgroup:
+                    numbers.add(number * _FACTORS[multiplier.lastgroup])
+    return frozenset(numbers)
 
 
 def _ascii_digit(character: str) -> str:
@@ -84,9 +86,10 @@ def _ascii_digit(character: str) -> str:
 
 
 def _possible_values(written: str) -> Iterator[Decimal]:
+    """The values that a written number can have: its separators may group digits, or start the fraction."""
     joined = re.sub("[ '’_]", "", written)
     yield from _parse_separators(joined)
-    # A list without blanks, a date, a version, the address of a computer.
+    # Also the parts: a list without spaces, a date, a version or an IP address.
     for separator in ".,":
         if joined.count(separator) > 1:
             for part in joined.split(separator):
@@ -102,7 +105,7 @@ def _parse_separators(number: str) -> Iterator[Decimal]:
     if not separators:
         yield Decimal(whole)
         return
-    # The last separator comes before the fraction, unless it groups thousands like those before it.
+    # The last separator starts the fraction, unless it groups thousands like the ones before it.
     if len(set(separators)) == 2 or len(separators) == 1:
         yield Decimal(f"{''.join(parts[:-1])}.{parts[-1]}")
     if len(set(separators)) == 1 and len(parts[-1]) == 3 and all(len(part) in (2, 3) for part in parts[1:]):
@@ -111,44 +114,21 @@ def _parse_separators(number: str) -> Iterator[Decimal]:
 
 def find_currencies(text: str) -> frozenset[str]:
     """The currencies that a text names by code, sign or name."""
-    found = set(_CURRENCY_CODE.findall(text))
+    currencies = set(_CURRENCY_CODE.findall(text))
     folded = text.casefold()
-    for way, codes in _CURRENCIES_BY_SPELLING.items():
-        if way in folded and (not way.isalpha() or re.search(rf"(?<![^\W\d_]){way}(?:s|es|n|y)?(?![^\W\d_])", folded)):
-            found |= codes
-    return frozenset(found)
+    for name, codes in _CURRENCIES_BY_SPELLING.items():
+        if name in folded and (
+            not name.isalpha() or re.search(rf"(?<![^\W\d_]){name}(?:s|es|n|y)?(?![^\W\d_])", folded)
+        ):
+            currencies |= codes
+    return frozenset(currencies)
 
 
 MONTH_WINDOW = 14
-"""How far from the name of a month its day and its year may stand."""
+"""Characters around the name of a month in which its day and year are searched."""
 
-_MONTHS_BY_LANGUAGE = (
-    "january januar janvier enero gennaio janeiro januari stycznia января jan ene gen",
-    "february februar février fevrier febrero febbraio fevereiro februari lutego февраля feb fév fev",
-    "march märz maerz mars marzo março marco maart marca марта mar mär",
-    "april avril abril aprile kwietnia апреля apr avr abr",
-    "may mai mayo maggio maio mei maja мая mag",
-    "june juni juin junio giugno junho czerwca июня jun giu",
-    "july juli juillet julio luglio julho lipca июля jul juil lug",
-    "august août aout agosto augustus sierpnia августа aug ago",
-    "september septembre septiembre settembre setembro września сентября sep sept set",
-    "october oktober octobre octubre ottobre outubro października октября oct okt ott out",
-    "november novembre noviembre novembro listopada ноября nov",
-    "december dezember décembre decembre diciembre dicembre dezembro grudnia декабря dec dez déc dic",
-)
-_MONTH_OF = {name: number for number, names in enumerate(_MONTHS_BY_LANGUAGE, 1) for name in names.split()}
-_MONTH_NAME = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})(?![^\W\d_])")
+_MONTH_NAME = re.compile(rf"(?<![^\W\d_])(?:{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})(?![^\W\d_])")
 
-_WEEKDAYS = (
-    "monday montag lundi lunes lunedì segunda maandag понедельник mon",
-    "tuesday dienstag mardi martes martedì terça dinsdag вторник tue tues",
-    "wednesday mittwoch mercredi miércoles mercoledì quarta woensdag среда среду wed",
-    "thursday donnerstag jeudi jueves giovedì quinta donderdag четверг thu thurs",
-    "friday freitag vendredi viernes venerdì sexta vrijdag пятница пятницу fri",
-    "saturday samstag sonnabend samedi sábado sabato zaterdag суббота субботу sat",
-    "sunday sonntag dimanche domingo domenica zondag воскресенье sun",
-)
-_WEEKDAY_OF = {name: number for number, names in enumerate(_WEEKDAYS) for name in names.split()}
 _RELATIVE_DATE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|heute|morgen|gestern|übermorgen|aujourd'hui|demain|hoy|mañana|ayer"
     r"|oggi|domani|ieri|hoje|amanhã|ontem|vandaag|gisteren|сегодня|завтра|вчера)\b|今[天日]|明[天日]|昨[天日]"
@@ -180,18 +160,19 @@ _LOOSE_TIME = re.compile(
 )
 
 DayKey = tuple[int | None, int, int]
-"""A year if one is said, a month and a day."""
+"""The year, if one is given, the month and the day."""
 
 
 class TextDates:
-    """The dates and times of a text (in small letters). It is gone through once, however many are looked for."""
+    """The dates and times of a text in small letters; it is scanned once, however many values are looked up."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @cached_property
     def _days(self) -> frozenset[DayKey]:
-        return frozenset(self._numeric_days()) | frozenset(self._named_days())
+        named = ((year, month, day) for year, month, days in self._around_names for day in days)
+        return frozenset((*self._numeric_days(), *named))
 
     @cached_property
     def _ints(self) -> frozenset[int]:
@@ -203,7 +184,7 @@ class TextDates:
 
     @cached_property
     def _month_names(self) -> frozenset[int]:
-        return frozenset(_MONTH_OF[name] for name in _MONTH_NAME.findall(self._text))
+        return frozenset(MONTH_NUMBERS[name] for name in _MONTH_NAME.findall(self._text))
 
     @cached_property
     def _has_relative_date(self) -> bool:
@@ -212,11 +193,7 @@ class TextDates:
     @cached_property
     def _weekdays(self) -> frozenset[int]:
         words = set(re.findall(r"[^\W\d_]+", self._text))
-        return frozenset(number for name, number in _WEEKDAY_OF.items() if name in words)
-
-    @cached_property
-    def _times(self) -> frozenset[tuple[int, int]]:
-        return frozenset(self._clock_times())
+        return frozenset(number for name, number in WEEKDAY_NUMBERS.items() if name in words)
 
     @cached_property
     def _pairs(self) -> frozenset[tuple[int, int]]:
@@ -232,8 +209,8 @@ class TextDates:
 
     @cached_property
     def _months_of_years(self) -> frozenset[tuple[int, int]]:
-        found = _MONTH_YEAR.findall(self._text)
-        return frozenset((int(each[0] or each[3]), int(each[1] or each[2])) for each in found)
+        matches = _MONTH_YEAR.findall(self._text)
+        return frozenset((int(match[0] or match[3]), int(match[1] or match[2])) for match in matches)
 
     def has_date(self, day: dt.date) -> bool:
         """Whether the text names this day, or could mean it."""
@@ -245,21 +222,21 @@ class TextDates:
         return self._is_bare_month_or_ordinal(day) or self._is_plausible_unread(day)
 
     def has_time(self, at: dt.time) -> bool:
-        """Whether the text names this time of day, by either clock."""
+        """Whether the text names this time of day, on a 12 or 24 hour clock."""
         if (at.hour, at.minute) in self._times or self._has_loose_time:
             return True
         # `from 9 to 17`
         return at.minute == 0 and bool({at.hour, at.hour % 12 or 12} & self._ints)
 
     def has_datetime(self, moment: dt.datetime) -> bool:
-        """Whether the text names this day and this time; the start of a day stands for a day without a time."""
+        """Whether the text names this day and time; midnight matches a day without a time."""
         start_of_day = moment.time() == dt.time() and not self._times
         return self.has_date(moment.date()) and (
             start_of_day or self._has_relative_date or self.has_time(moment.time())
         )
 
     def _is_bare_month_or_ordinal(self, day: dt.date) -> bool:
-        """A month without a day stands for its first or last; a day may be written out: `the first of March`."""
+        """Whether this is the first or last day of a month without a day, or spelled out: `the first of March`."""
         if day.month in self._month_names and day.day in self._ordinals:
             return True
         if day.day not in (1, calendar.monthrange(day.year, day.month)[1]):
@@ -269,7 +246,7 @@ class TextDates:
         return (day.month, day.year) in self._months_of_years
 
     def _is_plausible_unread(self, day: dt.date) -> bool:
-        """Where no date can be read at all, the day and the year must at least be there."""
+        """Whether the numbers of the day and the year occur, in a text of which no date could be parsed."""
         unread = not self._days and not self._month_names
         return unread and day.day in self._ints and day.year in self._years
 
@@ -285,33 +262,31 @@ class TextDates:
             yield None, int(second), int(first)
             yield None, int(first), int(second)
 
-    def _named_days(self) -> Iterator[DayKey]:
-        for year, month, days in self._around_names:
-            yield from ((year, month, day) for day in days)
-
     @cached_property
     def _bare_months(self) -> frozenset[tuple[int | None, int]]:
         return frozenset((year, month) for year, month, days in self._around_names if not days)
 
     @cached_property
     def _around_names(self) -> list[tuple[int | None, int, list[int]]]:
-        """For each month that is named, its year if one is said, and the days that stand near it."""
+        """For each month name: its year, if one is given, and the numbers near it that could be days."""
         around: list[tuple[int | None, int, list[int]]] = []
-        for found in _MONTH_NAME.finditer(self._text):
-            start, end = max(0, found.start() - MONTH_WINDOW), found.end() + MONTH_WINDOW
-            said = _YEAR_AFTER.match(self._text, found.end()) or _YEAR_BEFORE.search(self._text[start : found.start()])
+        for match in _MONTH_NAME.finditer(self._text):
+            start, end = max(0, match.start() - MONTH_WINDOW), match.end() + MONTH_WINDOW
+            year = _YEAR_AFTER.match(self._text, match.end()) or _YEAR_BEFORE.search(self._text[start : match.start()])
             days = [int(day) for day in _DAY_NUMBER.findall(self._text[start:end])]
-            around.append((int(said[1]) if said else None, _MONTH_OF[found[0]], days))
+            around.append((int(year[1]) if year else None, MONTH_NUMBERS[match[0]], days))
         return around
 
-    def _clock_times(self) -> Iterator[tuple[int, int]]:
-        for hour, minute, half in _CLOCK.findall(self._text):
-            yield from _clock_readings(int(hour), int(minute), half)
-        for hour, half in _HOUR.findall(self._text):
-            yield from _clock_readings(int(hour), 0, half)
+    @cached_property
+    def _times(self) -> frozenset[tuple[int, int]]:
+        written = _CLOCK.findall(self._text) + [(hour, "0", half) for hour, half in _HOUR.findall(self._text)]
+        return frozenset(
+            time for hour, minute, half in written for time in _clock_readings(int(hour), int(minute), half)
+        )
 
 
 def _clock_readings(hour: int, minute: int, half: str) -> Iterator[tuple[int, int]]:
+    """The times that an hour can mean; `half` is "a", "p", or empty where both are possible."""
     if half != "p":
         yield (0 if half == "a" and hour == 12 else hour), minute
     if half != "a" and hour <= 12:
@@ -327,37 +302,40 @@ _URL_EDGES = (
     re.compile(r"/?(?![\w/?#&=%@~+*-])(?![.:!?'()]{1,3}[\w/?#&=%@~+*-])"),
 )
 _WORD_EDGES = re.compile(r"(?<!\w)"), re.compile(r"(?!\w)")
-"""What must come before and after a value."""
+"""What must precede and follow a value, so that it is not part of a longer one."""
 _GROUP_SEPARATOR = re.compile(r"[\s().\-/\u2010-\u2015]{0,3}")
 _ALPHANUMERIC = re.compile(r"[^\W_]+")
 
 MAX_NORMALISED = 200_000
-"""Normalised: one character of a stranger's can become eighteen."""
+"""Characters after normalisation: NFKC can turn one character into eighteen."""
 MAX_LOOKUPS = 500_000
+"""Lookups in one text, over all values."""
 
 
 class Evidence:
-    """A text, as a witness of the values that were read from it.
+    """A source text, in which values are looked up.
 
     Example:
-        >>> Evidence("Please pay 1.299,50 € by 15 April.").number(1299.5)
+        >>> Evidence("Please pay 1.299,50 € by 15 April.").has_number(1299.5)
         True
     """
 
     def __init__(self, text: str) -> None:
+        # A source is often JSON or HTML; a value may occur with its escapes or without them.
         spellings = [text]
         if "\\" in text:
             spellings.append(_ESCAPED.sub(" ", text).replace("\\/", "/"))
         if "&" in text and ";" in text:
             spellings.append(html.unescape(text))
         text = unicodedata.normalize("NFKC", "\n".join(spellings))
-        self._looks = MAX_LOOKUPS if len(text) <= MAX_NORMALISED else 0
-        self.text = _INVISIBLE.sub("", text) if self._looks else ""
+        # The text may grow a lot, so one that is too long is exhausted from the start.
+        self._lookups = MAX_LOOKUPS if len(text) <= MAX_NORMALISED else 0
+        self.text = _INVISIBLE.sub("", text) if self._lookups else ""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether looking for a value took, or would take, more than it may; it is then not known to be there."""
-        return self._looks <= 0
+        """Whether the limit of lookups is reached; a value that was not found is then not known to be missing."""
+        return self._lookups <= 0
 
     @cached_property
     def _folded(self) -> str:
@@ -377,47 +355,47 @@ class Evidence:
 
     @cached_property
     def dates(self) -> TextDates:
-        """The dates and times that it names."""
+        """The dates and times that the text names."""
         return TextDates(self._folded)
 
     def has_words(self, value: str) -> bool:
-        """Whether it says this, word for word."""
+        """Whether the text contains this, word for word."""
         return _BLANKS.sub(" ", unicodedata.normalize("NFKC", value).casefold()).strip() in self._words
 
     def has_token(self, value: str) -> bool:
-        """Whether this stands in it as a word of its own, letter for letter."""
+        """Whether this occurs as a word of its own, letter for letter."""
         return self._has_bounded(value, self.text, *_WORD_EDGES)
 
     def has_email(self, value: str) -> bool:
-        """The same address, not as a part of a longer one."""
+        """Whether this address occurs, and not as part of a longer one."""
         return self._has_bounded(value.casefold(), self._folded, *_EMAIL_EDGES)
 
     def has_url(self, value: str) -> bool:
-        """The same address, with or without `https://` and a slash at its end."""
+        """Whether this URL occurs, with or without `https://` and a slash at its end."""
         bare = re.sub(r"^https?://", "", value.casefold()).rstrip("/")
         return self._has_bounded(bare, self._folded, *_URL_EDGES)
 
     def _has_bounded(self, value: str, text: str, before: re.Pattern[str], after: re.Pattern[str]) -> bool:
-        """Whether a value is in a text at a place where what is around it fits."""
-        at = text.find(value)
-        while at >= 0 and not self.is_exhausted:
-            self._looks -= 1
-            if before.match(text, at) and after.match(text, at + len(value)):
+        """Whether a value occurs at a position where both edge patterns match."""
+        position = text.find(value)
+        while position >= 0 and not self.is_exhausted:
+            self._lookups -= 1
+            if before.match(text, position) and after.match(text, position + len(value)):
                 return True
-            at = text.find(value, at + 1)
+            position = text.find(value, position + 1)
         return False
 
     def has_grouped(self, value: str) -> bool:
-        """Letters and digits in this order, however they are grouped."""
-        wanted = "".join(filter(str.isalnum, value.casefold()))
-        if not wanted or wanted not in self._groups.text:
+        """Whether these letters and digits occur in this order, however they are grouped."""
+        characters = "".join(filter(str.isalnum, value.casefold()))
+        if not characters or characters not in self._groups.text:
             return False
         groups = self._groups
         for start in groups.starts:
-            self._looks -= 1
+            self._lookups -= 1
             if self.is_exhausted:
                 return False
-            if groups.text.startswith(wanted, start) and start + len(wanted) in groups.ends:
+            if groups.text.startswith(characters, start) and start + len(characters) in groups.ends:
                 return True
         return False
 
@@ -426,29 +404,29 @@ class Evidence:
         return _GroupedText.of(self._without_trunk_zero)
 
     def has_phone(self, value: str) -> bool:
-        """The same digits; `+` and `00` before a country are the same, and so is the zero in `+49 (0) 30`."""
+        """Whether these digits occur; `+` and `00` before a country are equal, the zero in `+49 (0) 30` is optional."""
         bare = re.sub(r"^(?:\+|00)", "", value)
         return self.has_grouped(bare) or self.has_grouped(f"00{bare}")
 
     def has_number(self, value: float) -> bool:
-        """The same number, whatever its sign and its separators."""
+        """Whether this number occurs, whatever its sign and its separators."""
         return abs(Decimal(repr(value))) in self._numbers
 
     def has_money(self, amount: float, currency: str) -> bool:
-        """The number, and the currency by its code, sign or name."""
+        """Whether the number occurs, and the currency by code, sign or name."""
         return self.has_number(amount) and currency in self.currencies
 
     @cached_property
     def currencies(self) -> frozenset[str]:
-        """The currencies that it names."""
+        """The currencies that the text names."""
         return find_currencies(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupedText:
-    """The letters and digits of a text without what may stand between groups of them; a break is an empty line.
+    """The letters and digits of a text without the separators between groups; a longer gap becomes a line break.
 
-    `starts` are where a word begins, `ends` where one ends: what is written in groups begins and ends with a word.
+    `starts` and `ends` are the positions at which words begin and end: a grouped value begins and ends with a word.
     """
 
     text: str
@@ -460,10 +438,10 @@ class _GroupedText:
         parts: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
-        length, before = 0, 0
+        length, previous_end = 0, 0
         for word in _ALPHANUMERIC.finditer(text):
             begin, end = word.span()
-            if not _GROUP_SEPARATOR.fullmatch(text, before, begin):
+            if not _GROUP_SEPARATOR.fullmatch(text, previous_end, begin):
                 parts.append("\n")
                 length += 1
             if begin == 0 or not _is_word_character(text[begin - 1]):
@@ -472,7 +450,7 @@ class _GroupedText:
             length += end - begin
             if end == len(text) or not _is_word_character(text[end]):
                 ends.append(length)
-            before = end
+            previous_end = end
         return cls("".join(parts), tuple(starts), frozenset(ends))
 
 

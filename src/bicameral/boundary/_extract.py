@@ -1,11 +1,10 @@
-"""Quarantined extraction: a model reads untrusted text and can only fill a typed blank.
+"""Quarantined extraction: a model reads untrusted text and can only fill a typed form.
 
-`Extractor` asks the quarantined model; each extraction is a fresh session that sees one text. Two variants stand around
-an executor. `ReadOnlyExecutor` cuts what is too long for one call into parts: the only choice of the model is the
-number of a part, it cannot ask for anything that the plan did not give it, and reading changes nothing.
-`ValidatedExecutor` puts validators between the executor and the reasoner: a validator sees what was filled in and says
-yes or no. When it is a model, it is quarantined like the executor and can only choose between three words: what an
-injected text makes it say is one of them.
+`Extractor` asks the quarantined model; each extraction is a fresh session that sees one text. Two variants wrap an
+executor. `ReadOnlyExecutor` splits a text that is too long for one call: the model can only choose the number of a
+part, cannot request anything that the plan did not provide, and reading has no effects. `ValidatedExecutor` runs
+validators on the filled form before the value is returned. A validator that is a model is quarantined like the
+executor and answers with one of three words, so an injected text can make it say nothing else.
 """
 
 from __future__ import annotations
@@ -55,16 +54,17 @@ if TYPE_CHECKING:
 
 
 MAX_SOURCE = 24_000
+"""Characters that the quarantined model reads in one call."""
 MAX_TRIES = 2
-"""How often a blank may be asked for: once more, with the field that was wrong. A model that says that there is nothing
-is pressed once on top of that, so one blank costs three calls at most."""
+"""Attempts per form: one retry that names the wrong field. If the model reports that the value is missing, it is asked
+once more on top of that, so one form costs at most three calls."""
 
 _RETRIED_KINDS = frozenset({"wrong-type", "wrong-shape", "characters", "not-in-text"})
 
 
 @runtime_checkable
 class Executor(Protocol):
-    """Whoever fills typed blanks for a run: an `Extractor`, or one of the variants around it."""
+    """Fills typed forms for a run: an `Extractor`, or a variant that wraps one."""
 
     @property
     def model(self) -> str: ...
@@ -76,11 +76,14 @@ class Executor(Protocol):
 
 
 class Extractor:
-    """Fills typed blanks with the quarantined model; each extraction is a fresh session that sees one text.
+    """Fills typed forms with the quarantined model; each extraction is a fresh session that sees one text.
 
-    Values of the types in `copied` must stand in the text. `overlap` is how many extractions a run may have under way
-    at once: a model on this machine answers one after the other, and one that waits in its queue would run out of time
-    there.
+    Args:
+        provider: The quarantined model. A plain provider is wrapped in `Quarantined`, which checks it.
+        timeout: Seconds for one model call.
+        overlap: Extractions that one run may have in progress at once. A local model answers one request at a time, and
+            a request that waits in its queue would time out there.
+        copied: Names of the types whose values must occur in the text; see `COPIED_TYPES`.
 
     Example:
         >>> outcome = await Extractor(provider).extract(mail["body"], "the amount that is due", MONEY)
@@ -113,10 +116,13 @@ class Extractor:
     async def extract(
         self, source: object, instruction: str, wanted: Type, *, copied: frozenset[str] | None = None
     ) -> ExtractionOutcome:
-        """Let the model read `source` and fill one blank of type `wanted`."""
+        """Let the model read `source` and fill one form of type `wanted`, as the `instruction` says.
+
+        A source that is not text is rendered as JSON. `copied` overrides that of the extractor.
+        """
         text = source_text(source)
         if source is None or not text.strip():
-            # A model that is given nothing makes something up.
+            # A model that gets an empty text invents a value.
             return (
                 Filled(None) if isinstance(wanted, OptionalType) else NotFound((*required_fields(wanted), "value")[0])
             )
@@ -128,7 +134,7 @@ class Extractor:
         from bicameral.boundary._evidence import Evidence  # its patterns take time to compile
 
         alerts = screening_alerts(screen(text), "text")
-        reading = _ReplyReader(Evidence(source_words(source)), wanted, self._copied if copied is None else copied)
+        reader = _ReplyReader(Evidence(source_words(source)), wanted, self._copied if copied is None else copied)
         note, tries = "", 0
         while True:
             tries += 1
@@ -140,26 +146,31 @@ class Extractor:
             try:
                 if reply.finish == "length":
                     raise ReplyFault("too-large", "it is longer than the blank allows")
-                value = reading.read_value(reply.text)
-                return Filled(value, (*alerts, *reading.value_alerts(value)))
+                value = reader.read_value(reply.text)
+                return Filled(value, (*alerts, *reader.value_alerts(value)))
             except MissingField as missing:
-                found = await self._ask_insistently(render_form(text, instruction, wanted, note), reading, alerts)
-                return found or NotFound(missing.field, missing.why, alerts)
+                retried = await self._ask_insistently(render_form(text, instruction, wanted, note), reader, alerts)
+                return retried or NotFound(missing.field, missing.why, alerts)
             except ReplyFault as fault:
-                # Told also if the next try is better: a model that was talked into something may still come round.
+                # The alert is kept even if the retry succeeds: a model that follows an injection once may answer
+                # correctly the second time.
                 alerts = (*alerts, *_prose_alerts(fault))
                 if tries == MAX_TRIES or not fault.field or fault.kind not in _RETRIED_KINDS:
-                    return _to_rejected(fault, alerts)
+                    reason = f"the model's reply does not fit the blank: {fault}"
+                    return Rejected(reason, fault.kind, fault.field, alerts)
                 note = f"The field {fault.field!r} was wrong: {fault.what}. Fill in the form again."
 
-    async def _ask_insistently(self, asked: str, reading: _ReplyReader, alerts: Alerts) -> Filled | None:
-        """The value after all: small models give up too soon. It counts only if every part of it stands in the text."""
-        strict = dataclasses.replace(reading, copied=SEARCHABLE_TYPES)
+    async def _ask_insistently(self, form: str, reader: _ReplyReader, alerts: Alerts) -> Filled | None:
+        """Ask again without the option "not found", since small models give up too soon.
+
+        The value counts only if every part of it occurs in the text: a model that must answer may invent one.
+        """
+        strict = dataclasses.replace(reader, copied=SEARCHABLE_TYPES)
         if not strict.can_be_checked:
             return None
-        wanted = reading.wanted
+        wanted = reader.wanted
         reply = await self._session.ask(
-            asked, json_schema=reply_schema(wanted, insist=True), max_tokens=reply_size_limit(wanted)
+            form, json_schema=reply_schema(wanted, insist=True), max_tokens=reply_size_limit(wanted)
         )
         try:
             value = strict.read_value(reply.text) if reply.finish != "length" else None
@@ -170,7 +181,7 @@ class Extractor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ReplyReader:
-    """What a reply must be, and the text that it was read from."""
+    """Parses replies to one form and checks them against the text that the model read."""
 
     evidence: Evidence
     wanted: Type
@@ -178,20 +189,22 @@ class _ReplyReader:
 
     @property
     def can_be_checked(self) -> bool:
-        """Whether every part of the blank can be looked for in a text."""
+        """Whether every part of the value can be searched for in a text."""
         return all(name in self.copied for name in scalar_type_names(self.wanted))
 
     def read_value(self, reply: str) -> Any:
+        """The value of a reply; `ReplyFault` if it is malformed, or was not copied from the text."""
         value = parse_reply(reply, self.wanted)
         places = find_uncopied(value, self.wanted, self.evidence, self.copied)
         if self.evidence.is_exhausted and places:
-            # Nobody knows whether it stands there, so it does not count as copied.
+            # The search was cut off, so it is unknown whether the value occurs. Fail closed.
             raise ReplyFault("too-large", "looking for it in the text takes more than it may", places[0])
         if places:
             raise ReplyFault("not-in-text", "it does not stand in the text, from which it must be copied", places[0])
         return value
 
     def value_alerts(self, value: Any) -> Iterator[Alert]:
+        """Alerts on a value that was accepted: numbers that are not in the text, and suspicious free text."""
         for place in find_uncopied(value, self.wanted, self.evidence, NOTED_TYPES - self.copied):
             yield Alert("reckoned", place, 0.1, "a number that does not stand in the text")
         for place, text in free_texts(value, self.wanted):
@@ -199,34 +212,26 @@ class _ReplyReader:
 
 
 def _prose_alerts(fault: ReplyFault) -> Alerts:
-    """An alert on free text where something bounded was wanted."""
+    """An alert if the model wrote free text where a bounded value was wanted."""
     if not fault.prose:
         return ()
-    what = "a form was to be filled in" if fault.kind == "unreadable" else "a bounded value was wanted"
-    return (Alert("free-text", fault.field or "reply", 0.5, f"free text where {what}"),)
-
-
-def _to_rejected(fault: ReplyFault, alerts: Alerts) -> Rejected:
-    return Rejected(f"the model's reply does not fit the blank: {fault}", fault.kind, fault.field, alerts)
+    expected = "a form was to be filled in" if fault.kind == "unreadable" else "a bounded value was wanted"
+    return (Alert("free-text", fault.field or "reply", 0.5, f"free text where {expected}"),)
 
 
 PART_LENGTH = 8_000
+"""Characters of a part of a long text."""
 MAX_PARTS = 200
 GLANCE_LENGTH = 200
-"""Characters of each part that the choice is made by, if there is room."""
+"""Characters of each part that are shown when the model chooses one; fewer if there are many parts."""
 NO_PART: Final = "none of these"
 
 
-class ReadOnlyExecutor:
-    """Fills blanks also from material that is too long for the executor, from at most `reads` parts of it.
+class _ExecutorWrapper:
+    """An executor around another one, whose model and overlap it reports as its own."""
 
-    Example:
-        >>> await ReadOnlyExecutor(Extractor(provider)).extract(book, "the number of the booking", StrType("code"))
-    """
-
-    def __init__(self, executor: Executor, *, reads: int = 3) -> None:
+    def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._reads = max(1, reads)
 
     @property
     def model(self) -> str:
@@ -236,58 +241,75 @@ class ReadOnlyExecutor:
     def overlap(self) -> int:
         return self._executor.overlap
 
+
+class ReadOnlyExecutor(_ExecutorWrapper):
+    """Fills forms also from a text that is too long for the executor, by reading parts of it.
+
+    Args:
+        executor: Reads the parts, and chooses between them.
+        reads: The most parts that are read for one form.
+
+    Example:
+        >>> await ReadOnlyExecutor(Extractor(provider)).extract(book, "the number of the booking", StrType("code"))
+    """
+
+    def __init__(self, executor: Executor, *, reads: int = 3) -> None:
+        super().__init__(executor)
+        self._reads = max(1, reads)
+
     async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
-        """Fill a blank; of a long material, read the likeliest parts one by one."""
+        """Fill a form; of a text that is too long for one call, read the likeliest parts one by one."""
         text = source_text(source)
         if len(text) <= MAX_SOURCE:
             return await self._executor.extract(source, instruction, wanted)
-        left = split_parts(text)
-        if len(left) > MAX_PARTS:
+        remaining = split_parts(text)
+        if len(remaining) > MAX_PARTS:
             return Rejected(f"the text has {len(text):,} characters, too many even in parts", "too-large")
         outcome: ExtractionOutcome = NotFound()
-        noticed: list[Alert] = []
-        for _ in range(min(self._reads, len(left))):
-            name, alerts = await self._choose_part(left, instruction)
-            noticed += alerts
+        all_alerts: list[Alert] = []
+        for _ in range(min(self._reads, len(remaining))):
+            name, alerts = await self._choose_part(remaining, instruction)
+            all_alerts += alerts
             if name is None:
                 break
-            outcome = await self._executor.extract(left.pop(name), instruction, wanted)
-            noticed += outcome.alerts
+            outcome = await self._executor.extract(remaining.pop(name), instruction, wanted)
+            all_alerts += outcome.alerts
             if isinstance(outcome, Filled):
                 break
-        # Also what was noticed in parts that did not hold it: it was read.
-        return dataclasses.replace(outcome, alerts=tuple(noticed))
+        # Alerts of parts without the value are kept too, since the model read those parts.
+        return dataclasses.replace(outcome, alerts=tuple(all_alerts))
 
-    async def _choose_part(self, left: Mapping[str, str], instruction: str) -> tuple[str | None, Alerts]:
-        room = min(GLANCE_LENGTH, MAX_SOURCE // (2 * len(left)))
-        glances = {name: text[:room] for name, text in left.items()}
-        asked = f"the one part in which this is likely to stand: {instruction}"
-        outcome = await self._executor.extract(glances, asked, LiteralType((*left, NO_PART)))
+    async def _choose_part(self, remaining: Mapping[str, str], instruction: str) -> tuple[str | None, Alerts]:
+        """The name of the part to read next, or None; the model chooses it by the beginnings of all parts."""
+        length = min(GLANCE_LENGTH, MAX_SOURCE // (2 * len(remaining)))
+        glances = {name: text[:length] for name, text in remaining.items()}
+        question = f"the one part in which this is likely to stand: {instruction}"
+        outcome = await self._executor.extract(glances, question, LiteralType((*remaining, NO_PART)))
         match outcome:
-            case Filled(value=str() as name) if name in left:
+            case Filled(value=str() as name) if name in remaining:
                 return name, outcome.alerts
             case _:
                 return None, outcome.alerts
 
 
 def split_parts(text: str) -> dict[str, str]:
-    """A text in parts with numbers for names, cut between paragraphs or at least lines where there are any."""
-    found: dict[str, str] = {}
+    """A text in numbered parts, cut between paragraphs, else between lines, else at the length."""
+    parts: dict[str, str] = {}
     while text:
         end = len(text) if len(text) <= PART_LENGTH else _part_end(text)
-        found[f"part {len(found) + 1}"], text = text[:end], text[end:]
-    return found
+        parts[f"part {len(parts) + 1}"], text = text[:end], text[end:]
+    return parts
 
 
 def _part_end(text: str) -> int:
-    for mark in ("\n\n", "\n"):
-        if (place := text.rfind(mark, PART_LENGTH // 2, PART_LENGTH)) >= 0:
-            return place + len(mark)
+    for separator in ("\n\n", "\n"):
+        if (position := text.rfind(separator, PART_LENGTH // 2, PART_LENGTH)) >= 0:
+            return position + len(separator)
     return PART_LENGTH
 
 
 ValidatorDoubt = Literal["instructions", "unsure"]
-"""Why a validator says no: it holds a part for instructions, or does not know."""
+"""Why a validator refuses: a part reads like instructions, or it could not decide."""
 _DOUBT_TEXTS: dict[ValidatorDoubt, str] = {
     "instructions": "a part of it reads like instructions",
     "unsure": "the validator could not make sure that it is only data",
@@ -295,13 +317,13 @@ _DOUBT_TEXTS: dict[ValidatorDoubt, str] = {
 
 
 class Validator(Protocol):
-    """Looks at one filled blank; None lets it pass."""
+    """Checks the value of one filled form; None accepts it."""
 
     async def doubt(self, value: Any, wanted: Type) -> ValidatorDoubt | None: ...
 
 
 class RuleValidator:
-    """The shield as a gate: free text that would raise an alert does not pass. It asks no model."""
+    """Refuses free text that the shield would raise an alert on. It calls no model."""
 
     def __init__(self, alert: float = ALERT_SCORE) -> None:
         self._alert = alert
@@ -318,7 +340,7 @@ _VALIDATOR_QUESTION = (
 
 
 class ModelValidator:
-    """A second quarantined model that looks at the texts of a filled blank. It sees neither source nor instruction."""
+    """A second quarantined model that checks the texts of a filled form; it sees neither source nor instruction."""
 
     def __init__(
         self, provider: Provider | Quarantined, *, timeout: float | None = 120.0, listener: Listener | None = None
@@ -330,6 +352,7 @@ class ModelValidator:
         if not texts:
             return None
         written = json.dumps(value_to_json(texts), ensure_ascii=False, indent=1)
+        # Only the word "data" accepts: a rejected or missing answer must not let a value pass.
         match await self._extractor.extract(written, _VALIDATOR_QUESTION, _VERDICT_TYPE):
             case Filled(value="data"):
                 return None
@@ -339,27 +362,23 @@ class ModelValidator:
                 return "unsure"
 
 
-class ValidatedExecutor:
-    """An executor whose filled blanks pass only if every validator lets them.
+class ValidatedExecutor(_ExecutorWrapper):
+    """An executor whose values are returned only if every validator accepts them.
+
+    Args:
+        executor: Fills the forms.
+        validators: Checked in order; the default is one `RuleValidator`.
 
     Example:
         >>> executor = ValidatedExecutor(Extractor(small), [RuleValidator(), ModelValidator(large)])
     """
 
     def __init__(self, executor: Executor, validators: Sequence[Validator] | None = None) -> None:
-        self._executor = executor
+        super().__init__(executor)
         self._validators: tuple[Validator, ...] = (RuleValidator(),) if validators is None else tuple(validators)
 
-    @property
-    def model(self) -> str:
-        return self._executor.model
-
-    @property
-    def overlap(self) -> int:
-        return self._executor.overlap
-
     async def extract(self, source: object, instruction: str, wanted: Type) -> ExtractionOutcome:
-        """Fill a blank and have it looked at."""
+        """Fill a form and validate the value."""
         outcome = await self._executor.extract(source, instruction, wanted)
         if not isinstance(outcome, Filled):
             return outcome

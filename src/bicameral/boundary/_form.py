@@ -1,7 +1,7 @@
-"""The form that the quarantined model is given: text, instruction, fields, and the schema and size of the reply.
+"""The form that the quarantined model gets: text, instruction, fields, and the schema and size limit of the reply.
 
-The size matters: a model that has lost its way writes digits or letters until its tokens are spent, and on a small
-machine that takes minutes. A form of bounded blanks has a longest reply, and a token is at least a byte of it.
+The size limit matters: a model that loses track writes digits or letters until its tokens are used up, which takes
+minutes on a small machine. A form of bounded fields has a longest reply, and each token is at least one byte of it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ _NUMBER_BYTES = 48
 _MOMENT_BYTES = 32
 _WORD_BYTES = 8
 _PUNCTUATION_BYTES = 8
-"""Quotes, colon, comma and what a model that does not write on one line puts between them."""
+"""Quotes, colon and comma, and the white space of a model that does not write on one line."""
 _NOT_FOUND_BYTES = 96
 
 
 def reply_size_limit(wanted: Type) -> int:
-    """The most tokens that a reply may have; a form that holds free text or lists has all there are."""
+    """The most tokens that a reply may have; a form with free text or lists gets `MAX_OUTPUT_TOKENS`."""
     return min(MAX_OUTPUT_TOKENS, _NOT_FOUND_BYTES + _longest_reply(wanted))
 
 
 def _longest_reply(type_: Type) -> int:
+    """Bytes of the longest JSON of a type, or `MAX_OUTPUT_TOKENS` for a type without such a bound."""
     match type_:
         case BoolType() | NullType():
             return _WORD_BYTES
@@ -83,10 +84,11 @@ FORM_SETUP = (
         f'If the text does not hold what a field asks for: {{"{NOT_FOUND}": the field, "{BECAUSE}": "absent"}}.',
     ),
 )
+_MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
 
 
 def render_form(text: str, instruction: str, wanted: Type, note: str = "") -> str:
-    """What the model is asked; `note` is what was wrong with its first reply."""
+    """The user message to the model; `note` says what was wrong with its first reply."""
     if isinstance(wanted, RecordType) and wanted != MONEY:
         fields = "\n".join(f"- {field.name} ({name_for_model(field.type)})" for field in wanted.fields)
     elif isinstance(wanted, RecordType):
@@ -96,11 +98,8 @@ def render_form(text: str, instruction: str, wanted: Type, note: str = "") -> st
     return f"Text:\n<<<\n{text}\n>>>\n\nForm: {instruction}\nFields:\n{fields}" + (f"\n\n{note}" if note else "")
 
 
-_MONEY_FIELDS = {"amount": "number", "currency": "currency code such as EUR"}
-
-
 def name_for_model(type_: Type) -> str:
-    """A type as the form names it: by its kind, where it has one."""
+    """A type as it is named in the form, by its format where it has one."""
     match type_:
         case StrType(format=str() as name) if name in FORMATS:
             return name
@@ -121,13 +120,13 @@ def name_for_model(type_: Type) -> str:
 
 
 def reply_schema(wanted: Type, *, insist: bool = False) -> dict[str, Any]:
-    """The JSON Schema of the reply: the filled form or, unless one `insist`s, the field that the text does not hold."""
+    """The JSON Schema of a reply: the filled form or, without `insist`, the field that the text does not contain."""
     inside = allow_written_dates(type_json_schema(wanted, max_text=MAX_TEXT, formats=True))
     filled = inside if isinstance(wanted, RecordType) else _object_schema({"value": inside})
     missing = required_fields(wanted)
     if insist or not missing:
         return filled
-    # The fields are described once, above both: engines that put two descriptions of a field together take long.
+    # The fields are described once, above both alternatives: engines are slow at merging two schemas of one field.
     present = _object_schema({name: {} for name in filled["properties"]})
     absent = _object_schema({NOT_FOUND: {"enum": list(missing)}, BECAUSE: {"enum": list(ABSENCES)}})
     return {"type": "object", "properties": filled["properties"], "oneOf": [present, absent]}
@@ -138,12 +137,12 @@ def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def source_text(source: object) -> str:
-    """What the model is given to read: text as it is, all else as plain JSON with ISO dates."""
+    """A source as the model reads it: text unchanged, any other value as plain JSON with ISO dates."""
     return source if isinstance(source, str) else json.dumps(_to_plain_json(source), ensure_ascii=False, indent=1)
 
 
 def source_words(source: object) -> str:
-    """The words of a source, as they are before JSON quotes them: what a value is looked for in."""
+    """The words of a source before JSON quotes them; values are searched for in this text."""
     if isinstance(source, str):
         return source
     return "\n".join(_flatten_words(_to_plain_json(source)))
@@ -153,9 +152,9 @@ def _flatten_words(value: Any) -> list[str]:
     match value:
         case dict():
             entries = cast("dict[str, Any]", value)
-            return [word for key, each in entries.items() for word in (key, *_flatten_words(each))]
+            return [word for key, part in entries.items() for word in (key, *_flatten_words(part))]
         case list():
-            return [word for each in cast("list[Any]", value) for word in _flatten_words(each)]
+            return [word for item in cast("list[Any]", value) for word in _flatten_words(item)]
         case _:
             return [str(value)]
 

@@ -1,8 +1,9 @@
-"""Outcomes of an extraction, and the strict reader of what the quarantined model wrote.
+"""Outcomes of an extraction, and the strict parser of replies of the quarantined model.
 
-A reply is a value of the wanted type, or a reason in fixed words why not: nothing is coerced, and no outcome but a
-filled blank holds a word that the model wrote. Dates may be written in a closed set of forms that mean one day each: a
-small model copies, and if it could only write 2026-03-27, it would begin to copy `27 March` and end in the year 2731.
+A reply is a value of the wanted type, or it is refused with a reason in fixed words. Nothing is coerced, and no outcome
+except `Filled` contains a word that the model wrote. Dates may be written in a closed set of forms that mean one day
+each. Small models copy from the text: if only `2026-03-27` were allowed, they would start to copy `27 March` and end
+up in the year 2731.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Literal, NoReturn, cast, get_args
 
 from bicameral.boundary.shield import MarkKind, Screening
 from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, NO_CHARACTERS, SELECTORS
+from bicameral.text import ENGLISH_MONTH_NUMBERS, ENGLISH_MONTHS
 from bicameral.types import (
     FORMATS,
     MONEY,
@@ -41,11 +43,11 @@ from bicameral.types import (
 RejectionKind = Literal[
     "unreadable", "not-the-form", "wrong-type", "wrong-shape", "characters", "too-large", "not-in-text", "suspicious"
 ]
-"""What was wrong: no JSON, other fields than the form has, another type, not the shape of its type, characters that
-nobody sees, too much of it, not in the text, or a validator's no."""
+"""What was wrong, in this order: no JSON; other fields than the form has; another type; not the format of the type;
+invisible characters; too large; not in the text; refused by a validator."""
 
 Absence = Literal["absent", "unclear", "contradictory"]
-"""Why a value is not in a text: it does not say it, does not say it clearly, or says several things."""
+"""Why a value is missing: the text does not state it, does not state it clearly, or states several values."""
 ABSENCES: tuple[Absence, ...] = get_args(Absence)
 
 AlertKind = MarkKind | Literal["reckoned", "free-text"]
@@ -55,11 +57,12 @@ _ABSENCE_TEXTS: dict[Absence, str] = {
     "contradictory": "the text says several things",
 }
 _MIN_ALERT_WEIGHT = 0.2
+"""Marks below this weight raise no alert."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that a person may want to know of: a kind, where (`text` or a field), how grave, how often."""
+    """Something that a person may want to know: its kind, place (`text` or a field), weight and number."""
 
     kind: AlertKind
     where: str
@@ -68,32 +71,26 @@ class Alert:
     count: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "where": self.where,
-            "weight": self.weight,
-            "note": self.note,
-            "count": self.count,
-        }
+        return dataclasses.asdict(self)
 
 
 Alerts = tuple[Alert, ...]
 
 
-def screening_alerts(found: Screening, where: str) -> Alerts:
-    """The marks of a screening, summed up by kind; trifles are left out."""
+def screening_alerts(screening: Screening, where: str) -> Alerts:
+    """The marks of a screening, one alert per kind; minor ones are left out."""
     alerts: list[Alert] = []
-    for kind in found.kinds:
-        marks = [mark for mark in found.marks if mark.kind == kind]
-        gravest = max(marks, key=lambda mark: mark.weight)
-        if gravest.weight >= _MIN_ALERT_WEIGHT:
-            alerts.append(Alert(kind, where, gravest.weight, gravest.note, len(marks)))
+    for kind in screening.kinds:
+        marks = [mark for mark in screening.marks if mark.kind == kind]
+        heaviest = max(marks, key=lambda mark: mark.weight)
+        if heaviest.weight >= _MIN_ALERT_WEIGHT:
+            alerts.append(Alert(kind, where, heaviest.weight, heaviest.note, len(marks)))
     return tuple(alerts)
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The blank was filled with a value of its type."""
+    """The form was filled with a value of its type."""
 
     value: Any
     alerts: Alerts = dataclasses.field(default=(), compare=False)
@@ -101,7 +98,7 @@ class Filled:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """What the model wrote is not what the blank wants; nothing was coerced. The reason is in fixed words."""
+    """The model's reply does not fit the form, and nothing was coerced. The reason is in fixed words."""
 
     reason: str
     kind: RejectionKind = "not-the-form"
@@ -111,7 +108,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """The text does not hold what a field asks for."""
+    """The text does not contain what a field asks for."""
 
     field: str = "value"
     why: Absence = "absent"
@@ -119,17 +116,15 @@ class NotFound:
 
     @property
     def reason(self) -> str:
-        what = "" if self.field == "value" else f"{self.field!r}: "
-        return f"{what}{_ABSENCE_TEXTS[self.why]}"
+        prefix = "" if self.field == "value" else f"{self.field!r}: "
+        return f"{prefix}{_ABSENCE_TEXTS[self.why]}"
 
 
 ExtractionOutcome = Filled | Rejected | NotFound
 
 
-_MONTH_NAMES = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+_MONTH_NAMES = tuple(name.title() for name in ENGLISH_MONTHS)
+# This pattern is part of JSON Schemas, grammars and recorded requests: its bytes must not change.
 _MONTH_PATTERN = "|".join(_MONTH_NAMES) + "|" + "|".join(name[:3] for name in _MONTH_NAMES if len(name) > 3)
 _ISO_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE_PATTERN = (
@@ -151,7 +146,7 @@ _WRITTEN_PATTERNS = {
 
 
 def allow_written_dates(schema: Any) -> Any:
-    """A JSON Schema in which dates may be written in any of the forms."""
+    """A JSON Schema in which dates may be written in any of the allowed forms."""
     if isinstance(schema, list):
         return [allow_written_dates(part) for part in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -164,25 +159,21 @@ def allow_written_dates(schema: Any) -> Any:
 
 
 def parse_written_date(text: str) -> dt.date:
-    """The day that a text means; a ValueError if it is in none of the forms or no such day exists."""
+    """The day that a text means; ValueError if it has none of the forms, or there is no such day."""
     for form in _DATE_FORMS:
-        if found := form.fullmatch(text):
-            month = found["month"]
-            number = (
-                int(month)
-                if month.isdigit()
-                else next(at for at, name in enumerate(_MONTH_NAMES, 1) if name.startswith(month[:3]))
-            )
-            return dt.date(int(found["year"]), number, int(found["day"]))
+        if match := form.fullmatch(text):
+            month = match["month"]
+            number = int(month) if month.isdigit() else ENGLISH_MONTH_NUMBERS[month.lower()]
+            return dt.date(int(match["year"]), number, int(match["day"]))
     raise ValueError("it is not a date in any of the forms")
 
 
 def parse_written_datetime(text: str) -> dt.datetime:
-    """The moment that a text means: a date in one of the forms, `T` or a space, and a time."""
-    found = re.fullmatch(r"(.+)[T ](\d{2}:\d{2}(?::\d{2})?)", text, re.ASCII)
-    if found is None:
+    """The datetime that a text means: a date in one of the forms, `T` or a space, and a time."""
+    match = re.fullmatch(r"(.+)[T ](\d{2}:\d{2}(?::\d{2})?)", text, re.ASCII)
+    if match is None:
         raise ValueError("it is not a date and a time")
-    return dt.datetime.combine(parse_written_date(found[1]), dt.time.fromisoformat(found[2]))
+    return dt.datetime.combine(parse_written_date(match[1]), dt.time.fromisoformat(match[2]))
 
 
 MAX_REPLY = 64_000
@@ -196,8 +187,8 @@ MAX_BOUNDED_WORDS = 5
 
 NOT_FOUND, BECAUSE = "not_found", "because"
 
-# Controls (a text may have lines and tabs), what turns the writing direction, fillers and tags, half characters, and
-# what is no character at all. Joiners and the like have honest uses, but not three in a row.
+# Control characters (except line breaks and tabs), direction changes, fillers, tags, surrogates and noncharacters.
+# Joiners, selectors and the like have legitimate uses, but not three in a row.
 _ALLOWED_INVISIBLE = f"\u00ad\u034f\u061c\u180b-\u180f\u200b\u200e\u200f\u2060\ufeff{JOINERS}{SELECTORS}"
 _FORBIDDEN_CHARACTERS = re.compile(
     f"(?![\r{_ALLOWED_INVISIBLE}])[{CONTROLS}{DIRECTIONS}{INVISIBLE}{NO_CHARACTERS}]|[{_ALLOWED_INVISIBLE}]{{3}}"
@@ -205,9 +196,9 @@ _FORBIDDEN_CHARACTERS = re.compile(
 
 
 class ReplyFault(ValueError):
-    """What is wrong with a reply, and in which field; not one of its words is the model's.
+    """What is wrong with a reply, and in which field. The message contains no word of the model.
 
-    `prose` says that there was free text where something bounded was wanted: what a model does that was talked into it.
+    `prose` marks free text where a bounded value was wanted, which is what a model writes that follows an injection.
     """
 
     def __init__(self, kind: RejectionKind, what: str, field: str = "", *, prose: bool = False) -> None:
@@ -219,7 +210,7 @@ class ReplyFault(ValueError):
 
 
 class MissingField(ValueError):
-    """The model says that the text does not hold what a field asks for."""
+    """The model reports that the text does not contain what a field asks for."""
 
     def __init__(self, field: str, why: Absence = "absent") -> None:
         super().__init__(f"there is nothing in the field {field!r}")
@@ -228,7 +219,10 @@ class MissingField(ValueError):
 
 
 def parse_reply(text: str, wanted: Type) -> Any:
-    """The value that a reply holds; a `ReplyFault` says what is wrong with it, `MissingField` what is not in the text."""
+    """The value of a reply to a form of type `wanted`.
+
+    Raises `ReplyFault` if the reply is malformed, and `MissingField` if it reports that a value is missing.
+    """
     if len(text) > MAX_REPLY:
         raise ReplyFault("too-large", f"it has {len(text):,} characters")
     try:
@@ -256,9 +250,10 @@ def required_fields(wanted: Type) -> tuple[str, ...]:
 
 
 def _raise_if_missing(written: dict[str, Any], wanted: Type) -> None:
+    """Raise `MissingField` for a well-formed report that a required field is missing."""
     field, why = written[NOT_FOUND], written[BECAUSE]
     if isinstance(wanted, RecordType) and set(wanted.names) == {NOT_FOUND, BECAUSE}:
-        return  # a form that happens to have these very fields
+        return  # the form itself has exactly these two fields
     if field in required_fields(wanted) and why in ABSENCES:
         raise MissingField(field, why)
     raise ReplyFault("not-the-form", "it says that nothing was found where the form does not ask for it")
@@ -269,13 +264,13 @@ def _is_optional(type_: Type) -> bool:
 
 
 def parse_typed(value: Any, wanted: Type) -> Any:
-    """JSON as a value of the wanted type: only dates and times are read, all else must already fit."""
+    """JSON as a value of the wanted type: only dates, times and durations are converted, everything else must fit."""
     if value is None and not _is_optional(wanted) and not isinstance(wanted, RecordType):
         raise MissingField("value")
-    read = _parse_value(value, wanted, "value")
-    if mismatch(read, wanted):
+    parsed = _parse_value(value, wanted, "value")
+    if mismatch(parsed, wanted):
         raise ReplyFault("wrong-type", f"it is not of the type {wanted}")
-    return read
+    return parsed
 
 
 def _parse_value(value: Any, wanted: Type, path: str) -> Any:
@@ -291,17 +286,20 @@ def _parse_value(value: Any, wanted: Type, path: str) -> Any:
         case DurationType():
             return _parse_duration(value, path)
         case ListType(item=item):
-            return [_parse_value(each, item, f"{path}[{at}]") for at, each in enumerate(_require_list(value, path))]
+            return [
+                _parse_value(part, item, f"{path}[{position}]")
+                for position, part in enumerate(_require_list(value, path))
+            ]
         case TupleType(items=items):
             if len(_require_list(value, path)) != len(items):
                 raise ReplyFault(
                     "wrong-type", f"{len(_require_list(value, path))} items where {len(items)} are wanted", path
                 )
-            return [_parse_value(each, item, path) for each, item in zip(value, items, strict=True)]
+            return [_parse_value(part, item, path) for part, item in zip(value, items, strict=True)]
         case DictType(value=item):
             return {
-                _require_key(key, path): _parse_value(each, item, f"{path}[…]")
-                for key, each in _require_object(value, path).items()
+                _require_key(key, path): _parse_value(part, item, f"{path}[…]")
+                for key, part in _require_object(value, path).items()
             }
         case RecordType():
             return _parse_record(_require_object(value, path), wanted, path)
@@ -319,20 +317,20 @@ def _parse_value(value: Any, wanted: Type, path: str) -> Any:
 def _parse_record(entries: dict[str, Any], wanted: RecordType, path: str) -> dict[str, Any]:
     if set(entries) - set(wanted.names):
         raise ReplyFault("not-the-form", "it has a field that the form does not have", path)
-    read: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for field in wanted.fields:
         inner = field.name if path == "value" else f"{path}.{field.name}"
         if field.name in entries:
             if entries[field.name] is None and not _is_optional(field.type):
                 raise MissingField(inner)
-            read[field.name] = _parse_value(entries[field.name], field.type, inner)
+            parsed[field.name] = _parse_value(entries[field.name], field.type, inner)
         elif isinstance(field.type, OptionalType):
-            read[field.name] = None
+            parsed[field.name] = None
         else:
             raise ReplyFault("not-the-form", "it is missing", inner)
-    if wanted == MONEY and isinstance(read["amount"], int | float) and abs(read["amount"]) > MAX_AMOUNT:
+    if wanted == MONEY and isinstance(parsed["amount"], int | float) and abs(parsed["amount"]) > MAX_AMOUNT:
         raise ReplyFault("too-large", "an amount beyond all measure", path)
-    return read
+    return parsed
 
 
 def _require_list(value: Any, path: str) -> list[Any]:
@@ -385,14 +383,14 @@ def _parse_moment(value: Any, read: Callable[[str], Any], path: str) -> Any:
 
 
 def _is_prose(value: Any) -> bool:
-    """Whether something is free text: more than the few words of a clumsy date or amount."""
+    """Whether a value is free text: more words than a badly written date or amount has."""
     return isinstance(value, str) and (
         len(value) > MAX_KEY or len(value.split(None, MAX_BOUNDED_WORDS)) > MAX_BOUNDED_WORDS
     )
 
 
 def _parse_time(text: str) -> dt.time:
-    # Python reads more forms than the form offers: '0930', 'T09:30'.
+    # `fromisoformat` accepts more than the form offers, such as '0930' and 'T09:30'.
     if not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", text, re.ASCII):
         raise ValueError("it is not a time")
     return dt.time.fromisoformat(text)
@@ -408,7 +406,7 @@ def _parse_duration(value: Any, path: str) -> dt.timedelta:
 
 
 def _check_any(value: Any, path: str, depth: int = 0) -> None:
-    """Whatever it is, it must be a value that can be written down again."""
+    """Check a value of unknown type: bounded, finite and readable, so that it can be serialised again."""
     if depth > MAX_NESTING:
         raise ReplyFault("too-large", "it is nested too deeply", path)
     match value:
@@ -417,23 +415,25 @@ def _check_any(value: Any, path: str, depth: int = 0) -> None:
         case float() if not math.isfinite(value):
             raise ReplyFault("wrong-type", "a number beyond all measure", path)
         case list():
-            for each in _require_list(value, path):
-                _check_any(each, path, depth + 1)
+            for part in _require_list(value, path):
+                _check_any(part, path, depth + 1)
         case dict():
-            for key, each in _require_object(value, path).items():
+            for key, part in _require_object(value, path).items():
                 _require_key(key, path)
-                _check_any(each, path, depth + 1)
+                _check_any(part, path, depth + 1)
         case _:
             pass
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # Parsers differ in which of two equal keys they keep, so a reply with both has no single meaning.
     if len({key for key, _ in pairs}) < len(pairs):
         raise ReplyFault("not-the-form", "a field is filled in twice")
     return dict(pairs)
 
 
 def _parse_int(digits: str) -> int:
+    # `int` takes quadratic time in the number of digits.
     if len(digits) > MAX_DIGITS:
         raise ReplyFault("too-large", f"a number of {len(digits):,} digits")
     return int(digits)

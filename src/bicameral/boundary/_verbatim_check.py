@@ -1,9 +1,9 @@
-"""Which values must be copied from the text they were read from, by type, and whether they were.
+"""Which values must be copied from the source text, by type, and the check that they were.
 
-An address, an account, a code or an amount of money is never made up and never computed, so it must stand in the text.
-Dates and times must, too, where the text does not leave them to be computed (`tomorrow`). A plain `int` or `float` may
-be a count or a sum and is only noted; whoever wants a number as it stands there asks for a `number`. Truth values,
-choices, durations and free text are a reader's own words.
+Addresses, accounts, codes and amounts of money are never computed, so they must occur in the text. Dates and times must
+occur too, unless the text leaves them to be computed (`tomorrow`). A plain `int` or `float` may be a count or a sum and
+only raises an alert; a field that must be copied uses the format `number`. Booleans, choices, durations and free text
+are worded by the model and are not checked.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 COPIED_TYPES: frozenset[str] = frozenset(
     {"email", "url", "iban", "phone", "id", "code", "currency", "money", "number", "date", "datetime", "time"}
 )
-"""The types, by name, whose values are rejected if they are not in the text. `COPIED | {"float"}` holds every number
-to that, `COPIED | {"str"}` every text; `COPIED - {"date"}` lets dates be reckoned, and `frozenset()` everything."""
+"""Names of the types whose values are rejected if they do not occur in the text. `COPIED_TYPES | {"float"}` adds every
+number, `COPIED_TYPES | {"str"}` every text; `COPIED_TYPES - {"date"}` allows computed dates, `frozenset()` anything."""
 
 NOTED_TYPES: frozenset[str] = frozenset({"int", "float"})
-"""Types whose values may be reckoned; where one is not in the text, the outcome says so."""
+"""Types whose values may be computed; one that does not occur in the text raises an alert."""
 
 
 SEARCHABLE_TYPES: frozenset[str] = COPIED_TYPES | NOTED_TYPES | {"str"}
-"""Every type whose values can be looked for in a text."""
+"""Every type whose values can be searched for in a text."""
 
 
 def scalar_type_names(type_: Type) -> Iterator[str]:
-    """The names of the scalar types in a type; one that cannot be looked for in a text is named `other`."""
+    """The names of the scalar types in a type; one that cannot be searched for in a text is named `other`."""
     match type_:
         case OptionalType(item=item) | ListType(item=item) | DictType(value=item):
             yield from scalar_type_names(item)
@@ -69,7 +69,7 @@ def scalar_type_names(type_: Type) -> Iterator[str]:
 
 
 def find_uncopied(value: Any, type_: Type, evidence: Evidence, names: frozenset[str], path: str = "value") -> list[str]:
-    """Where a value has parts of these types that do not stand in the text."""
+    """The places of a value whose type is in `names` and that do not occur in the text."""
     return [
         place
         for place, part, name in _scalar_parts(value, type_, path)
@@ -83,7 +83,7 @@ def free_texts(value: Any, type_: Type) -> Iterator[tuple[str, str]]:
 
 
 def _scalar_parts(value: Any, type_: Type, path: str) -> Iterator[tuple[str, Any, str]]:
-    """The scalar parts of a value with their places and the names of their types."""
+    """The scalar parts of a value: place, value and type name."""
     if value is None:
         return
     match type_:
@@ -96,15 +96,15 @@ def _scalar_parts(value: Any, type_: Type, path: str) -> Iterator[tuple[str, Any
                 inner = field.name if path == "value" else f"{path}.{field.name}"
                 yield from _scalar_parts(value.get(field.name), field.type, inner)
         case ListType(item=item):
-            for number, each in enumerate(cast("list[Any]", value)):
-                yield from _scalar_parts(each, item, f"{path}[{number}]")
+            for position, part in enumerate(cast("list[Any]", value)):
+                yield from _scalar_parts(part, item, f"{path}[{position}]")
         case TupleType(items=items):
-            for number, (each, item) in enumerate(zip(cast("list[Any]", value), items, strict=True)):
-                yield from _scalar_parts(each, item, f"{path}[{number}]")
+            for position, (part, item) in enumerate(zip(cast("list[Any]", value), items, strict=True)):
+                yield from _scalar_parts(part, item, f"{path}[{position}]")
         case DictType(value=item):
-            # The keys are the model's own words and name nothing.
-            for each in cast("dict[str, Any]", value).values():
-                yield from _scalar_parts(each, item, f"{path}[…]")
+            # The keys are the model's words, so a place does not quote them.
+            for part in cast("dict[str, Any]", value).values():
+                yield from _scalar_parts(part, item, f"{path}[…]")
         case StrType(format=name):
             yield path, value, name if name is not None and name in FORMATS else "str"
         case AnyType():
@@ -120,12 +120,12 @@ def _untyped_texts(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
         case str():
             yield path, value, "Any"
         case list():
-            for each in cast("list[Any]", value):
-                yield from _untyped_texts(each, path)
+            for part in cast("list[Any]", value):
+                yield from _untyped_texts(part, path)
         case dict():
-            for key, each in cast("dict[str, Any]", value).items():
+            for key, part in cast("dict[str, Any]", value).items():
                 yield path, key, "Any"
-                yield from _untyped_texts(each, path)
+                yield from _untyped_texts(part, path)
         case _:
             pass
 
@@ -133,8 +133,8 @@ def _untyped_texts(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
 def _is_in_text(value: Any, name: str, evidence: Evidence) -> bool:
     match name, value:
         case "money", dict():
-            found = cast("dict[str, Any]", value)
-            return evidence.has_money(found["amount"], found["currency"])
+            money = cast("dict[str, Any]", value)
+            return evidence.has_money(money["amount"], money["currency"])
         case "currency", str():
             return value in evidence.currencies
         case "email", str():

@@ -13,82 +13,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bicameral.errors import CatalogError
+from bicameral.errors import CatalogError as CatalogError
 
 if TYPE_CHECKING:
-    from .facts import (
-        CATEGORIES,
-        IDS,
-        SIZES,
-        AntiPattern,
-        CacheRule,
-        Catalog,
-        Category,
-        CheckSpec,
-        Conflict,
-        Expression,
-        FailureMode,
-        Figure,
-        Invariant,
-        Knob,
-        Law,
-        Mechanism,
-        Participant,
-        PatternAlternative,
-        PatternCost,
-        PatternFacts,
-        PatternHit,
-        Requirement,
-        SessionCost,
-        SessionTier,
-        Size,
-        Variant,
-        catalog,
-        default_sizes,
-        parse_expression,
-        plain_record,
-    )
-
-__all__ = [
-    "CATEGORIES",
-    "IDS",
-    "SIZES",
-    "AntiPattern",
-    "CacheRule",
-    "Catalog",
-    "CatalogError",
-    "Category",
-    "CheckSpec",
-    "Conflict",
-    "Expression",
-    "FailureMode",
-    "Figure",
-    "Invariant",
-    "Knob",
-    "Law",
-    "Mechanism",
-    "Participant",
-    "PatternAlternative",
-    "PatternCost",
-    "PatternFacts",
-    "PatternHit",
-    "Requirement",
-    "SessionCost",
-    "SessionTier",
-    "Size",
-    "Variant",
-    "catalog",
-    "default_sizes",
-    "parse_expression",
-    "plain_record",
-]
+    from .facts import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module(f"{__name__}.facts"), name)
+    # The names of `facts`, which are imported with it when one of them is first asked for.
+    if not name.startswith("_"):
+        facts = import_module(f"{__name__}.facts")
+        if name in facts.__all__:
+            return getattr(facts, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *import_module(f"{__name__}.facts").__all__})

@@ -43,7 +43,7 @@ COMMANDS = {
     "completion": "Print the completion script for a shell.",
     "version": "Print the version.",
 }
-"""Every command with its one line of help, so that `--help` imports none of them."""
+"""Every command with its short help, so that `--help` imports none of them."""
 
 RENAMED_COMMANDS = {"cost": "estimate", "costs": "usage"}
 """Old names of commands. They work, say what they are called now, and are neither listed nor completed."""
@@ -92,11 +92,12 @@ class LazyCommands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command and leave with its exit code; no error ends in a traceback."""
-        given = list(sys.argv[1:] if args is None else args)
-        out = Output(as_json="--json" in given[: given.index("--")] if "--" in given else "--json" in given)
+        """Run a command and exit with its code; no error ends in a traceback."""
+        words = list(sys.argv[1:] if args is None else args)
+        # Looked up before click parses: a usage error must be JSON too. After `--` it is an argument.
+        out = Output(as_json="--json" in words[: words.index("--")] if "--" in words else "--json" in words)
         try:
-            code = super().main(given, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
+            code = super().main(words, prog_name or "bicameral", complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except Exception as error:
             code = _report_error(error, out)
@@ -107,7 +108,7 @@ class LazyCommands(click.Group):
 
 
 def _report_error(error: Exception, out: Output) -> int:
-    """Tell an error in one line (or as JSON), and give the exit code for it."""
+    """Write an error in one line, or as JSON, and return its exit code."""
     if os.environ.get("BICAMERAL_DEBUG"):
         import traceback
 
@@ -122,16 +123,13 @@ def _report_error(error: Exception, out: Output) -> int:
         case Terminated():
             out.say("stopped: the process was told to end")
             return TERMINATED
-        case click.UsageError():
-            if error.ctx is not None and not out.as_json:
+        case click.ClickException():
+            if isinstance(error, click.UsageError) and error.ctx is not None and not out.as_json:
                 out.say(error.ctx.get_usage())
             out.error({"code": "cli.usage", "message": error.format_message()}, f"{error.format_message()} [cli.usage]")
             return USAGE
-        case click.ClickException():
-            out.error({"code": "cli.usage", "message": error.format_message()}, f"{error.format_message()} [cli.usage]")
-            return USAGE
         case BrokenPipeError():
-            # Whoever read our output has gone; Python would complain once more when it flushes at the end.
+            # The reader has closed the pipe. Python would report it once more when it flushes standard output at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
         case _:

@@ -1,8 +1,8 @@
-"""What commands share before they begin: options, times, completion, the configuration, the agent, and SIGTERM.
+"""What commands share at their start: options, times, completion, the configuration, the agent, and SIGTERM.
 
 A folder's configuration that the user has not accepted is shown and confirmed at a terminal, and reported everywhere
-else. Completion offers nothing whenever anything goes wrong. SIGTERM stops a command as Ctrl-C does: what was begun is
-ended and recorded.
+else. Completion offers nothing if anything fails. SIGTERM stops a command as Ctrl-C does: running work is ended and
+recorded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import re
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ CommandFunction = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CommonOptions:
-    """What every command is told: where to work, by which configuration, and for whom to write."""
+    """The options of every command: the folder, the configuration, the profile and the output."""
 
     config_file: Path | None
     folder: Path | None
@@ -44,7 +44,7 @@ class CommonOptions:
     out: Output
 
     def config(self) -> Config:
-        """The configuration; a folder's own that the user has not accepted is shown to him first."""
+        """The configuration; one of the folder that the user has not accepted is shown first."""
         from bicameral.config import load_config
 
         return load_config(
@@ -92,7 +92,7 @@ def common_options(function: CommandFunction) -> CommandFunction:
 
 
 def planning_options(function: CommandFunction) -> CommandFunction:
-    """`--deterministic` and `--no-cache`: how a plan is come by."""
+    """`--deterministic` and `--no-cache`: how a plan is made."""
     deterministic = click.option(
         "--deterministic", is_flag=True, help="Plan from the request as it stands, without Echo."
     )
@@ -104,13 +104,13 @@ _ACCEPT_FIX = "Look at it, then run `bicameral config accept`, or name it with -
 
 
 def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
-    """Whether the person at the terminal accepts a configuration. Nobody there is a no, and is said."""
+    """Whether the person at the terminal accepts a configuration; without a person the answer is no, with a warning."""
     if not out.is_interactive:
         out.add_notice("unaccepted", unaccepted_json(found))
         out.say(f"warning: {found}. {_ACCEPT_FIX} [config.unaccepted]", style="yellow")
         return False
     show_unaccepted(out, found)
-    # A plain read: no other part of a command has begun, so there is no loop that a blocking read could hold up.
+    # A blocking read: no event loop runs yet that it could hold up.
     sys.stderr.write(make_visible("Use these settings from now on? [y/N] "))
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
@@ -120,7 +120,7 @@ def confirm_config(out: Output, found: UnacceptedConfig) -> bool:
 
 
 def show_unaccepted(out: Output, found: UnacceptedConfig) -> None:
-    """What a configuration would change, each setting and file on a line of its own."""
+    """Show what a configuration would change, each setting and file on a line of its own."""
     out.heading(
         f"{found.file} has changed since you accepted it:" if found.was_accepted else f"{found.file} is new to you:"
     )
@@ -130,7 +130,7 @@ def show_unaccepted(out: Output, found: UnacceptedConfig) -> None:
 
 
 def unaccepted_json(found: UnacceptedConfig) -> dict[str, Any]:
-    """The same for a program."""
+    """An unaccepted configuration as JSON."""
     return {"code": "config.unaccepted", "file": str(found.file), "withheld": list(found.withheld), "fix": _ACCEPT_FIX}
 
 
@@ -140,23 +140,21 @@ _MAX_PERIOD = 10 * 365 * 86_400
 
 
 def parse_seconds(text: str) -> float:
-    """The seconds of a time such as `90d` or `2h30m`; a ValueError if it is none.
+    """The seconds of a duration such as `90d` or `2h30m`; a ValueError if it is none.
 
     Example:
         >>> parse_seconds("2h30m")
         9000.0
     """
-    words = text.strip().lower()
-    if not words or _PERIOD_PART.sub("", words).strip():
+    parts = _PERIOD_PART.findall(text.lower())
+    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    if _PERIOD_PART.sub("", text.lower()).strip() or not 0 < seconds <= _MAX_PERIOD:
         raise ValueError(f"{text!r} is no time")
-    found = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PERIOD_PART.findall(words))
-    if not 0 < found <= _MAX_PERIOD:
-        raise ValueError(f"{text!r} is no time")
-    return found
+    return seconds
 
 
 class PeriodType(click.ParamType[float]):
-    """How long: `90d`, `2h30m`, `45s`."""
+    """A duration: `90d`, `2h30m`, `45s`."""
 
     name = "time"
 
@@ -170,7 +168,7 @@ class PeriodType(click.ParamType[float]):
 
 
 class MomentType(click.ParamType[datetime]):
-    """When: a date, a date with a time, or a time of the day; in the machine's time zone unless it names one."""
+    """A date, a date with a time, or a time of day; in the machine's time zone unless it names one."""
 
     name = "when"
 
@@ -194,7 +192,7 @@ def _parse_moment(text: str) -> datetime:
 
 
 def local_time_text(moment: datetime) -> str:
-    """A moment as it reads here: the time of the day if that is today, with its date if not."""
+    """A moment in local time: the time of day if it is today, else with its date."""
     here = moment.astimezone()
     return here.strftime("%H:%M:%S" if here.date() == datetime.now().date() else "%Y-%m-%d %H:%M")
 
@@ -202,21 +200,27 @@ def local_time_text(moment: datetime) -> str:
 _MAX_COMPLETIONS = 50
 
 
-def complete_runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The newest runs, recorded or submitted, and `last`."""
+def completion_items(begun: str, names: Iterable[str] | Mapping[str, str]) -> list[CompletionItem]:
+    """The names that begin so; the values of a mapping are their help texts."""
     from click.shell_completion import CompletionItem
 
-    found: dict[str, str] = {}
+    helps = cast("Mapping[str, str]", names if isinstance(names, Mapping) else {})
+    return [CompletionItem(name, help=helps.get(name)) for name in names if name.startswith(begun)]
+
+
+def complete_runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The newest runs, recorded or submitted, and `last`."""
+    requests: dict[str, str] = {}
+    # An error must not end up in the user's shell: what cannot be read is not offered.
     with suppress(Exception):
-        found |= asyncio.run(_submitted_requests())
+        requests |= asyncio.run(_submitted_requests())
     with suppress(Exception):
-        found |= _recorded_requests()
-    items = [CompletionItem(run, help=request) for run, request in found.items() if run.startswith(begun)]
-    return [*items, *([CompletionItem("last")] if "last".startswith(begun) else [])]
+        requests |= _recorded_requests()
+    return [*completion_items(begun, requests), *completion_items(begun, ["last"])]
 
 
 def load_config_quietly() -> Config:
-    """The configuration without a word: of one that is not accepted what widens is not used, and nobody is asked."""
+    """The configuration without any output: settings that need acceptance are not used, and nobody is asked."""
     from bicameral.config import load_config
 
     return load_config(confirm=lambda _: False)
@@ -240,12 +244,9 @@ async def _submitted_requests() -> dict[str, str]:
 
 
 def complete_approvals(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The questions that are open."""
-    from click.shell_completion import CompletionItem
-
+    """The open questions."""
     with suppress(Exception):
-        found = asyncio.run(_open_approvals())
-        return [CompletionItem(id, help=told) for id, told in found.items() if id.startswith(begun)]
+        return completion_items(begun, asyncio.run(_open_approvals()))
     return []
 
 
@@ -261,14 +262,14 @@ MakeAgent: TypeAlias = "Callable[[Config], Agent]"
 
 
 def injected_agent() -> MakeAgent | None:
-    """What whoever invoked the command line wants used instead of the configured agent: tests bring their models."""
+    """The factory that the caller of the command line put into click's context: tests bring their own models."""
     context = click.get_current_context(silent=True)
     return cast("MakeAgent", context.obj) if context is not None and callable(context.obj) else None
 
 
 @asynccontextmanager
 async def open_agent(config: Config, make: MakeAgent | None = None) -> AsyncGenerator[Agent]:
-    """The agent, closed at the end. What goes on is told to where OTEL_* variables say, if they do."""
+    """The agent, closed at the end. Telemetry is exported if the OTEL_* variables say where to."""
     from bicameral.agent import Agent
     from bicameral.telemetry import export_from_environment
 
@@ -283,7 +284,7 @@ async def open_agent(config: Config, make: MakeAgent | None = None) -> AsyncGene
 
 
 def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) -> None:
-    """Fetch the weights that these roles need and this machine lacks, after saying so."""
+    """Fetch the weights that these roles need and this machine does not have, after saying so."""
     from bicameral.config import fetch_weights, missing_weights, size_text
     from bicameral.models import SilentProgress, terminal_progress
 
@@ -299,28 +300,35 @@ def fetch_missing_weights(out: Output, config: Config, roles: Iterable[Role]) ->
 T = TypeVar("T")
 
 
-async def run_until_terminated(work: Coroutine[Any, Any, T]) -> T:
-    """The work's result. A SIGTERM cancels it, and once it has come to its end raises `Terminated`."""
-    loop, task, asked = asyncio.get_running_loop(), asyncio.current_task(), False
+def on_signals(callback: Callable[[signal.Signals], object], *signals: signal.Signals) -> None:
+    """Call this on the event loop for these signals, where the platform allows it."""
+    # Signal handlers are not available in a thread, or on Windows.
+    with suppress(NotImplementedError, RuntimeError, ValueError):
+        for each in signals:
+            asyncio.get_running_loop().add_signal_handler(each, callback, each)
 
-    def stop() -> None:
-        nonlocal asked
-        asked = True
+
+async def run_until_terminated(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work. SIGTERM cancels it, and raises `Terminated` once it has ended."""
+    loop, task, terminated = asyncio.get_running_loop(), asyncio.current_task(), False
+
+    def stop(_: signal.Signals) -> None:
+        nonlocal terminated
+        terminated = True
         if task is not None:
             task.cancel()
 
-    # Not everywhere can signals be heard: in a thread, or on Windows.
-    with suppress(NotImplementedError, RuntimeError, ValueError):
-        loop.add_signal_handler(signal.SIGTERM, stop)
+    on_signals(stop, signal.SIGTERM)
     try:
         result = await work
     except asyncio.CancelledError:
-        if asked:
+        if terminated:
             raise Terminated from None
         raise
     finally:
         with suppress(NotImplementedError, RuntimeError, ValueError):
             loop.remove_signal_handler(signal.SIGTERM)
-    if asked:
+    # The work may have finished despite the cancellation.
+    if terminated:
         raise Terminated
     return result

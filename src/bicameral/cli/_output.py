@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bicameral.display import escape_json, make_visible
-from bicameral.errors import (
-    BicameralError,
-    ConfigError,
-    IntentError,
-    JournalError,
-    PlanError,
-    PolicyError,
-    ToolError,
-)
+from bicameral.errors import BicameralError, ConfigError, IntentError, PlanError, PolicyError, ToolError
 from bicameral.secrets import mask, mask_json
 
 if TYPE_CHECKING:
@@ -36,40 +29,26 @@ QUESTIONS = 4
 """Something must be answered first, and nobody is there to ask."""
 INTERRUPTED = 130
 TERMINATED = 143
-"""By SIGTERM, after what was under way had been stopped and recorded."""
+"""By SIGTERM, after running work was stopped and recorded."""
 
 NEEDS_A_PERSON = ("intent.questions", "intent.needs-endorsement", "run.needs-answer", "run.needs-approval")
-_BAD_INPUT = (
-    "catalog.bad-fact",
-    "catalog.bad-number",
-    "catalog.cannot-read",
-    "catalog.cannot-write",
-    "catalog.unknown-category",
-    "catalog.unknown-fact",
-    "catalog.unknown-knob",
-    "catalog.unknown-model",
-    "catalog.unknown-pattern",
-    "catalog.unknown-size",
-    "journal.unknown-run",
-    "journal.ambiguous-run",
-    "journal.no-runs",
-    "journal.no-answer",
-    "models.unknown",
-    "plan.cannot-read",
-    "durable.ambiguous-approval",
-    "durable.ambiguous-run",
-    "durable.bad-database",
-    "durable.bad-state",
-    "durable.bad-submission",
-    "durable.no-runs",
-    "durable.unknown-approval",
-    "durable.unknown-run",
-    "durable.wrong-answer",
+_BAD_INPUT = frozenset(
+    {
+        *("catalog.bad-fact", "catalog.bad-number", "catalog.cannot-read", "catalog.cannot-write"),
+        *("catalog.unknown-category", "catalog.unknown-fact", "catalog.unknown-knob", "catalog.unknown-model"),
+        *("catalog.unknown-pattern", "catalog.unknown-size"),
+        *("durable.ambiguous-approval", "durable.ambiguous-run", "durable.bad-database", "durable.bad-state"),
+        *("durable.bad-submission", "durable.no-runs", "durable.unknown-approval", "durable.unknown-run"),
+        *("durable.wrong-answer",),
+        *("journal.ambiguous-run", "journal.no-answer", "journal.no-runs", "journal.unknown-run"),
+        *("models.unknown",),
+        *("plan.cannot-read",),
+    }
 )
 
 
 class Terminated(Exception):
-    """Somebody told the process to end; whatever was under way has been stopped and recorded."""
+    """SIGTERM was received; running work was stopped and recorded."""
 
 
 def exit_code(error: BicameralError) -> int:
@@ -83,26 +62,28 @@ def exit_code(error: BicameralError) -> int:
             return USAGE
         case PlanError():
             return NO_PLAN
-        case JournalError():
-            return FAILED
         case _:
             return FAILED
 
 
 class Output:
-    """The two streams of a command. With `as_json` only one JSON object goes to standard output."""
+    """The two streams of a command. With `as_json`, standard output gets one JSON object and nothing else.
+
+    Everything that is written passes here: known secrets are masked, and invisible or control characters are made
+    visible where a terminal would obey them.
+    """
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self._notices: dict[str, Any] = {}
 
     def add_notice(self, name: str, facts: Any) -> None:
-        """Something that the one JSON object must say, whatever the command itself has to say."""
+        """Add a fact to the JSON object of the command, whatever the command itself writes."""
         self._notices[name] = facts
 
     @property
     def is_interactive(self) -> bool:
-        """Whether a person is there to be asked: a terminal on both ends, and no program reading JSON."""
+        """Whether a person can be asked: input and standard error are a terminal, and no program reads JSON."""
         return not self.as_json and sys.stdin.isatty() and sys.stderr.isatty()
 
     @property
@@ -112,7 +93,7 @@ class Output:
 
     @property
     def width(self) -> int:
-        """How wide an answer may be; without a terminal, as wide as it is."""
+        """The width of the terminal for answers; practically unlimited without a terminal."""
         if not sys.stdout.isatty():
             return 10_000
         import shutil
@@ -127,14 +108,14 @@ class Output:
         return Console(stderr=True, highlight=False, soft_wrap=True)
 
     def show(self, text: str) -> None:
-        """Something that was asked for."""
+        """Write a result to standard output."""
         if not self.as_json:
             text = mask(text)
             sys.stdout.write((make_visible(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
             sys.stdout.flush()
 
     def say(self, text: str, *, style: str = "") -> None:
-        """Something said on the way."""
+        """Write a message to standard error."""
         text = mask(text)
         if style and self.is_live_terminal:
             from rich.text import Text
@@ -144,18 +125,36 @@ class Output:
         sys.stderr.write(make_visible(text).rstrip("\n") + "\n")
         sys.stderr.flush()
 
+    def print_lines(self, lines: Iterable[tuple[str, str]], highlight: re.Pattern[str] | None = None) -> None:
+        """Write lines to standard output; on a terminal each with its style, and with matches highlighted."""
+        if self.as_json:
+            return
+        if not sys.stdout.isatty():
+            for text, _ in lines:
+                self.show(text)
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(highlight=False, soft_wrap=True)
+        for text, style in lines:
+            styled = Text(make_visible(mask(text)), style=style)
+            if highlight is not None:
+                styled.highlight_regex(highlight, "cyan")
+            console.print(styled)
+
     def heading(self, text: str) -> None:
         self.say(text, style="bold")
 
     def write_json(self, facts: Mapping[str, Any]) -> None:
-        """The one JSON object, where JSON was asked for."""
+        """Write the JSON object of the command, if JSON was asked for."""
         if self.as_json:
             whole = {**facts, **self._notices}
             sys.stdout.write(escape_json(mask_json(json.dumps(whole, ensure_ascii=False, default=str))) + "\n")
             sys.stdout.flush()
 
     def error(self, facts: Mapping[str, Any], text: str) -> None:
-        """What went wrong, in one line."""
+        """Write an error in one line, or as the JSON object."""
         if self.as_json:
             self.write_json({"ok": False, "error": facts})
         else:
@@ -163,7 +162,7 @@ class Output:
 
 
 def error_facts(error: Exception) -> dict[str, str]:
-    """An error that nobody foresaw, as something a person can report."""
+    """An unexpected error as facts that a person can report."""
     if isinstance(error, OSError) and error.errno is not None:
         where = f"{error.filename}: " if error.filename else ""
         return {"code": "cli.system", "message": f"{where}{error.strerror}", "fix": "`bicameral doctor` may know more."}

@@ -1,4 +1,4 @@
-"""Requests worked on in rounds, by a strategy or by a pattern: shown while they go on, and how they ended."""
+"""Runners for requests in rounds, by a strategy or by a pattern: they show progress and the outcome."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.cli._output import FAILED, INTERRUPTED, NEEDS_A_PERSON, NO_PLAN, OK, QUESTIONS, Output
 from bicameral.cli._progress import ProgressDisplay, open_display
-from bicameral.cli._prompts import TerminalApprover, TerminalAsker
+from bicameral.cli._prompts import terminal_people
 from bicameral.cli._render import (
+    effects_before_text,
     effects_done_text,
+    effects_json,
     proof_json,
     say_usage,
     show_intent,
@@ -31,17 +33,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from bicameral.agent import Agent
+    from bicameral.patterns import Outcome, Pattern
     from bicameral.patterns.reasoner import ReasoningOutcome, Round, WrittenRound
+    from bicameral.patterns.strategies import ConversationObserver, ModelTurn, StrategyOutcome
     from bicameral.plans import Plan
     from bicameral.runs import Checked
 
     May = Callable[[Plan, Checked], Awaitable[bool]]
-    from bicameral.patterns import Outcome, Pattern
-    from bicameral.patterns.strategies import ConversationObserver, ModelTurn, StrategyOutcome
 
 
 class RoundsRunner:
-    """Shows one reasoning while it goes on, and how it ended. `may` says whether a plan that was shown may run."""
+    """Runs a request in rounds, and shows it. `may` says whether a plan that was shown may run."""
 
     def __init__(self, out: Output, may: May) -> None:
         self._out = out
@@ -49,26 +51,22 @@ class RoundsRunner:
         self._facts: dict[int, dict[str, Any]] = {}
 
     async def reason(self, agent: Agent, request: str, rounds: int, *, deterministic: bool, fresh: bool) -> int:
-        """Do what a request asks for; the exit code."""
+        """Run a request, and return the exit code."""
         with open_display(self._out) as shown:
-            asker, approver = None, None
-            if self._out.is_interactive:
-                asker = TerminalAsker(self._out, shown.quiet)
-                approver = TerminalApprover(self._out, agent.registry, shown.quiet)
+            asker, approver = terminal_people(self._out, agent.registry, shown.quiet)
             shown.phase("planning")
             intent = await agent.intent(user_input(request), deterministic=deterministic, asker=asker)
             shown.close()
             show_intent(self._out, intent)
             shown.phase("planning")
-            company = self._company(shown)
             reasoned = await agent.reason(
-                intent, rounds=rounds, company=company, asker=asker, approver=approver, fresh=fresh
+                intent, rounds=rounds, company=self._callbacks(shown), asker=asker, approver=approver, fresh=fresh
             )
         self._show_outcome(reasoned)
         self._out.write_json(self._outcome_json(reasoned))
         return reasoning_exit_code(reasoned)
 
-    def _company(self, shown: ProgressDisplay) -> Any:
+    def _callbacks(self, shown: ProgressDisplay) -> Any:
         from bicameral.patterns.reasoner import ReasoningCallbacks
 
         async def written(this: WrittenRound) -> bool:
@@ -92,7 +90,7 @@ class RoundsRunner:
         return ReasoningCallbacks(observer=shown.step, watch=shown.statement, written=written, done=done)
 
     def _say_round(self, this: Round) -> None:
-        """What the planner is told of a round: nothing else of it crosses."""
+        """Say what the planner learns of a round; nothing else of it crosses to the privileged side."""
         for line in this.told:
             self._out.say(f"  told: {line}")
         if this.failure is not None:
@@ -106,7 +104,8 @@ class RoundsRunner:
     def _show_outcome(self, reasoned: ReasoningOutcome) -> None:
         from bicameral.patterns.reasoner import Answered, Exhausted
 
-        done = effects_done_text(tuple(effect for each in reasoned.rounds for effect in each.effects))
+        effects = tuple(effect for each in reasoned.rounds for effect in each.effects)
+        done = effects_done_text(effects)
         count = len(reasoned.rounds)
         spent = f"{reasoned.taken.seconds:.1f} s, {count} round{'' if count == 1 else 's'}"
         match reasoned:
@@ -119,7 +118,7 @@ class RoundsRunner:
                 self._out.say(f"error: no answer within {limit:g} {bound} (spent: {used:g})", style="red")
             case _:
                 self._out.say(f"error: {reasoned.error}", style="red")
-        self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({reasoned.id})")
+        self._out.say(f"  {effects_before_text(effects)} ({reasoned.id})")
 
     def _outcome_json(self, reasoned: ReasoningOutcome) -> dict[str, Any]:
         from bicameral.labels import label_tree_to_json
@@ -145,13 +144,13 @@ def _round_json(this: Round) -> dict[str, Any]:
         "told": list(this.told),
         "left": list(this.left),
         "failed": str(this.failure) if this.failure is not None else None,
-        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in this.effects],
+        "effects": effects_json(this.effects),
         **({} if this.outcome is None else usage_json(this.outcome)),
     }
 
 
 def reasoning_exit_code(reasoned: ReasoningOutcome) -> int:
-    """The exit code for how a reasoning ended."""
+    """The exit code of a request in rounds."""
     from bicameral.patterns.reasoner import Answered, GaveUp
 
     match reasoned:
@@ -168,30 +167,28 @@ def reasoning_exit_code(reasoned: ReasoningOutcome) -> int:
 
 
 class StrategyRunner:
-    """Shows one conversation while it goes on, and how it ended."""
+    """Runs a request with a strategy, and shows the conversation and the outcome."""
 
     def __init__(self, out: Output, *, careful: bool) -> None:
         self._out, self._careful = out, careful
 
     async def run_request(self, agent: Agent, request: str, strategy: str) -> int:
-        """Do what a request asks for; the exit code."""
+        """Run a request, and return the exit code."""
         with open_display(self._out) as shown:
-            approver = None
-            if self._out.is_interactive:
-                approver = TerminalApprover(self._out, agent.registry, shown.quiet)
+            _, approver = terminal_people(self._out, agent.registry, shown.quiet)
             worked = await agent.work(
                 user_input(request),
                 strategy=strategy,
                 approver=approver,
                 observer=shown.step,
-                audience=self._audience(shown),
+                audience=self._observer(shown),
                 careful=self._careful and approver is not None,
             )
         self._show_outcome(worked)
         self._out.write_json(strategy_outcome_json(worked))
         return pattern_exit_code(worked)
 
-    def _audience(self, shown: ProgressDisplay) -> ConversationObserver:
+    def _observer(self, shown: ProgressDisplay) -> ConversationObserver:
         from bicameral.patterns.strategies import ConversationObserver
 
         def turn(this: ModelTurn) -> None:
@@ -213,7 +210,7 @@ class StrategyRunner:
             self._out.show(answer_text(worked.answer, self._out.width))
             return
         self._out.say(f"error: {_failure_text(worked)}", style="red")
-        self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({worked.run})")
+        self._out.say(f"  {effects_before_text(worked.effects)} ({worked.run})")
 
 
 def turn_text(turn: ModelTurn) -> str:
@@ -226,7 +223,7 @@ def turn_text(turn: ModelTurn) -> str:
 
 
 def strategy_outcome_json(worked: StrategyOutcome) -> dict[str, Any]:
-    """Everything, for a program."""
+    """The outcome of a strategy as JSON."""
     from bicameral.labels import label_tree_to_json
     from bicameral.patterns.strategies import Answered, Exhausted
 
@@ -236,7 +233,7 @@ def strategy_outcome_json(worked: StrategyOutcome) -> dict[str, Any]:
         "strategy": worked.strategy,
         "turns": [turn.to_json() for turn in worked.turns],
         "taken": worked.taken.to_json(),
-        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in worked.effects],
+        "effects": effects_json(worked.effects),
     }
     match worked:
         case Answered(answer=answer, shade=shade, left_open=left_open):
@@ -261,7 +258,7 @@ def _failure_text(worked: StrategyOutcome) -> str:
 
 
 def pattern_exit_code(worked: StrategyOutcome | Outcome[Any]) -> int:
-    """The exit code for how it ended."""
+    """The exit code of a strategy or a pattern."""
     if worked.ok:
         return OK
     error: BicameralError | None = getattr(worked, "error", None)
@@ -270,10 +267,10 @@ def pattern_exit_code(worked: StrategyOutcome | Outcome[Any]) -> int:
 
 
 def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
-    """`max_steps=4` as a knob and its value; a `CatalogError` names the nearest knob that there is."""
+    """Knobs from texts such as `max_steps=4`; a `CatalogError` names the nearest knob for an unknown one."""
     from bicameral.catalog import catalog
 
-    known, found = catalog().pattern(id).knobs, dict[str, Any]()
+    known, knobs = catalog().pattern(id).knobs, dict[str, Any]()
     for each in written:
         name, equals, value = each.partition("=")
         if not equals or name not in known:
@@ -285,14 +282,14 @@ def parse_pattern_knobs(id: str, written: tuple[str, ...]) -> dict[str, Any]:
                 fix=f"It has {', '.join(known)}." if known else "It has none.",
             )
         try:
-            found[name] = json.loads(value)
+            knobs[name] = json.loads(value)
         except ValueError:
-            found[name] = value
-    return found
+            knobs[name] = value
+    return knobs
 
 
 def build_pattern(id: str, knobs: Mapping[str, Any]) -> Pattern[..., Any]:
-    """The pattern itself, for a request: one that needs nothing but its knobs, and is given nothing but a text."""
+    """The pattern, to be run with a request; an error for one that needs more than its knobs and one text."""
     from bicameral.patterns import pattern_class
 
     kind = pattern_class(id)
@@ -308,19 +305,17 @@ def build_pattern(id: str, knobs: Mapping[str, Any]) -> Pattern[..., Any]:
 
 
 class PatternRunner:
-    """One pattern at the command line, from its id to the exit code."""
+    """Runs a pattern, and shows its trace and outcome."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
 
     async def run_request(self, agent: Agent, id: str, request: str, knobs: Mapping[str, Any]) -> int:
-        """With the agent's own tools."""
-        from bicameral.labels import user_input
-
+        """Run the pattern with the tools of the agent, and return the exit code."""
         return await self._run_and_show(agent, build_pattern(id, knobs), (user_input(request),))
 
     async def run_example(self, agent: Agent, id: str, knobs: Mapping[str, Any]) -> int:
-        """The pattern's own example, with its own tools, in a folder that goes with it."""
+        """Run the example of the pattern with its own tools, in a temporary folder, and return the exit code."""
         from bicameral.patterns import Answered, example_of
         from bicameral.policy import Policy
         from bicameral.tools import Registry
@@ -349,7 +344,7 @@ class PatternRunner:
         self, agent: Agent, pattern: Pattern[..., Any], given: tuple[Any, ...], registry: Any, policy: Any
     ) -> Outcome[Any]:
         with open_display(self._out) as shown:
-            approver = TerminalApprover(self._out, registry, shown.quiet) if self._out.is_interactive else None
+            _, approver = terminal_people(self._out, registry, shown.quiet)
             desk = agent.runtime(approver=approver, observer=shown.step)
             return await pattern.run(replace(desk, registry=registry, policy=policy), *given)
 
@@ -369,7 +364,7 @@ class PatternRunner:
                 self._out.show(answer_text(value, self._out.width))
             case GaveUp(error=error, run=run):
                 self._out.say(f"error: {error}", style="red")
-                self._out.say(f"  {f'done before that: {done}' if done else 'nothing had been changed'} ({run})")
+                self._out.say(f"  {effects_before_text(outcome.effects)} ({run})")
             case _:
                 self._out.say(f"error: {outcome.limit:g} {outcome.bound} were not enough ({outcome.run})", style="red")
 
@@ -388,7 +383,7 @@ def trace_text(moment: Mapping[str, Any]) -> str:
 
 
 def pattern_outcome_json(outcome: Outcome[Any]) -> dict[str, Any]:
-    """Everything, for a program."""
+    """The outcome of a pattern as JSON."""
     from bicameral.labels import label_tree_to_json
     from bicameral.patterns import Answered, GaveUp
 
@@ -398,7 +393,7 @@ def pattern_outcome_json(outcome: Outcome[Any]) -> dict[str, Any]:
         "pattern": outcome.pattern,
         "trace": [moment.to_json() for moment in outcome.trace],
         "taken": outcome.taken.to_json(),
-        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects],
+        "effects": effects_json(outcome.effects),
     }
     match outcome:
         case Answered(value=value, shade=shade):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bicameral.cli._output import Output
 from bicameral.cli._values import cell_text
@@ -22,41 +22,36 @@ _LOOP_TURN = re.compile(r"\[\d+\]")
 _MAX_LABEL = 70
 _MAX_ROWS = 15
 _MAX_TAIL = 2_000
-"""So many characters of what is being written are kept to be drawn."""
+"""Characters of a reply that are kept for drawing."""
 
 
-class ProgressDisplay(Protocol):
-    """Told what happens while a plan is written and run."""
+class ProgressDisplay:
+    """Receives progress while a plan is written and run. This one shows nothing: it is for `--json`."""
 
     def phase(self, text: str) -> None:
-        """Something new begins."""
-        ...
+        """A phase begins."""
 
     def statement(self, text: str) -> None:
         """The planner wrote a statement."""
-        ...
 
     def text(self, piece: str) -> None:
-        """A model wrote a piece of its reply."""
-        ...
+        """A model wrote a part of its reply."""
 
     def step(self, progress: StepProgress) -> None:
-        """A step began, ended, failed or is tried again."""
-        ...
+        """A step began, ended, failed or is retried."""
 
-    def quiet(self) -> Any:
-        """A context in which nothing is drawn, for asking."""
-        ...
+    def quiet(self) -> AbstractContextManager[object]:
+        """A context in which nothing is drawn, so that a person can be asked."""
+        return nullcontext()
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stop drawing; the next call of a method starts again."""
 
 
 @contextmanager
 def open_display(out: Output) -> Generator[ProgressDisplay]:
-    """The display that suits the output, closed at the end whatever happens."""
-    shown: ProgressDisplay = (
-        SilentDisplay() if out.as_json else LiveDisplay(out) if out.is_live_terminal else LineDisplay(out)
-    )
+    """The display that suits the output, closed at the end."""
+    shown = ProgressDisplay() if out.as_json else LiveDisplay(out) if out.is_live_terminal else LineDisplay(out)
     try:
         yield shown
     finally:
@@ -65,7 +60,7 @@ def open_display(out: Output) -> Generator[ProgressDisplay]:
 
 @dataclass(slots=True)
 class StepRow:
-    """All turns of one step of the plan."""
+    """All iterations of one step of the plan."""
 
     label: str
     running: int = 0
@@ -80,13 +75,13 @@ class StepRow:
 
 
 class StepRows:
-    """The steps of a run that touch the world; the turns of a loop share a row."""
+    """The steps of a run that call tools, models or people; the iterations of a loop share a row."""
 
     def __init__(self) -> None:
         self._rows: dict[str, StepRow] = {}
 
     def __call__(self, progress: StepProgress) -> StepRow:
-        """The row that a step belongs to, brought up to date."""
+        """Update the row of a step, and return it."""
         path = _LOOP_TURN.sub("", progress.step)
         row = self._rows.setdefault(path, StepRow(_step_label(progress)))
         match progress.kind:
@@ -111,7 +106,7 @@ class StepRows:
 
 
 def _step_label(progress: StepProgress) -> str:
-    """A call as it reads: `read_lines("mail.txt")`, cut to a line."""
+    """The text of a step, such as `read_lines(path=mail.txt)`, cut to a line."""
     match progress.what:
         case "extract":
             return f"read with the quarantined model: {progress.facts.get('instruction', '')}"[:_MAX_LABEL]
@@ -133,26 +128,8 @@ def _argument_text(name: str, value: Any) -> str:
     return f"{name}={text[:40] + '…' if len(text) > 40 else text}"
 
 
-class SilentDisplay:
-    """For a program: nothing but the result."""
-
-    def phase(self, text: str) -> None: ...
-
-    def statement(self, text: str) -> None: ...
-
-    def text(self, piece: str) -> None: ...
-
-    def step(self, progress: StepProgress) -> None: ...
-
-    @contextmanager
-    def quiet(self) -> Generator[None]:
-        yield
-
-    def close(self) -> None: ...
-
-
-class LineDisplay:
-    """For a log: a line when a step has ended; the turns of a loop share one, told when the next step begins."""
+class LineDisplay(ProgressDisplay):
+    """For a log: a line when a step has ended; the iterations of a loop share one, written when the loop is over."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -163,10 +140,6 @@ class LineDisplay:
         self._flush()
         self._out.say(f"{text} …")
 
-    def statement(self, text: str) -> None: ...
-
-    def text(self, piece: str) -> None: ...
-
     def step(self, progress: StepProgress) -> None:
         row = self._rows(progress)
         if progress.kind == "retrying":
@@ -174,28 +147,24 @@ class LineDisplay:
         elif progress.kind != "started":
             if not _LOOP_TURN.search(progress.step):
                 self._flush()
-                self._tell(row)
+                self._say_row(row)
             elif row not in self._loops:
                 self._loops.append(row)
-
-    @contextmanager
-    def quiet(self) -> Generator[None]:
-        yield
 
     def close(self) -> None:
         self._flush()
 
     def _flush(self) -> None:
         for row in self._loops:
-            self._tell(row)
+            self._say_row(row)
         self._loops.clear()
 
-    def _tell(self, row: StepRow) -> None:
+    def _say_row(self, row: StepRow) -> None:
         self._out.say(f"  {'failed' if row.failed else 'ok'} {row.text}")
 
 
-class LiveDisplay:
-    """For a person at a terminal: a spinner, the statements as they are written, the steps as they run."""
+class LiveDisplay(ProgressDisplay):
+    """For a terminal: a spinner, the statements as they are written, the steps as they run."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -241,9 +210,9 @@ class LiveDisplay:
 
             self._live = Live(console=self._out.console, transient=True, refresh_per_second=12)
             self._live.start()
-        self._live.update(self._picture())
+        self._live.update(self._render())
 
-    def _picture(self) -> RenderableType:
+    def _render(self) -> RenderableType:
         from rich.console import Group
         from rich.spinner import Spinner
         from rich.text import Text
@@ -251,25 +220,25 @@ class LiveDisplay:
         rows = list(self._rows)
         drawn: list[RenderableType] = []
         for row in rows[-_MAX_ROWS:]:
-            drawn.append(Spinner("dots", Text(make_visible(row.text))) if row.running else self._settled(row))
+            drawn.append(Spinner("dots", Text(make_visible(row.text))) if row.running else self._ended_row(row))
         drawn += [Text(f"  {line}", style="dim") for line in self._statements[-_MAX_ROWS:]]
         drawn += [Text(f"  {line}", style="dim") for line in make_visible(self._written).splitlines()[-_MAX_ROWS:]]
         if not any(row.running for row in rows):
             drawn.append(Spinner("dots", Text(f"{self._phase} …", style="dim")))
         return Group(*drawn)
 
-    def _settled(self, row: StepRow) -> RenderableType:
+    def _ended_row(self, row: StepRow) -> RenderableType:
         from rich.text import Text
 
         mark, style = ("✗", "red") if row.failed else ("✓", "green")
         return Text.assemble((mark, style), f" {make_visible(row.text)}")
 
     def _leave_steps(self) -> None:
-        """Take the moving picture away and leave the steps that were run."""
+        """Stop drawing, and leave the steps that were run as plain lines."""
         self._stop()
         for row in self._rows:
             if row.done:
-                self._out.console.print(self._settled(row))
+                self._out.console.print(self._ended_row(row))
         self._rows.clear()
 
     def _stop(self) -> None:

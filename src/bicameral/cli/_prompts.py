@@ -1,6 +1,6 @@
-"""Questions to the person at the terminal: typed replies, confirmations, and approvals of calls as they would be made.
+"""Questions to the person at the terminal: typed replies, confirmations, and approvals of exact calls.
 
-Waiting for a reply can be interrupted like anything else. Whatever is not a yes is a no, and a yes counts only if it
+Waiting for a reply can be interrupted with Ctrl-C. Every reply that is not a yes is a no, and a yes counts only if it
 was typed after the question was on the screen.
 """
 
@@ -45,8 +45,17 @@ _YES, _NO = ("y", "yes", "true"), ("n", "no", "false")
 QuietContext = Callable[[], AbstractContextManager[object]]
 
 
+def terminal_people(
+    out: Output, registry: Registry, quiet: QuietContext
+) -> tuple[TerminalAsker, TerminalApprover] | tuple[None, None]:
+    """The asker and the approver of a terminal; none where nobody can be asked."""
+    if not out.is_interactive:
+        return None, None
+    return TerminalAsker(out, quiet), TerminalApprover(out, registry, quiet)
+
+
 class TerminalAsker:
-    """Asks on standard error, reads from standard input, and asks again when the reply does not fit."""
+    """Asks on standard error, reads from standard input, and asks again if the reply does not have the type."""
 
     def __init__(self, out: Output, quiet: QuietContext = nullcontext) -> None:
         self._out = out
@@ -69,19 +78,19 @@ class TerminalAsker:
 
 
 async def confirm_yes(out: Output, question: str) -> bool:
-    """Whether the person says yes; silence is no."""
+    """Whether the person says yes; an empty reply is no."""
     return ((await read_line(out, f"{question} [y/N] ")) or "").lower() in ("y", "yes")
 
 
 async def read_line(out: Output, prompt: str) -> str | None:
-    """One line from the terminal without its end, or None at the end of input."""
+    """One line from the terminal, stripped; None at the end of input."""
     from bicameral.display import make_visible
 
     sys.stderr.write(make_visible(prompt))
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
-    # A blocking read would hold off Ctrl-C until Enter; waiting in the loop does not.
+    # A blocking read would delay Ctrl-C until Enter; waiting on the event loop does not.
     loop.add_reader(sys.stdin.fileno(), lambda: readable.done() or readable.set_result(None))
     try:
         await readable
@@ -95,7 +104,7 @@ async def read_line(out: Output, prompt: str) -> str | None:
 
 
 def parse_reply(text: str, type_: Type) -> Any:
-    """A typed reply as a value of the wanted type; a ValueError if it is none."""
+    """A reply as a value of the type; a ValueError if it is none."""
     match type_:
         case StrType():
             return text
@@ -131,14 +140,14 @@ def _parse_boolean(text: str) -> bool:
 
 
 def _parse_choice(text: str, values: tuple[str, ...]) -> str:
-    found = [value for value in values if value.lower() == text.lower()]
-    if not found:
-        raise ValueError(text)
-    return found[0]
+    for value in values:
+        if value.lower() == text.lower():
+            return value
+    raise ValueError(text)
 
 
 def _type_hint(type_: Type) -> str:
-    """What to type, in words."""
+    """What to type for a value of the type."""
     match type_:
         case BoolType():
             return "yes or no"
@@ -167,7 +176,7 @@ def _type_hint(type_: Type) -> str:
 
 
 class TerminalApprover:
-    """Asks on standard error for one yes to all calls, or for one to each. Whatever is not a yes is a no."""
+    """Asks on standard error for an approval of all calls, or of each. Every reply that is not a yes is a no."""
 
     def __init__(self, out: Output, registry: Registry, quiet: QuietContext = nullcontext) -> None:
         self._out, self._registry, self._quiet = out, registry, quiet
@@ -207,8 +216,8 @@ class TerminalApprover:
     def _show(
         self, calls: tuple[PendingCall, ...], *, whole: bool = False, first: int = 1, before: bool = False
     ) -> None:
-        text = calls_text(calls, self._registry, width=_terminal_width(), whole=whole, first=first, before=before)
-        self._out.say(text)
+        width = shutil.get_terminal_size().columns
+        self._out.say(calls_text(calls, self._registry, width=width, whole=whole, first=first, before=before))
 
     async def _reply(self, prompt: str) -> str:
         _discard_typed_input()
@@ -228,18 +237,12 @@ def _times_text(call: PendingCall) -> str:
 
 
 def _offered_grants(calls: tuple[PendingCall, ...]) -> list[Grant]:
-    """What may be granted for the rest of the run with these calls."""
+    """The grants for the rest of the run that these calls offer."""
     return [call.offer for call in calls if call.offer is not None]
 
 
-def _terminal_width() -> int:
-    import shutil
-
-    return shutil.get_terminal_size().columns
-
-
 def _discard_typed_input() -> None:
-    """A yes must be to what is on the screen: what was typed before that does not count."""
+    """Discard what was typed before the question was shown: an approval must be of what is on the screen."""
     import termios
     from contextlib import suppress
 

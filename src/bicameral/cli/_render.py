@@ -1,4 +1,4 @@
-"""Intents, plans, findings, verdicts, outcomes, usage and budgets, for people and for programs."""
+"""Intents, plans, findings, verdicts, outcomes, usage and budgets, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def money_text(money: float | None, currency: str) -> str:
-    """`0.0123 USD`; what nobody knows is not called 0."""
+    """`0.0123 USD`; an unknown price is not shown as 0."""
     if money is None:
         return "price not known"
     return f"{money:,.2f} {currency}" if money >= 100 or money == 0 else f"{money:,.4f} {currency}"
 
 
 def say_budget(out: Output, agent: Agent, report: Report) -> None:
-    """What a run of the plan may take at worst; nothing where it costs nothing and nothing is bounded."""
+    """Say the worst case of a run of the plan; nothing if it is free and there is no budget."""
     if not report.ok or not report.cost.model_calls.most:
         return
     worst, budgets = agent.worst_case(report), agent.budgets
@@ -39,7 +39,7 @@ def say_budget(out: Output, agent: Agent, report: Report) -> None:
 
 
 def say_degraded(out: Output, degraded: Iterable[str]) -> None:
-    """Every way in which an answer is less than what was wanted."""
+    """Say every way in which the answer is degraded."""
     for said in degraded:
         out.say(f"degraded: {said}", style="yellow")
 
@@ -69,11 +69,11 @@ def _budget_text(worst: WorstCase, budgets: Budgets) -> str:
 
 _MAX_ALERTS = 5
 _MIN_ALERT_WEIGHT = 0.2
-"""What weighs less is in the record, and told to programs only."""
+"""Alerts of less weight are only in the journal and in JSON."""
 
 
 def say_usage(out: Output, outcome: RunOutcome, planning: ChamberUsage | None = None) -> None:
-    """Alerts first, then what was not filled, then what the models read and wrote."""
+    """Say the alerts, then what extraction did not fill, then the tokens."""
     _say_alerts(out, outcome.alerts)
     say_degraded(out, outcome.usage.degraded)
     if outcome.usage.rejected or outcome.usage.not_found:
@@ -84,22 +84,22 @@ def say_usage(out: Output, outcome: RunOutcome, planning: ChamberUsage | None = 
 
 
 def tokens_text(spent: Mapping[str, Any]) -> str:
-    """`tokens: reasoner 1,204 in 3 calls, executor 310 in 1 call`; nothing where no model was asked."""
-    told: list[str] = []
-    for whose in ("reasoner", "executor"):
-        tokens, calls = int(spent.get(f"{whose}_tokens", 0)), int(spent.get(f"{whose}_calls", 0))
+    """`tokens: reasoner 1,204 in 3 calls, executor 310 in 1 call`; empty if no model was called."""
+    parts: list[str] = []
+    for chamber in ("reasoner", "executor"):
+        tokens, calls = int(spent.get(f"{chamber}_tokens", 0)), int(spent.get(f"{chamber}_calls", 0))
         if calls:
-            told.append(f"{whose} {tokens:,} in {calls:,} call{'' if calls == 1 else 's'}")
-    return f"tokens: {', '.join(told)}" if told else ""
+            parts.append(f"{chamber} {tokens:,} in {_count_text(calls, 'call')}")
+    return f"tokens: {', '.join(parts)}" if parts else ""
 
 
 def usage_json(outcome: RunOutcome) -> dict[str, Any]:
-    """The same for a program, and every alert."""
+    """The usage and all alerts of an outcome as JSON."""
     return {"usage": outcome.usage.to_json(), "alerts": [alert.to_json() for alert in outcome.alerts]}
 
 
 def recorded_usage_json(events: Iterable[Event]) -> dict[str, Any]:
-    """What the journal holds of that; a run from before it was counted has no usage."""
+    """The usage and the alerts that the journal has; journals of earlier versions have no usage."""
     usage: dict[str, Any] | None = None
     alerts: list[Any] = []
     for event in events:
@@ -109,10 +109,11 @@ def recorded_usage_json(events: Iterable[Event]) -> dict[str, Any]:
 
 
 def recorded_usage_text(facts: Mapping[str, Any]) -> str:
-    """Two lines at most on a recorded run."""
+    """The usage and the alerts of a recorded run, in a few lines."""
     usage: Mapping[str, Any] = facts["usage"] or {}
     alerts: list[dict[str, Any]] = facts["alerts"]
-    lines = [f"{_count_text(len(alerts), 'alert')}: {_recorded_alerts_text(alerts)}"] if alerts else []
+    notes = [f"{alert.get('note', '')} (step {alert.get('step', '')})" for alert in alerts]
+    lines = [_alerts_text(notes)] if alerts else []
     lines += [f"degraded: {said}" for said in usage.get("degraded", [])]
     if usage.get("rejected") or usage.get("not_found"):
         lines.append(_unfilled_text(usage.get("rejected", {}), usage.get("not_found", 0)))
@@ -122,19 +123,16 @@ def recorded_usage_text(facts: Mapping[str, Any]) -> str:
 
 
 def _say_alerts(out: Output, alerts: tuple[RunAlert, ...]) -> None:
-    telling = [alert for alert in alerts if alert.weight >= _MIN_ALERT_WEIGHT]
-    if not telling:
-        return
-    texts = list(dict.fromkeys(str(alert) for alert in sorted(telling, key=lambda alert: -alert.weight)))
+    shown = sorted((alert for alert in alerts if alert.weight >= _MIN_ALERT_WEIGHT), key=lambda alert: -alert.weight)
+    if shown:
+        out.say(_alerts_text([str(alert) for alert in shown]), style="yellow")
+
+
+def _alerts_text(notes: list[str]) -> str:
+    """The number of alerts, and the first distinct ones."""
+    texts = list(dict.fromkeys(notes))
     more = f"; and {len(texts) - _MAX_ALERTS} more" if len(texts) > _MAX_ALERTS else ""
-    out.say(f"{_count_text(len(telling), 'alert')}: {'; '.join(texts[:_MAX_ALERTS])}{more}", style="yellow")
-
-
-def _recorded_alerts_text(alerts: list[dict[str, Any]]) -> str:
-    texts = list(dict.fromkeys(f"{alert.get('note', '')} (step {alert.get('step', '')})" for alert in alerts))
-    return "; ".join(texts[:_MAX_ALERTS]) + (
-        f"; and {len(texts) - _MAX_ALERTS} more" if len(texts) > _MAX_ALERTS else ""
-    )
+    return f"{_count_text(len(notes), 'alert')}: {'; '.join(texts[:_MAX_ALERTS])}{more}"
 
 
 def _unfilled_text(rejected: Mapping[Any, int], not_found: int) -> str:
@@ -156,7 +154,7 @@ def verdict_name(verdict: Verdict) -> str:
 
 
 def verdict_text(call: CallProof) -> str:
-    """A verdict with what could stop the call: the question that may be asked, or the reason."""
+    """A verdict with the question that may be asked, or the reason of a refusal."""
     why = verdict_why(call)
     return verdict_name(call.verdict) + (f": {why}" if why else "")
 
@@ -187,7 +185,7 @@ def say_verdicts(out: Output, proof: Proof | None, *, briefly: bool = False) -> 
 
 
 def _say_conditional(out: Output, proof: Proof) -> None:
-    """What a run may ask about, or stop at, in one place before it begins."""
+    """Say before the run begins what it may ask about, or where it may stop."""
     lines = [
         f"    step {call.step}  {call.tool}: {verdict_why(call)}"
         for call in proof.calls
@@ -198,35 +196,30 @@ def _say_conditional(out: Output, proof: Proof) -> None:
         out.say("\n".join((f"  This run {who}:", *lines)), style=_VERDICT_STYLES["conditional"])
 
 
-def call_json(call: CallProof) -> dict[str, Any]:
-    """The verdict on one call for a program."""
-    return call.to_json()
-
-
 def proof_json(proof: Proof | None) -> dict[str, Any] | None:
-    """The proof for a program; none of a plan with errors."""
+    """The proof as JSON; None for a plan with errors."""
     return None if proof is None else proof.to_json()
 
 
 def verdict_why(call: CallProof) -> str:
-    """What may stop a call: the question, or the reason; nothing if it is proved."""
+    """The question of a conditional call, or the reason of a refused one; empty if it is proved."""
     from bicameral.plans import Conditional, Refused
 
     match call.verdict:
         case Conditional(questions=questions, why=why):
-            told = " ".join(questions) or why
+            text = " ".join(questions) or why
         case Refused(reason=reason):
-            told = reason
+            text = reason
         case _:
-            told = ""
-    return told.removeprefix(f"{call.tool}: ")
+            text = ""
+    return text.removeprefix(f"{call.tool}: ")
 
 
 _SEVERITY_STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
 
 def show_intent(out: Output, intent: Intent) -> None:
-    """What was understood; a request that was taken as it stands needs no repeating."""
+    """Show the intent that Echo understood; without Echo it only repeats the request, and is not shown."""
     if intent.by != "echo":
         return
     out.heading("Intent")
@@ -238,7 +231,7 @@ def show_intent(out: Output, intent: Intent) -> None:
 
 
 def show_plan(out: Output, source: str) -> None:
-    """The plan as people read it, with colours where there are some."""
+    """Show the plan, with colours on a terminal."""
     out.heading("Plan")
     indented = "".join(f"  {line}\n" for line in make_visible(source).splitlines())
     if not out.is_live_terminal:
@@ -251,9 +244,9 @@ def show_plan(out: Output, source: str) -> None:
 
 
 def show_report(out: Output, report: Report, proof: Proof | None, *, briefly: bool = False) -> None:
-    """What the check found, what the plan changes, what it can cost, and the verdict on each call.
+    """Show the findings, the effects and the worst case of a plan, and the verdict on each call.
 
-    Briefly, only the verdicts on calls that are refused: what may be asked will be, when the call is made.
+    Briefly, only the verdicts on refused calls: conditional ones are asked about when the call is made.
     """
     out.heading("Check")
     for finding in report.findings:
@@ -296,7 +289,7 @@ def _proved_text(proof: Proof | None) -> str:
 
 
 def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None = None) -> None:
-    """The answer on standard output; how the run ended if it did not come to one. `planning` is what the plan cost."""
+    """Show the answer, or how the run ended without one. `planning` is the usage of the planner."""
     from bicameral.runs import Failed, Finished, Interrupted, Stopped, Waiting
 
     match outcome:
@@ -311,31 +304,36 @@ def show_outcome(out: Output, outcome: RunOutcome, planning: ChamberUsage | None
                 out.show(answer_text(outcome.answer, out.width))
         case Failed() | Interrupted():
             out.say(f"error: {outcome.error}", style="red")
-            out.say(f"  {_before_text(outcome.effects)} (run {outcome.run})")
+            out.say(f"  {effects_before_text(outcome.effects)} (run {outcome.run})")
             say_usage(out, outcome, planning)
         case Waiting():
             out.say(f"waits for you (run {outcome.run})", style="yellow")
-            out.say(f"  {_before_text(outcome.effects)}")
+            out.say(f"  {effects_before_text(outcome.effects)}")
         case Stopped():
             out.say(f"stopped after {outcome.seconds:.1f} s (run {outcome.run})", style="yellow")
-            out.say(f"  {_before_text(outcome.effects)}")
+            out.say(f"  {effects_before_text(outcome.effects)}")
             if outcome.in_flight:
                 out.say(f"  in flight, so their effect is not known: step {', '.join(outcome.in_flight)}")
             say_usage(out, outcome, planning)
 
 
 def effects_done_text(effects: tuple[EffectDone, ...]) -> str:
-    """What was changed, tool by tool."""
+    """The tools that had effects, with how often."""
     counted = Counter(done.tool for done in effects)
     return ", ".join(f"{tool}" + (f" × {times}" if times > 1 else "") for tool, times in counted.items())
 
 
-def _before_text(effects: tuple[EffectDone, ...]) -> str:
+def effects_before_text(effects: tuple[EffectDone, ...]) -> str:
+    """What was done before a run ended without an answer."""
     return f"done before that: {effects_done_text(effects)}" if effects else "nothing had been changed"
 
 
+def effects_json(effects: tuple[EffectDone, ...]) -> list[dict[str, str]]:
+    return [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in effects]
+
+
 def planned_json(planned: Planned) -> dict[str, Any]:
-    """A plan and how it came about, for a program."""
+    """A plan, its check and its cost as JSON."""
     return {
         "intent": planned.intent.model_dump(mode="json"),
         "plan": planned.plan.model_dump(mode="json"),
@@ -356,7 +354,7 @@ def planned_json(planned: Planned) -> dict[str, Any]:
 
 
 def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
-    """How a run ended, for a program: also the labels of the answer, and what nobody was there to be asked."""
+    """An outcome as JSON, with the labels of the answer, and the question that nobody could be asked."""
     from bicameral.labels import label_tree_to_json
     from bicameral.runs import ApprovalQuestion, Failed, Finished, Interrupted, Waiting
 
@@ -364,7 +362,7 @@ def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
         "ok": outcome.ok,
         "run": outcome.run,
         "seconds": round(outcome.seconds, 3),
-        "effects": [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects],
+        "effects": effects_json(outcome.effects),
         **usage_json(outcome),
     }
     match outcome:

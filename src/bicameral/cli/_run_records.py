@@ -1,8 +1,8 @@
-"""Runs wherever they are recorded: in the journal of this machine, and with those that were submitted.
+"""Recorded and submitted runs: finding them, their states and events as text and JSON, watching, exit codes.
 
-Where they are, how they stand in words and as JSON, what happened in them event by event, watching one while others
-work on it, and exit codes. With SQLite both share one journal; with PostgreSQL what was submitted is recorded there.
-Where nothing was submitted, nothing of that is loaded.
+A run is in the journal of this machine, or was submitted to workers. With SQLite both share one journal; with
+PostgreSQL the journal of submitted runs is in that database. If nothing was submitted, `bicameral.durable` and its
+packages are not loaded.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _MAX_GIST = 100
+NO_WORKER = "no worker is there: `bicameral worker` starts one"
 
 
 def event_json(event: Event) -> dict[str, Any]:
@@ -36,12 +37,12 @@ def event_json(event: Event) -> dict[str, Any]:
 
 
 def event_line(event: Event, *, full: bool = False) -> str:
-    """When, what and where, with the gist of the facts; in full, with all of them."""
+    """An event on a line with the gist of its facts; in full, with all of them."""
     clock = datetime.fromtimestamp(event.at).strftime("%H:%M:%S")
-    what = f"{clock}  {event.kind:<13} {event.step:<8}"
+    head = f"{clock}  {event.kind:<13} {event.step:<8}"
     if full:
-        return f"{what}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
-    return f"{what} {_event_gist(event)}".rstrip()
+        return f"{head}\n{json.dumps(event.body, ensure_ascii=False, indent=2)}"
+    return f"{head} {_event_gist(event)}".rstrip()
 
 
 def _event_gist(event: Event) -> str:
@@ -81,41 +82,42 @@ def _event_gist(event: Event) -> str:
 
 
 def _alert_count_text(body: dict[str, Any]) -> str:
-    """How many alerts there were at a step, in front of what it gave."""
+    """The number of alerts of a step, to be put before its result."""
     alerts: list[Any] = body.get("alerts", [])
     return f"({len(alerts)} alert{'' if len(alerts) == 1 else 's'}) " if alerts else ""
 
 
 _FOLDER_DATABASE = ".bicameral/durable.db"
-"""The file that a folder may bring along, and that is used only if the configuration names it."""
+"""A database that came with a folder. It is used only if the configuration names it: its content is not trusted."""
 
 
 def has_submitted_runs(config: Config) -> bool:
-    """Whether anything can have been submitted: a PostgreSQL is named, or the SQLite file exists."""
+    """Whether there may be submitted runs: a PostgreSQL is configured, or the SQLite file exists."""
     return is_postgres(config) or Path(config.durable_database.removeprefix("sqlite:///")).exists()
 
 
 def is_postgres(config: Config) -> bool:
-    """Whether submitted runs are kept, and recorded, elsewhere than in files of this machine."""
+    """Whether submitted runs and their journal are in a PostgreSQL."""
     address = config.durable_database
     return "://" in address and not address.startswith("sqlite:")
 
 
 def masked_address(config: Config) -> str:
-    """The database without its password."""
+    """The address of the database without its password."""
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:…@", config.durable_database)
 
 
 def _unused_database_hint(config: Config) -> str:
-    """What to do about a database that lies in the folder and is not named."""
+    """How to use a database in the folder that is not configured; empty if there is none."""
     if config.durable.database is not None or not (config.base / _FOLDER_DATABASE).exists():
         return ""
-    return f' If {_FOLDER_DATABASE} here is yours, name it: database = "{_FOLDER_DATABASE}" under [durable] in bicameral.toml.'
+    setting = f'database = "{_FOLDER_DATABASE}"'
+    return f" If {_FOLDER_DATABASE} here is yours, name it: {setting} under [durable] in bicameral.toml."
 
 
 @asynccontextmanager
 async def open_submitted_runs(config: Config, *, make: bool = False) -> AsyncGenerator[Runs]:
-    """The runs of the configured database. Whoever only looks does not make one."""
+    """The runs of the configured database; with `make` it is created if it does not exist."""
     from bicameral.durable import Runs
 
     if not make and not has_submitted_runs(config):
@@ -130,7 +132,7 @@ async def open_submitted_runs(config: Config, *, make: bool = False) -> AsyncGen
 
 
 def current_user() -> str:
-    """Who answers: the user of this machine."""
+    """The name of the user of this machine, for the record of an answer."""
     import getpass
 
     try:
@@ -146,12 +148,12 @@ def run_answer(view: RunView) -> Any:
 
 
 def run_json(view: RunView) -> dict[str, Any]:
-    """A submitted run for a program; the answer as `bicameral run --json` gives it."""
+    """A submitted run as JSON; the answer as in `bicameral run --json`."""
     return view.to_json() | {"answer": to_plain_json(run_answer(view))}
 
 
 def run_state_text(view: RunView) -> str:
-    """How a run stands, in a line, and what to do about it."""
+    """The state of a run on a line, and what to do about it."""
     why = f": {view.why}" if view.why else ""
     match view.state:
         case "queued" if view.not_before is not None:
@@ -166,7 +168,7 @@ def run_state_text(view: RunView) -> str:
 
 
 def show_run_view(out: Output, view: RunView) -> None:
-    """How a run ended, with the answer on standard output; or how it stands."""
+    """Show the answer of a run, or how it ended, or its state."""
     match view.state:
         case "finished":
             done = _view_effects_text(view)
@@ -196,7 +198,7 @@ def _view_before_text(view: RunView) -> str:
 
 
 def run_exit_code(view: RunView) -> int:
-    """What the exit code says of a run that somebody waited for."""
+    """The exit code for a run that was waited for."""
     match view.state:
         case "finished":
             return OK
@@ -211,8 +213,16 @@ def run_exit_code(view: RunView) -> int:
 
 
 async def is_without_workers(runs: Runs) -> bool:
-    """Whether no worker is there that would take a run."""
+    """Whether no worker is alive."""
     return not any(worker.alive for worker in await runs.workers())
+
+
+async def warn_without_workers(out: Output, runs: Runs) -> bool:
+    """Say so if no worker is alive to take a run; returns whether that is so."""
+    idle = await is_without_workers(runs)
+    if idle:
+        out.say(NO_WORKER, style="yellow")
+    return idle
 
 
 _VIEW_PAGE = 1000
@@ -221,14 +231,14 @@ _UNKNOWN_RUN_CODES = ("journal.unknown-run", "journal.no-runs", "durable.unknown
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run by its full id: the journal that has it, unless it has not begun, and how it stands if it was submitted."""
+    """A run by its full id; its journal, unless it has not begun; its state, if it was submitted."""
 
     run: str
     journal: Journal | None
     view: RunView | None
 
     def recorded_journal(self) -> Journal:
-        """The journal; a run that has not begun has none."""
+        """The journal; `durable.not-ended` for a run that has not begun."""
         if self.journal is None:
             state = self.view.state if self.view else "unknown"
             raise DurableError(
@@ -239,7 +249,7 @@ class FoundRun:
         return self.journal
 
     def ended_journal(self) -> Journal:
-        """The journal of a run that nobody works on any more."""
+        """The journal of a run that has ended; `durable.not-ended` for one that a worker may still change."""
         if self.view is not None and not self.view.has_ended:
             raise DurableError(
                 "durable.not-ended",
@@ -250,7 +260,7 @@ class FoundRun:
 
 
 class RunRecords:
-    """All runs that a configuration knows. `trouble` says why those that were submitted are not among them."""
+    """All runs of a configuration. `trouble` is why submitted runs cannot be reached, if they cannot."""
 
     def __init__(self, journal: Journal, runs: Runs | None, trouble: BicameralError | None) -> None:
         self.journal, self.runs, self.trouble = journal, runs, trouble
@@ -273,11 +283,12 @@ class RunRecords:
         return found
 
     async def summaries(self, limit: int) -> list[RunSummary]:
-        found = [each for journal in self.journals for each in await asyncio.to_thread(_newest_runs, journal, limit)]
+        """The newest runs of all journals."""
+        found = [each for one in self.journals for each in await asyncio.to_thread(list, one.runs(limit))]
         return sorted(found, key=lambda each: each.started, reverse=True)[:limit]
 
     async def find(self, run: str) -> FoundRun:
-        """A run by its id, the beginning of it, or `last`."""
+        """A run by its id, a unique beginning of it, or `last`, among recorded and submitted runs."""
         if run == "last":
             run = await self._last_run()
         problem: BicameralError | None = None
@@ -306,7 +317,7 @@ class RunRecords:
         raise self.trouble or problem or JournalError("journal.unknown-run", f"there is no run {run!r}")
 
     def _better_error(self, before: BicameralError | None, error: BicameralError) -> BicameralError:
-        """Of several that do not know a run, the one that knows a name like it."""
+        """Of two errors for an unknown run, the one that suggests a name."""
         if error.code not in _UNKNOWN_RUN_CODES:
             raise error
         return error if before is None or (error.nearest and not before.nearest) else before
@@ -319,13 +330,9 @@ class RunRecords:
         return max(found)[1]
 
 
-def _newest_runs(journal: Journal, limit: int) -> list[RunSummary]:
-    return list(journal.runs(limit))
-
-
 @asynccontextmanager
 async def open_records(config: Config) -> AsyncGenerator[RunRecords]:
-    """All runs of a configuration. If submitted ones cannot be reached, the others still can."""
+    """All runs of a configuration. If submitted ones cannot be reached, the others are still there."""
     from bicameral.config import open_journal
 
     async with AsyncExitStack() as stack:
@@ -341,19 +348,19 @@ async def open_records(config: Config) -> AsyncGenerator[RunRecords]:
 
 @contextmanager
 def open_journals(config: Config) -> Generator[list[Journal]]:
-    """The journal of this machine, and the one of submitted runs where that is another."""
+    """The journal of this machine, and that of submitted runs if it is another one."""
     from bicameral.config import open_journal
     from bicameral.runs import open_journal_at
 
     with ExitStack() as stack:
-        found = [stack.enter_context(open_journal(config))]
+        journals = [stack.enter_context(open_journal(config))]
         if is_postgres(config):
-            found.append(stack.enter_context(open_journal_at(config.durable_database)))
-        yield found
+            journals.append(stack.enter_context(open_journal_at(config.durable_database)))
+        yield journals
 
 
 def find_recorded_run(known: Sequence[Journal], run: str) -> tuple[Journal, str]:
-    """The journal that has a run, and its full id, from the beginning of it or `last`."""
+    """The journal that has a run, and its full id, from a unique beginning of it or `last`."""
     if run == "last":
         newest = [(each.started, number, each.run) for number, one in enumerate(known) for each in one.runs(limit=1)]
         if newest:
@@ -385,7 +392,7 @@ SHORT_PAUSE, LONG_PAUSE = 0.1, 0.5
 
 
 class RunWatcher:
-    """Tells what happens on standard error, or as one JSON object a line. `quiet`: only how the run stands."""
+    """Writes the events of a run to standard error, or as JSON lines. `quiet`: only its state."""
 
     def __init__(self, out: Output, *, quiet: bool = False) -> None:
         self._out, self._quiet = out, quiet
@@ -393,10 +400,10 @@ class RunWatcher:
         self._state = ""
 
     async def watch_submitted(self, runs: Runs, run: str, user: str | None, *, until_asked: bool = False) -> RunView:
-        """Until a submitted run has ended; or, with `until_asked`, waits for a person."""
+        """Watch a submitted run until it has ended or, with `until_asked`, waits for a person."""
         pause = SHORT_PAUSE
         while True:
-            # First how it stands, then what happened: an end is never told before what led to it.
+            # The state is read before the events, so the end is never shown before the events that led to it.
             view = await runs.get(run, user)
             heard = self._show_events(await asyncio.to_thread(runs.run_journal.events_after, view.run, self._after))
             self._show_state(view)
@@ -406,7 +413,7 @@ class RunWatcher:
             await asyncio.sleep(pause)
 
     async def watch_recorded(self, journal: Journal, run: str) -> Event:
-        """Until the record of a run that was not submitted has an end; the event that is it."""
+        """Watch a run that was not submitted until its journal has its end; returns that event."""
         while True:
             events = await asyncio.to_thread(journal.events_after, run, self._after)
             self._show_events(events)

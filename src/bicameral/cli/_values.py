@@ -1,9 +1,9 @@
-"""Values as people and programs read them, and pending calls on a screen where a person decides.
+"""Values as text and JSON, and pending calls as a person sees them for an approval.
 
-Untrusted text may stand in any value that a person decides on. So every line of a value stands behind a bar or quotes,
-lines are broken here and not by the terminal, what cannot be seen or would be obeyed is written as its number, and what
-is long is folded with its size. All places that show a value for a decision use `value_lines`. What directs a call is
-folded only where it is longer than anybody reads.
+Any value that a person decides on may hold untrusted text, which could imitate our own output. So every line of a long
+value has a bar before it, lines are broken here and not by the terminal, invisible and control characters are written
+as their numbers, and long values are folded with their size. All places that show a value for a decision use
+`value_lines`. An argument that directs a call is folded only if it is longer than anybody would read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def to_plain_json(value: object) -> Any:
 
 
 def answer_text(value: object, width: int = 10_000) -> str:
-    """An answer to read: text as it is, a list as lines, rows as a table."""
+    """An answer as text: a text as it is, a list as lines, rows as a table."""
     match value:
         case list() | tuple() if not value:
             return "(nothing)"
@@ -121,7 +121,7 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def column_width(text: str) -> int:
-    """How many columns a terminal gives to a text."""
+    """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(
@@ -130,17 +130,17 @@ def column_width(text: str) -> int:
 
 
 MAX_VALUE_LINES = 10_000
-"""No value has more lines than this on a screen, also where all of it is asked for."""
+"""The most lines of a value, even if all of it is asked for."""
 _MIN_FOLDED_BLANK = 3
-"""So many empty lines in a row are counted instead of shown: they only push the rest away."""
+"""From so many empty lines in a row on, only their number is shown: they would push the rest off the screen."""
 _MIN_VALUE_WIDTH = 8
 _MAX_QUESTION_LINES = 40
 
 
 def value_lines(value: Any, width: int, most: int = MAX_VALUE_LINES, *, how: str = "") -> list[str]:
-    """The lines of a value: a short text as it is, several lines or what is long behind a bar.
+    """The lines of a value: a short text as it is, several or long lines behind a bar.
 
-    At most about `most` lines are shown, from its beginning and its end, and `how` says how the others can be seen.
+    At most about `most` lines are shown, from the beginning and the end; `how` says how to see the others.
     """
     match value:
         case str():
@@ -158,13 +158,13 @@ def value_lines(value: Any, width: int, most: int = MAX_VALUE_LINES, *, how: str
 
 
 def question_text(question: str, width: int) -> str:
-    """A question of a plan, whose words may be untrusted: on one line, or each of its lines behind a bar."""
+    """A question of a plan, which may hold untrusted text: on one line, or each of its lines behind a bar."""
     lines = value_lines(question, max(width - 4, _MIN_VALUE_WIDTH), _MAX_QUESTION_LINES)
     return f"? {lines[0]}" if len(lines) == 1 else "\n".join(["?", *(f"  {line}" for line in lines)])
 
 
 def visible_line(text: str) -> str:
-    """The text on one line with what cannot be seen made visible, and letters that only look like ours named."""
+    """A text on one line, with invisible characters made visible. In names, letters of other alphabets are named."""
     name = _is_name_like(text)
     seen = make_visible(text, strict=name).replace("\n", "<000a>").replace("\t", "    ")
     odd = sorted({char for char in seen if not char.isascii() and char.isalpha()}) if name else []
@@ -172,7 +172,7 @@ def visible_line(text: str) -> str:
 
 
 def break_line(line: str, width: int) -> list[str]:
-    """Pieces that a terminal does not break again."""
+    """The line in pieces of this width, so that the terminal does not break it and lose the bar."""
     pieces: list[str] = []
     start = used = 0
     for at, char in enumerate(line):
@@ -185,7 +185,7 @@ def break_line(line: str, width: int) -> list[str]:
 
 
 def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:
-    """The lines behind their bars; many empty ones in a row are one that says how many, and has no bar."""
+    """The lines behind bars. A run of empty lines becomes one line with their number, without a bar."""
     blank = 0
     for piece in [*pieces, None]:
         if piece is not None and not piece.strip():
@@ -201,16 +201,16 @@ def _fold_blank_runs(pieces: Sequence[str]) -> Iterator[str]:
 
 
 def _is_name_like(text: str) -> bool:
-    """Whether this may be an address, a link or a path, in which a letter from another alphabet deceives."""
+    """Whether this may be an address, a link or a path, where a letter of another alphabet can deceive."""
     return " " not in text.strip() and any(mark in text for mark in "@/.")
 
 
 _EFFECT_WORDS = {"pure": "", "read": "reads", "write": "writes", "send": "sends", "irreversible": "cannot be undone"}
 _MIN_CALL_WIDTH = 20
 _MAX_DIRECTING_LINES = 200
-"""Lines of a value that directs a call: more than anybody names recipients, and no more than can be read."""
+"""Lines that are shown of an argument that directs a call: more than a list of recipients needs."""
 _MANY_LINES = 20
-"""Lines of a value that would push others off a screen."""
+"""A value with more lines than this would push others off the screen."""
 
 
 def calls_text(
@@ -223,9 +223,16 @@ def calls_text(
     before: bool = False,
     how: str = "v shows all",
 ) -> str:
-    """The calls, what a stranger may have written in them, and why they are asked about; on one screen unless whole.
+    """The calls with their arguments, marks at untrusted ones, and why they need approval.
 
-    `before`: nothing has been done yet. `how` says how all of a long text can be seen.
+    Args:
+        calls: The calls.
+        registry: Their tools, which say which arguments direct a call.
+        width: The width of the terminal.
+        whole: Show long values whole instead of fitting everything on a screen.
+        first: The number of the first call.
+        before: The run has had no effect yet.
+        how: How to see all of a value that was folded.
     """
     lines = ["", _calls_headline(calls, first, before=before)]
     most = MAX_VALUE_LINES if whole else 10 if len(calls) == 1 else 3 if len(calls) < 4 else 1
@@ -247,7 +254,11 @@ def calls_text(
         reasons.setdefault(tuple(_reason_lines(call)), []).append(number)
     for (why, *origins), numbers in reasons.items():
         which = f"{_numbers_text(numbers)}: " if len(reasons) > 1 else ""
-        lines += ["", *_wrap_line(which + why, width), *(line for told in origins for line in _wrap_line(told, width))]
+        lines += [
+            "",
+            *_wrap_line(which + why, width),
+            *(line for origin in origins for line in _wrap_line(origin, width)),
+        ]
     for offer in dict.fromkeys(str(call.offer) for call in calls if call.offer is not None):
         lines += _wrap_line(f"(You may also allow {offer}.)", width)
     if any(part.argument for call in calls for part in call.untrusted):
@@ -274,7 +285,7 @@ def _call_lines(
     does = ", ".join(filter(None, (_EFFECT_WORDS.get(call.effect, ""), "later" if later else "")))
     times = f" × {call.times}" if call.times > 1 else ""
     yield f"  {f'{number}. ' if numbered else ''}{call.tool}{times}" + (f"  ({does})" if does else "")
-    strangers = {part.argument for part in call.untrusted}
+    untrusted = {part.argument for part in call.untrusted}
     shown = {name: value for name, value in call.arguments.items() if value not in (None, "", [], {})}
     column = max(map(len, shown), default=0)
     drawn: list[tuple[str, list[str]]] = []
@@ -283,20 +294,20 @@ def _call_lines(
         room = max(width - column - 8, _MIN_CALL_WIDTH)
         limit = max(_MAX_DIRECTING_LINES, most) if directs else most
         drawn.append((name, value_lines(value, room, limit, how=how)))
-    # A value of many lines comes first: what follows stays on the screen, whatever anybody put into it.
+    # Long values come first: untrusted text in them cannot push the other arguments off the screen.
     for name, lines in sorted(drawn, key=lambda each: len(each[1]) <= _MANY_LINES):
-        mark = "!" if name in strangers else " "
+        mark = "!" if name in untrusted else " "
         for line, text in enumerate(lines):
             yield f"  {mark} {name if not line else '':<{column}}  {text}"
-    for told in (*map(str, call.files), *call.changed):
-        # A path may be a stranger's, and these lines are never cut.
-        yield from (f"    │ {part}" for part in break_line(visible_line(told), max(width - 8, _MIN_CALL_WIDTH)))
+    for text in (*map(str, call.files), *call.changed):
+        # A path may hold untrusted text too; these lines are never cut.
+        yield from (f"    │ {part}" for part in break_line(visible_line(text), max(width - 8, _MIN_CALL_WIDTH)))
 
 
 def _reason_lines(call: PendingCall) -> Iterator[str]:
-    """The policy's question, and where what it does not speak of came from."""
-    told = call.why.removeprefix(f"{call.tool}: ")
-    yield told[:1].upper() + told[1:]
+    """The policy's question, and the sources of untrusted parts that it does not mention."""
+    why = call.why.removeprefix(f"{call.tool}: ")
+    yield why[:1].upper() + why[1:]
     parts: dict[tuple[Source, ...], list[str]] = {}
     for part in call.untrusted:
         if (f"argument {part.argument!r}" if part.argument else "was decided by") not in call.why:

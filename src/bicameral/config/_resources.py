@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +24,21 @@ from bicameral.config._sources import settings_error, unknown_key_error
 from bicameral.errors import ConfigError, ToolError
 from bicameral.tools import (
     Folders,
+    LoadedToolbox,
     ProtectedPath,
     Registry,
+    Settings,
     Surroundings,
     Tool,
     installed_toolboxes,
     load_file,
-    load_toolbox,
-    load_toolboxes,
+    load_installed_toolbox,
     protected_database_files,
 )
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from bicameral.limits import Prices
     from bicameral.patterns.reasoner import ReasoningLimits
     from bicameral.policy import Policy
@@ -156,11 +159,13 @@ def open_registry(config: Config, surroundings: Surroundings | None = None) -> R
         >>> open_registry(Config.defaults())["sort_lines"].effect
         'pure'
     """
-    origin = settings_origin(config)
-    _check_toolbox_names(config, origin)
+    origin, installed = settings_origin(config), installed_toolboxes()
+    _check_toolbox_names(config, origin, installed)
     around = surroundings or surroundings_of(config)
-    around = replace(around, folders=around.folders.with_protected(_toolbox_paths(config)))
-    tools = [tool for name in config.toolboxes.use for tool in _open_toolbox(config, name, around, origin)]
+    loaded = list(_load_toolboxes(config, origin, installed))
+    # Before any toolbox is opened: no tool may change what another toolbox keeps.
+    around = replace(around, folders=around.folders.with_protected(_toolbox_paths(loaded)))
+    tools = [tool for each in loaded for tool in _open_toolbox(config, each, around, origin)]
     tools += [tool for path in config.toolbox_files for tool in _open_toolbox_file(config, path, around, origin)]
     return Registry(tools)
 
@@ -173,14 +178,35 @@ def surroundings_of(config: Config) -> Surroundings:
     return Surroundings(folders.with_protected(protected_paths(config)))
 
 
-def _toolbox_paths(config: Config) -> Iterator[ProtectedPath]:
-    """What toolboxes keep themselves, such as a calendar: each may change its own, and no other tool may."""
+@dataclass(frozen=True, slots=True)
+class _ConfiguredToolbox:
+    """A toolbox that is in use, with its settings as it wants them."""
+
+    loaded: LoadedToolbox
+    settings: Settings
+
+
+def _load_toolboxes(
+    config: Config, origin: SettingsOrigin, installed: Mapping[str, EntryPoint]
+) -> Iterator[_ConfiguredToolbox]:
     for name in config.toolboxes.use:
-        # What is wrong with a toolbox or its settings is told when it is opened.
-        with suppress(ToolError, ValidationError):
-            toolbox = load_toolbox(name)
-            for kept in toolbox.keeps(toolbox.settings.model_validate(dict(config.toolbox.get(name, {})))):
-                yield ProtectedPath(_expand_path(kept), f"kept by the toolbox {name!r}")
+        try:
+            loaded = load_installed_toolbox(name, installed)
+        except ToolError as error:
+            if _is_excused(config, error):
+                continue
+            error.place = error.place or origin.locate(("toolboxes", "use"))
+            raise
+        yield _ConfiguredToolbox(loaded, _validate_settings(loaded, config.toolbox.get(name, {}), origin))
+
+
+def _toolbox_paths(loaded: Iterable[_ConfiguredToolbox]) -> Iterator[ProtectedPath]:
+    """What toolboxes keep themselves, such as a calendar: each may change its own, and no other tool may."""
+    for each in loaded:
+        # What is wrong with a toolbox is told when it is opened.
+        with suppress(ToolError):
+            for kept in each.loaded.toolbox.keeps(each.settings):
+                yield ProtectedPath(_expand_path(kept), f"kept by the toolbox {each.loaded.name!r}")
 
 
 def missing_toolboxes(config: Config) -> dict[str, ToolError]:
@@ -189,9 +215,10 @@ def missing_toolboxes(config: Config) -> dict[str, ToolError]:
 
 
 def _iter_missing_toolboxes(config: Config) -> Iterator[tuple[str, ToolError]]:
+    installed = installed_toolboxes()
     for name in config.toolboxes.use:
         try:
-            load_toolbox(name)
+            load_installed_toolbox(name, installed)
         except ToolError as error:
             if _is_excused(config, error):
                 yield name, error
@@ -202,12 +229,9 @@ def _is_excused(config: Config, error: ToolError) -> bool:
     return error.code == "tools.missing-extra" and "use" not in config.toolboxes.model_fields_set
 
 
-def _open_toolbox(config: Config, name: str, around: Surroundings, origin: SettingsOrigin) -> list[Tool]:
-    settings = config.toolbox.get(name, {})
+def _open_toolbox(config: Config, each: _ConfiguredToolbox, around: Surroundings, origin: SettingsOrigin) -> list[Tool]:
     try:
-        toolbox = load_toolbox(name)
-        _check_settings(toolbox.settings, settings, name, origin)
-        return list(load_toolboxes({name: settings}, around))
+        return each.loaded.open(each.settings, around)
     except ToolError as error:
         if _is_excused(config, error):
             return []
@@ -224,17 +248,18 @@ def _open_toolbox_file(config: Config, path: Path, around: Surroundings, origin:
         raise
 
 
-def _check_settings(model: Any, settings: Mapping[str, Any], name: str, origin: SettingsOrigin) -> None:
-    """Point at the line of a wrong setting, which the toolbox itself cannot know."""
+def _validate_settings(loaded: LoadedToolbox, settings: Mapping[str, Any], origin: SettingsOrigin) -> Settings:
+    """The settings of a toolbox; an error points at the line of a wrong one, which the toolbox itself cannot know."""
+    model: type[Settings] = loaded.toolbox.settings
     try:
-        model.model_validate(dict(settings))
+        return model.model_validate(dict(settings))
     except ValidationError as error:
-        raise settings_error(error, model, origin.locate, ("toolbox", name)) from None
+        raise settings_error(error, model, origin.locate, ("toolbox", loaded.name)) from None
 
 
-def _check_toolbox_names(config: Config, origin: SettingsOrigin) -> None:
+def _check_toolbox_names(config: Config, origin: SettingsOrigin, installed: Iterable[str]) -> None:
     """A table of settings that belongs to no toolbox is a slip of the pen."""
-    known = {*installed_toolboxes(), *(path.stem for path in config.toolbox_files)}
+    known = {*installed, *(path.stem for path in config.toolbox_files)}
     for name in config.toolbox:
         if name not in known:
             raise unknown_key_error(("toolbox", name), known, origin.locate)

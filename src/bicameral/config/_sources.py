@@ -17,7 +17,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from bicameral.config._llm_settings import LlmConfigFile, ProfileFile
-from bicameral.documents import KeyPath, YamlDocument, parse_yaml
+from bicameral.documents import KeyPath, YamlDocument, first_key_fault, parse_yaml
 from bicameral.errors import ConfigError, Place, nearest_name
 
 
@@ -153,22 +153,18 @@ def settings_error(
     error: ValidationError, model: type[BaseModel], locate: Locate, at: tuple[str, ...] = ()
 ) -> ConfigError:
     """The first mistake that pydantic found; `at` is the table that the model describes."""
-    every = error.errors(include_url=False, include_context=False)
-    # A misspelt key leaves the right one missing; the slip is what helps.
-    found = next((each for each in every if each["type"] == "extra_forbidden"), every[0])
-    inner = tuple(str(part) for part in found["loc"] if isinstance(part, str))
-    path = (*at, *inner)
-    if found["type"] == "extra_forbidden":
-        return unknown_key_error(path, _table_fields(model, inner[:-1]), lambda _: locate((*at, *found["loc"])))
-    if found["type"] == "missing":
-        return ConfigError(
-            "config.missing-setting", f"the setting {dotted_path(path)} is missing", place=locate((*at, *found["loc"]))
-        )
+    fault = first_key_fault(error, model)
+    place = locate((*at, *fault.path))
+    path = (*at, *(part for part in fault.path if isinstance(part, str)))
+    if fault.kind == "unknown":
+        return unknown_key_error(path, fault.known, lambda _: place)
+    if fault.kind == "missing":
+        return ConfigError("config.missing-setting", f"the setting {dotted_path(path)} is missing", place=place)
     return ConfigError(
-        "config.wrong-type" if not found["type"].startswith("value_error") else "config.wrong-value",
-        f"{dotted_path(path)} is {_short_value(found['input'])}" if path else "the settings do not fit together",
-        place=locate((*at, *found["loc"])),
-        expected=_expected_text(found["msg"]),
+        "config.wrong-type" if not fault.kind.startswith("value_error") else "config.wrong-value",
+        f"{dotted_path(path)} is {_short_value(fault.given)}" if path else "the settings do not fit together",
+        place=place,
+        expected=fault.expected or fault.pydantic_words,
     )
 
 
@@ -186,30 +182,6 @@ def unknown_key_error(path: tuple[str, ...], known: Iterable[str], locate: Locat
 
 def dotted_path(path: tuple[str, ...]) -> str:
     return repr(".".join(path))
-
-
-def _table_fields(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
-    """The names that may stand in a table."""
-    keys = iter(path)
-    for key in keys:
-        field = model.model_fields.get(key)
-        inner = field.annotation if field else None
-        if getattr(inner, "__origin__", None) is dict:
-            next(keys, None)
-        # The table itself, an optional one, a list of them, or one of several under names that nobody can foresee.
-        candidates = (inner, *getattr(inner, "__args__", ()))
-        models = [one for one in candidates if isinstance(one, type) and issubclass(one, BaseModel)]
-        if not models:
-            return []
-        model = models[0]
-    return list(model.model_fields)
-
-
-def _expected_text(message: str) -> str:
-    """Pydantic's own words without its opening: `Input should be a valid integer` -> `a valid integer`."""
-    for opening in ("Input should be ", "Value error, "):
-        message = message.removeprefix(opening)
-    return message
 
 
 def _short_value(value: Any) -> str:

@@ -1,14 +1,29 @@
-"""Durable runs: submitted by one process, done by another, and not lost when either dies.
+"""Durable runs: submitted by one process, executed by another, and not lost when either dies.
 
-A `Submission` comes in and is a row of a database; any number of workers take runs from it, one worker a run at a time.
-The journal has every step, so a run whose worker died goes on where the record ends: what was done is not done again.
-A run that waits for a person, or for its time, is a row and no process. `Runs` is for whoever submits, watches, answers
-and cancels; `Worker` does the work. On one machine a SQLite file is enough; on several it is a PostgreSQL.
+A `Submission` becomes a row of a database. Any number of workers claim runs from it; a run belongs to one worker at a
+time. The journal has every step, so a run whose worker died continues after its last recorded step, and no effect is
+repeated. A run that waits for a person or for its time is a row and needs no process. `Runs` is the client that
+submits, watches, answers and cancels; `Worker` executes. One machine needs a SQLite file, several need PostgreSQL.
 """
 
-from bicameral.durable._runs import Runs
-from bicameral.durable._views import ENDED_STATES, RUN_STATES, Approval, RunState, RunView, Submission, WorkerView
-from bicameral.durable._worker import Worker
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bicameral.durable._views import (
+    ENDED_STATES,
+    RUN_STATES,
+    Approval,
+    RunState,
+    RunView,
+    Submission,
+    WorkerView,
+    require_durable_packages,
+)
+
+if TYPE_CHECKING:
+    from bicameral.durable._runs import Runs
+    from bicameral.durable._worker import Worker
 
 __all__ = [
     "ENDED_STATES",
@@ -21,3 +36,20 @@ __all__ = [
     "Worker",
     "WorkerView",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Both need SQLAlchemy. Loaded on first use, so that a missing extra is a clear error and `--help` stays fast.
+    match name:
+        case "Runs":
+            require_durable_packages()
+            from bicameral.durable._runs import Runs
+
+            return Runs
+        case "Worker":
+            require_durable_packages()
+            from bicameral.durable._worker import Worker
+
+            return Worker
+        case _:
+            raise AttributeError(name)

@@ -1,8 +1,8 @@
-"""One attempt at a run by a worker: plan it if nobody has, run or resume it, and report how that ended.
+"""One attempt of a run by a worker: plan it if there is no plan yet, run or resume it, and return how that ended.
 
-Nothing is remembered but in the database and the journal, so an attempt may break off anywhere: whoever takes the run
-next finds a plan or makes one, finds a record and resumes it, or finds its end and only writes that down. People answer
-later: the deferred approver and asker know the stored answers, and suspend the run for the rest.
+All state is in the database and the journal, so an attempt may break off anywhere. The next one finds a plan or makes
+one, finds journal entries and resumes the run, or finds the end of the run and only stores it. People answer later: the
+deferred approver and asker use the stored answers, and suspend the run for everything else.
 """
 
 from __future__ import annotations
@@ -51,53 +51,53 @@ if TYPE_CHECKING:
 
 
 _ShownCall = tuple[str, str]
-"""A step, and the hash of what was shown of the call there."""
+"""A step, and the hash of the call as it was shown to the person."""
 
 
 @dataclass(slots=True)
 class StoredAnswers:
-    """What was answered and has not been acted on yet: calls with yes or no, and replies by what asked for them."""
+    """Answers that were not acted on yet: calls with yes or no, and replies by the key of their question."""
 
     calls: dict[_ShownCall, bool] = field(default_factory=dict["_ShownCall", bool])
     granted: set[_ShownCall] = field(default_factory=set["_ShownCall"])
-    """The calls with which their offer for the rest of the run was taken."""
+    """The calls whose offer for the rest of the run was accepted."""
     files: dict[tuple[str, str], tuple[AttachedFile, ...]] = field(
         default_factory=dict[tuple[str, str], tuple[AttachedFile, ...]]
     )
-    """What went along with a tool's call at a step when it was last asked about."""
+    """The files that were attached to a tool's call at a step when it was last asked about."""
     replies: dict[str, Any] = field(default_factory=dict[str, Any])
     unanswered: set[str] = field(default_factory=set[str])
-    """What nobody replied to in time."""
+    """The keys of questions that expired without a reply."""
 
     @classmethod
     def from_rows(cls, rows: Sequence[sa.RowMapping], events: Sequence[Event]) -> Self:
-        """From the questions of a run and its record: a yes that is recorded was acted on, and does not count twice."""
-        found = cls()
+        """From the questions of a run and its journal. An approval in the journal was used, and counts no more."""
+        answers = cls()
         for row in rows:
             question, answer = json.loads(row["question"]), json.loads(row["answer"] or "null")
             if row["kind"] == "ask":
                 if row["state"] == "replied":
-                    found.replies[question["key"]] = answer
+                    answers.replies[question["key"]] = answer
                 else:
-                    found.unanswered.add(question["key"])
+                    answers.unanswered.add(question["key"])
                 continue
             later = [event for event in events if event.kind == "approval" and event.number >= row["number"]]
-            acted = {
+            used = {
                 (step, call["hash"]) for event in later for call in event.body["calls"] for step in _call_steps(call)
             }
-            yes, for_run = parse_answer(answer)
+            approved, for_run = parse_answer(answer)
             for call in question["calls"]:
                 for step in _call_steps(call):
-                    found.files[step, call["tool"]] = tuple(map(AttachedFile.from_json, call.get("files", ())))
-                    if (step, call["hash"]) not in acted:
-                        found.calls[step, shown_hash(call)] = call["hash"] in yes
+                    answers.files[step, call["tool"]] = tuple(map(AttachedFile.from_json, call.get("files", ())))
+                    if (step, call["hash"]) not in used:
+                        answers.calls[step, shown_hash(call)] = call["hash"] in approved
                         if call["hash"] in for_run:
-                            found.granted.add((step, shown_hash(call)))
-        return found
+                            answers.granted.add((step, shown_hash(call)))
+        return answers
 
 
 class DeferredApprover:
-    """Says what was answered, and puts everything else to a person by letting the run wait."""
+    """Approver that gives the stored answers, and suspends the run for calls that have none."""
 
     def __init__(self, answered: StoredAnswers) -> None:
         self._answered = answered
@@ -108,13 +108,13 @@ class DeferredApprover:
         if missing:
             raise Suspend(ApprovalQuestion(missing, question.before))
         known, granted = self._answered.calls, self._answered.granted
-        # A no to the call at one of its steps is a no to this entry of the question.
-        yes = [call for call in question.calls if all(known[key] for key in keys[call.hash])]
-        offers = [call.offer for call in yes if granted.intersection(keys[call.hash])]
-        return Answers.yes(yes, for_run=[offer for offer in offers if offer is not None])
+        # One entry may stand for the same call at several steps: a no at any of them denies the entry.
+        approved = [call for call in question.calls if all(known[key] for key in keys[call.hash])]
+        offers = [call.offer for call in approved if granted.intersection(keys[call.hash])]
+        return Answers.yes(approved, for_run=[offer for offer in offers if offer is not None])
 
     def _missing(self, call: PendingCall) -> PendingCall | None:
-        """The call at the steps at which it was not answered, if there are any."""
+        """The call, reduced to the steps that have no answer; None if all have one."""
         steps = [step for step, shown in _shown_calls(call) if (step, shown) not in self._answered.calls]
         if not steps:
             return None
@@ -123,7 +123,7 @@ class DeferredApprover:
 
 
 class RequestSuspended(Suspend):
-    """A request leaves something open, and the run waits for the reply before there is a plan."""
+    """A request leaves something open: the run waits for the reply before it has a plan."""
 
     def __init__(self, question: str, type: Type) -> None:
         super().__init__()
@@ -131,13 +131,13 @@ class RequestSuspended(Suspend):
 
 
 class DeferredAsker:
-    """Gives the replies that are there, and lets the run wait for all others."""
+    """Asker that gives the stored replies, and suspends the run for the others."""
 
     def __init__(self, answered: StoredAnswers) -> None:
         self._answered = answered
 
     async def ask(self, question: str, type: Type) -> Any:
-        # A step of a plan has a key of its own; what a request leaves open is known by its words.
+        # A step of a plan has a call key. A question about the request has none, and is identified by its text.
         key = call_key() or question
         if key in self._answered.replies:
             return value_from_json(self._answered.replies[key])
@@ -147,46 +147,46 @@ class DeferredAsker:
 
 
 def _shown_calls(call: PendingCall) -> list[_ShownCall]:
-    """A yes holds for the very call at the very step, for the very reason and with the labels that were shown."""
+    """The keys of an approval: it holds for this call at this step, with the reason and the labels that were shown."""
     shown = shown_hash(call.to_json())
     return [(step, shown) for step in call.steps]
 
 
 def _call_steps(call: Mapping[str, Any]) -> Sequence[str]:
-    """The steps of a call; a question of an earlier version names only the first."""
+    """The steps of a call; a question stored by an earlier version has only the first."""
     return call.get("steps", (call["step"],))
 
 
 def validate_reply(value: Any, asked: Approval) -> Any:
-    """A reply as it is kept: as JSON, held against the type that was asked for."""
+    """A reply as it is stored, as JSON; `durable.wrong-answer` if it does not have the type of the question."""
     try:
         wanted = type_from_json(asked.type)
-        found = _parse_reply(value, wanted)
-        reason = mismatch(found, wanted, "the reply")
-        kept = value_to_json(found)
+        reply = _parse_reply(value, wanted)
+        reason = mismatch(reply, wanted, "the reply")
+        reply_json = value_to_json(reply)
     except (TypeError, ValueError, BicameralError) as error:
         raise DurableError("durable.wrong-answer", f"the reply is no value a plan can use: {error}") from None
     if reason:
         raise DurableError("durable.wrong-answer", reason, expected=str(wanted))
-    if len(json.dumps(kept)) > MAX_REPLY:
+    if len(json.dumps(reply_json)) > MAX_REPLY:
         raise DurableError("durable.wrong-answer", f"the reply is longer than {MAX_REPLY:,} characters")
-    return kept
+    return reply_json
 
 
 def _parse_reply(value: Any, wanted: Type) -> Any:
-    """A value of a program as it is; one that came as JSON, such as a date, in the form that JSON has for it."""
-    found = to_plain(value)
-    if mismatch(found, wanted, "the reply") is None:
-        return found
+    """A Python value as it is; a value from JSON, such as a date in its JSON form, as the value it stands for."""
+    plain = to_plain(value)
+    if mismatch(plain, wanted, "the reply") is None:
+        return plain
     try:
         return value_from_json(value)
     except (TypeError, ValueError, KeyError, BicameralError):
-        return found
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptWaits:
-    """The run waits: for a yes to calls, or for a reply."""
+    """The run waits for an approval of calls, or for a reply; `number` is the length of its journal."""
 
     kind: str
     question: dict[str, Any]
@@ -195,7 +195,7 @@ class AttemptWaits:
 
 @dataclass(frozen=True, slots=True)
 class AttemptBroken:
-    """The attempt came to nothing, and the run did not end: it is tried again."""
+    """The attempt failed and the run did not end: it is tried again."""
 
     error: BicameralError
 
@@ -203,11 +203,11 @@ class AttemptBroken:
 AttemptResult = RunEnd | AttemptWaits | AttemptBroken
 
 _RETRYABLE_CODES = ("run.other-code", "run.left", "journal.", "durable.")
-"""What does not end a run: another worker, or a later one, may well do it."""
+"""Errors that do not end a run: another worker, or a later attempt, may succeed."""
 
 
 class Attempt:
-    """What a worker does with a run that it has taken. `leaving` says whether it is to be left to others."""
+    """One attempt of a run that a worker has claimed. `leaving` says whether the worker gives the run up."""
 
     def __init__(self, runs: Runs, lease: Lease, row: sa.RowMapping, agent: Agent, leaving: ShouldLeave) -> None:
         self._runs = runs
@@ -219,21 +219,20 @@ class Attempt:
 
     @property
     def answer_seconds(self) -> float:
-        """Seconds for which a question of this run waits."""
+        """Seconds for which a question of this run waits for an answer."""
         return float(self._submission.get("answer_within") or self._runs.config.durable.answer_within)
 
     async def run(self) -> AttemptResult:
-        """How this attempt ended."""
+        """Make the attempt, and return how it ended."""
         run, journal = self._lease.run, self._runs.run_journal
         events = await asyncio.to_thread(journal.events_after, run, -1)
-        if (found := recorded_end(events)) is not None:
-            return found
+        if (end := recorded_end(events)) is not None:
+            return end
         if self._row["cancel"]:
             return await asyncio.to_thread(self._stop_cancelled, events)
         if not await self._made_progress(events) and self._row["deaths"] >= self._runs.config.durable.deaths:
             return await asyncio.to_thread(self._give_up, events)
-        rows = await self._runs.database.run_transaction(lambda db: answered_questions(self._runs.database, db, run))
-        answered = StoredAnswers.from_rows(rows, events)
+        answered = StoredAnswers.from_rows(await self._runs.dispatch.run(answered_questions, run), events)
         try:
             outcome = await (self._resume_run(answered) if events else self._start_run(answered))
         except RequestSuspended as waits:
@@ -243,16 +242,14 @@ class Attempt:
         return await asyncio.to_thread(self._result_of, outcome, len(events))
 
     async def _made_progress(self, events: Sequence[Event]) -> bool:
-        """Whether the run has come further than when it was last looked at; then it is not stuck."""
+        """Whether more steps have finished than at the start of the last attempt; then the run is not stuck."""
         reached = sum(1 for event in events if event.kind == "step-finished")
         if reached > self._row["reached"]:
-            await self._runs.database.run_transaction(
-                lambda db: record_progress(self._runs.database, db, self._lease, reached)
-            )
+            await self._runs.dispatch.run(record_progress, self._lease, reached)
         return reached > self._row["reached"]
 
     def _give_up(self, events: Sequence[Event]) -> RunEnd:
-        """A run with which one worker after the other was lost, or could not go on."""
+        """Fail a run that lost too many attempts in a row without progress."""
         last = f"; the last time: {self._row['why']}" if self._row["why"] else ""
         error = DurableError(
             "durable.poison",
@@ -266,7 +263,7 @@ class Attempt:
         return failed_end(error, {"effects": _recorded_effects(events)})
 
     def _stop_cancelled(self, events: Sequence[Event]) -> RunEnd:
-        """A run that was cancelled while its worker died."""
+        """Stop a run that was cancelled before its worker died."""
         effects = _recorded_effects(events)
         if events:
             facts: dict[str, Any] = {"in_flight": [], "why": "it was cancelled", "effects": effects}
@@ -275,6 +272,7 @@ class Attempt:
 
     async def _start_run(self, answered: StoredAnswers) -> RunOutcome:
         plan, intent, spent, calls = await self._plan(answered)
+        # Also a stored plan: another worker, with another policy or version, may have made it.
         checked = self._agent.check(plan, intent=intent)
         if not checked.ok:
             first = checked.report.errors[0]
@@ -310,30 +308,29 @@ class Attempt:
 
     @property
     def _caps(self) -> Caps | None:
-        """What was asked for, and of nothing more than whoever runs the worker allows."""
+        """The caps of the submission, none above those of the worker's configuration."""
         if not (given := self._submission.get("caps")):
             return None
         most = self._agent.config.caps.to_json()
-        # What was submitted before there was a cap has none of its own.
+        # A submission that is older than a cap does not have it.
         return Caps.from_json({name: min(given.get(name, most[name]), most[name]) for name in most})
 
     async def _plan(
         self, answered: StoredAnswers
     ) -> tuple[Plan, Intent | None, ChamberUsage | None, Sequence[dict[str, Any]]]:
-        """The plan of the run: the one that was submitted, the one that was made, or a new one that is kept."""
+        """The plan of the run: the submitted one, the one an earlier attempt stored, or a new one, which is stored."""
         if (given := self._submission["plan"]) is not None:
             return Plan.model_validate_json(given), None, None, ()
-        if (kept := self._row["planned"]) is None:
+        if (planned_json := self._row["planned"]) is None:
             asker = DeferredAsker(answered)
             deterministic = bool(self._submission["deterministic"])
             request = user_input(self._submission["request"])
             planned = await self._agent.plan(request, deterministic=deterministic, asker=asker)
-            kept = _planned_json(planned)
-            text = kept
-            await self._runs.database.run_transaction(lambda db: keep_plan(self._runs.database, db, self._lease, text))
-        found = json.loads(kept)
-        plan, intent = Plan.model_validate_json(found["plan"]), Intent.model_validate_json(found["intent"])
-        return plan, intent, ChamberUsage(**found["spent"]), found["calls"]
+            planned_json = _planned_json(planned)
+            await self._runs.dispatch.run(keep_plan, self._lease, planned_json)
+        facts = json.loads(planned_json)
+        plan, intent = Plan.model_validate_json(facts["plan"]), Intent.model_validate_json(facts["intent"])
+        return plan, intent, ChamberUsage(**facts["spent"]), facts["calls"]
 
     def _result_of(self, outcome: RunOutcome, before: int) -> AttemptResult:
         match outcome:
@@ -349,13 +346,13 @@ class Attempt:
 
 
 def _recorded_effects(events: Sequence[Event]) -> list[dict[str, str]]:
-    """What a run has done to the world, by its record."""
-    begun = {event.step: event.body for event in events if event.kind == "step-started"}
-    done = [event.step for event in events if event.kind == "step-finished"]
+    """The effects of a run that its journal has."""
+    started = {event.step: event.body for event in events if event.kind == "step-started"}
+    finished = [event.step for event in events if event.kind == "step-finished"]
     return [
-        {"step": step, "tool": begun[step]["tool"], "effect": begun[step]["effect"]}
-        for step in done
-        if begun.get(step, {}).get("effect") in CHANGING
+        {"step": step, "tool": started[step]["tool"], "effect": started[step]["effect"]}
+        for step in finished
+        if started.get(step, {}).get("effect") in CHANGING
     ]
 
 

@@ -1,8 +1,8 @@
 """The database of durable runs: tables, connections, transactions with retry.
 
-Everything is done in one transaction and may be done twice: when a connection is lost during a commit, nobody knows
-whether it was committed, and it is tried again. So every change names the state it expects. The tables lie beside those
-of DBOS in the same database; times are seconds by the database's clock.
+A transaction may run twice: when a connection is lost during a commit, it is unknown whether the commit took effect,
+and it is retried. So every change names the state it expects. The tables are in the same database as those of DBOS;
+times are seconds by the database's clock.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from bicameral.errors import DurableError
 from bicameral.secrets import register_secret
 
 TABLES_VERSION = 1
-"""Of these tables; a database that is newer than the program is not touched."""
+"""The version of these tables; a database with a newer one is not touched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables, in a schema of their own where the database has schemas."""
+    """The tables, in a schema of their own on PostgreSQL."""
 
     meta: sa.MetaData
     runs: sa.Table
@@ -42,7 +42,7 @@ class Tables:
     starts: sa.Table
     facts: sa.Table
     workflows: sa.TableClause
-    """What DBOS knows of each attempt. Only read."""
+    """DBOS's rows of the attempts. Only read here; DBOS changes them."""
 
 
 def define_tables(schema: str | None, dbos_schema: str | None) -> Tables:
@@ -62,7 +62,7 @@ def define_tables(schema: str | None, dbos_schema: str | None) -> Tables:
         ),
         sa.table(
             "workflow_status",
-            *map(sa.column, ("workflow_uuid", "status", "queue_name", "executor_id", "started_at_epoch_ms")),
+            *map(sa.column, "workflow_uuid name status queue_name executor_id started_at_epoch_ms updated_at".split()),
             schema=dbos_schema,
         ),
     )
@@ -76,18 +76,18 @@ def _runs_table(meta: sa.MetaData) -> sa.Table:
         sa.Column("user", sa.Text, nullable=False),
         sa.Column("request", sa.Text, nullable=False),
         sa.Column("submission", sa.Text, nullable=False),
-        # The plan as it was made for the request, so that no attempt plans again.
+        # The plan made for the request, so that no later attempt plans again.
         sa.Column("planned", sa.Text),
         sa.Column("state", sa.Text, nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
-        # The DBOS workflow of this attempt; none while the run is not due.
+        # The DBOS workflow of this attempt; NULL until the run is due.
         sa.Column("dispatch", sa.Text, unique=True),
         sa.Column("worker", sa.Text),
         sa.Column("lease_until", sa.Double),
         sa.Column("priority", sa.Integer, nullable=False),
         sa.Column("not_before", sa.Double),
         sa.Column("cancel", sa.Integer, nullable=False),
-        # How often in a row a worker died with it, or could not go on, and how far it had come by then.
+        # Attempts in a row that were lost without progress, and the number of finished steps at that time.
         sa.Column("deaths", sa.Integer, nullable=False),
         sa.Column("reached", sa.Integer, nullable=False),
         sa.Column("why", sa.Text),
@@ -114,7 +114,7 @@ def _approvals_table(meta: sa.MetaData) -> sa.Table:
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("question", sa.Text, nullable=False),
         sa.Column("hashes", sa.Text, nullable=False),
-        # How many events the run's journal had when it asked: an answer that is recorded after that has been used.
+        # The length of the journal when the run asked: an approval recorded after that has been used.
         sa.Column("number", sa.Integer, nullable=False),
         sa.Column("asked", sa.Double, nullable=False),
         sa.Column("expires", sa.Double, nullable=False),
@@ -143,7 +143,7 @@ def _workers_table(meta: sa.MetaData) -> sa.Table:
 
 
 def _holders_table(meta: sa.MetaData) -> sa.Table:
-    """Who uses a tool or a model just now, until when at the latest."""
+    """Who holds the quota of a tool or a model, and until when unless renewed."""
     return sa.Table(
         "limit_holders",
         meta,
@@ -156,7 +156,7 @@ def _holders_table(meta: sa.MetaData) -> sa.Table:
 
 
 def _starts_table(meta: sa.MetaData) -> sa.Table:
-    """When a tool or a model was begun to be used."""
+    """When calls of a tool or a model began, for quotas per time."""
     return sa.Table(
         "limit_starts",
         meta,
@@ -173,15 +173,21 @@ TransactionWork = Callable[[sa.Connection], T]
 SCHEMA = "bicameral"
 DBOS_SCHEMA = "dbos"
 RETRY_SECONDS = 30.0
-"""Seconds for which a lost database is looked for again."""
+"""Seconds for which a lost connection is retried."""
 IDLE_TRANSACTION_MS = 3_000
-"""Milliseconds for which a transaction may do nothing."""
+"""Milliseconds for which a transaction may be idle."""
 _TRANSIENT_STATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25P03", "53300"}
 _MIGRATION_LOCK = 7_280_417_005
 
 
 class Database:
-    """One database, by the path of a SQLite file or the address of a PostgreSQL; `clock` is for tests."""
+    """A connection pool and the tables of one database.
+
+    Args:
+        address: The path of a SQLite file, or the address of a PostgreSQL.
+        pool: How many connections and threads.
+        clock: Seconds since 1970, for tests. Without it, the database's own clock.
+    """
 
     def __init__(self, address: str, *, pool: int = 8, clock: Callable[[], float] | None = None) -> None:
         self.address = address
@@ -197,12 +203,12 @@ class Database:
 
     @property
     def file(self) -> Path | None:
-        """The SQLite file, if it is one."""
+        """The SQLite file; None for PostgreSQL."""
         return Path(self.engine.url.database or "") if self.sqlite else None
 
     @property
     def now(self) -> sa.ColumnElement[float]:
-        """The time by the clock of the database, in seconds: the only clock that counts."""
+        """The time by the database's clock, in seconds: leases must not depend on the clocks of several machines."""
         if self._clock is not None:
             return sa.literal(self._clock(), sa.Double)
         if self.sqlite:
@@ -210,11 +216,11 @@ class Database:
         return sa.literal_column("CAST(extract(epoch FROM clock_timestamp()) AS double precision)", sa.Double)
 
     def with_own_pool(self) -> Database:
-        """The same database with connections of its own, so that nobody else can keep one waiting."""
+        """The same database with a connection of its own, which no other work can occupy."""
         return Database(self.address, pool=1, clock=self._clock)
 
     def create_tables(self) -> None:
-        """Make the tables that are not there yet."""
+        """Create the tables that do not exist yet."""
         self.retry(self._create_locked)
 
     def _create_locked(self) -> None:
@@ -222,7 +228,7 @@ class Database:
             self.transact(self._create)
 
     def retry(self, act: Callable[[], T], patience: float = RETRY_SECONDS) -> T:
-        """Do this, and again if the connection was lost meanwhile; whatever it leaves behind must be no hindrance."""
+        """Do this, and retry while the error is transient; it must be safe to repeat after a partial failure."""
         end, pause = time.monotonic() + patience, 0.05
         while True:
             try:
@@ -246,13 +252,14 @@ class Database:
         elif int(found) > TABLES_VERSION:
             raise DurableError(
                 "durable.newer",
-                f"the database was made by a newer Bicameral (version {found} of its tables, this one knows {TABLES_VERSION})",
+                f"the database was made by a newer Bicameral "
+                f"(version {found} of its tables, this one knows {TABLES_VERSION})",
                 fix="Update Bicameral here.",
             )
 
     @contextmanager
     def migration_lock(self) -> Generator[None]:
-        """Only one process at a time may make tables."""
+        """Held while tables are created or migrated: only one process at a time may."""
         if self.file is not None:
             import fcntl
 
@@ -261,19 +268,19 @@ class Database:
                 yield
             return
         with _as_durable_error(), self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as held:
-            # Asked again and again, and in no transaction: DBOS makes indexes while others go on, which waits for every
-            # transaction that is open, also for one that would only wait here.
+            # Polled, and outside of a transaction: DBOS creates indexes concurrently, which waits for every open
+            # transaction, and so would wait for a transaction that waits for this lock.
             while not held.scalar(sa.text(f"SELECT pg_try_advisory_lock({_MIGRATION_LOCK})")):
                 time.sleep(0.1)
             try:
                 yield
             finally:
-                # With its connection a lock is gone by itself.
+                # If the connection is lost, so is the lock.
                 with suppress(DBAPIError):
                     held.execute(sa.text(f"SELECT pg_advisory_unlock({_MIGRATION_LOCK})"))
 
     def transact(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
-        """Do this in a transaction, as often as the connection is lost meanwhile."""
+        """Do this in a transaction; a transient error is retried for `patience` seconds."""
         end = time.monotonic() + patience
         pause = 0.0
         while True:
@@ -287,11 +294,11 @@ class Database:
             pause = min(2.0, pause * 2 or 0.02)
 
     async def run_transaction(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
-        """The same, while others go on."""
+        """Like `transact`, in one of the database's threads."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.transact, work, patience)
 
     async def run_in_thread(self, act: Callable[[], T]) -> T:
-        """Let one of the database's threads do this."""
+        """Do this in one of the database's threads."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, act)
 
     def close(self) -> None:
@@ -317,7 +324,7 @@ class Database:
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:
-    """A writer takes its lock when it begins, and waits for others instead of failing."""
+    """Take the write lock with the first write, and wait for other writers instead of failing."""
     connection.isolation_level = "IMMEDIATE"
     connection.execute("PRAGMA busy_timeout=30000")
     connection.execute("PRAGMA journal_mode=WAL")
@@ -325,7 +332,7 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
 
 
 def _limit_idle_transactions(connection: Any, _: object) -> None:
-    """Whoever is frozen in the middle of a transaction does not keep its locks: its session is ended."""
+    """Let PostgreSQL end the session of a process that is frozen inside of a transaction: it would keep its locks."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_MS}")
     connection.commit()
@@ -348,30 +355,30 @@ def _postgres_url(address: str) -> str:
 
 
 def _is_transient(error: SQLAlchemyError) -> bool:
-    """Whether it may go better in a moment."""
+    """Whether a retry may succeed: the connection was lost, or a lock or a connection was not to be had."""
     if not isinstance(error, DBAPIError):
-        # All connections of the pool were in use for too long.
+        # All connections of the pool are in use.
         return isinstance(error, PoolTimeout)
     if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _TRANSIENT_STATES:
         return True
     if isinstance(error, OperationalError) and "locked" in str(error.orig):
         return True
     state = getattr(error.orig, "sqlstate", None)
-    lost_it = isinstance(error, (OperationalError, InterfaceError)) and type(error.orig).__module__.startswith(
-        "psycopg"
-    )
-    return lost_it and (state is None or state.startswith(("08", "57")))
+    # A lost connection has no SQLSTATE, or one of class 08 (connection) or 57 (operator intervention).
+    is_psycopg = type(error.orig).__module__.startswith("psycopg")
+    is_lost = is_psycopg and isinstance(error, (OperationalError, InterfaceError))
+    return is_lost and (state is None or state.startswith(("08", "57")))
 
 
 def _is_refused(error: SQLAlchemyError) -> bool:
-    """Whether nothing answers there at all, or not to us: whoever named a wrong address is to hear of it at once."""
+    """Whether the server cannot be reached or rejects us: a wrong address is reported at once and not retried."""
     said = str(error.orig if isinstance(error, DBAPIError) else error)
     return "connection failed" in said or "unable to open" in said
 
 
 @contextmanager
 def _as_durable_error() -> Generator[None]:
-    """Trouble with the connection, in words."""
+    """Raise errors of SQLAlchemy as `DurableError`."""
     try:
         yield
     except SQLAlchemyError as error:
@@ -379,7 +386,7 @@ def _as_durable_error() -> Generator[None]:
 
 
 def database_error(error: SQLAlchemyError) -> DurableError:
-    """What went wrong with a database, without the statement and its values."""
+    """An error of the database without the statement and its values, which may be private."""
     cause = (error.orig if isinstance(error, DBAPIError) else None) or error
     words = str(cause).strip().splitlines()
     return DurableError(

@@ -18,7 +18,8 @@ from bicameral.durable._leases import (
     requeue_undelivered,
 )
 from bicameral.durable._queries import expire_questions
-from bicameral.durable._queue import QUEUE
+from bicameral.durable._queue import WORKFLOW, Transaction
+from bicameral.durable._views import ENDED_STATES
 from bicameral.errors import BicameralError
 
 if TYPE_CHECKING:
@@ -28,89 +29,86 @@ SWEEP_SECONDS = 0.5
 CLEANUP_SECONDS = 15.0
 FINISHED_STATUSES = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 WORKFLOW_RETENTION_SECONDS = 600.0
-"""Seconds for which DBOS's account of an attempt that is over is kept."""
+"""Seconds for which DBOS's row of a finished attempt is kept."""
 
 
 class Maintenance:
-    """Everything here names what it expects, so any number of workers may do it at the same time."""
+    """Periodic maintenance. Every change names the state it expects, so all workers may do it at the same time.
 
-    def __init__(self, runs: Runs, lease: float, worker: str, known: Callable[[], list[str]]) -> None:
+    Args:
+        runs: The runs to maintain.
+        lease: The length of a lease in seconds.
+        worker: The name of this worker.
+        received: Gives the workflow ids of the attempts that this worker has received and not ended.
+    """
+
+    def __init__(self, runs: Runs, lease: float, worker: str, received: Callable[[], list[str]]) -> None:
         self._runs = runs
+        self._run = runs.dispatch.run
         self._lease = lease
         self._worker = worker
-        self._known = known
+        self._received = received
 
     async def run_forever(self) -> None:
-        tidied = time.monotonic()
+        """Sweep and clean up until cancelled."""
+        last_cleanup = time.monotonic()
         while True:
-            # Not all workers at the same moment.
+            # Jitter, so that not all workers sweep at the same moment.
             await asyncio.sleep(min(SWEEP_SECONDS, self._lease / 4) * random.uniform(0.7, 1.3))  # noqa: S311
             try:
                 await self.run_sweep()
-                if time.monotonic() - tidied > CLEANUP_SECONDS:
-                    tidied = time.monotonic()
+                if time.monotonic() - last_cleanup > CLEANUP_SECONDS:
+                    last_cleanup = time.monotonic()
                     await self.run_cleanup()
             except BicameralError:
-                # The database is away; it is looked for again in a moment.
+                # The database cannot be reached; the next sweep tries again.
                 continue
 
     async def run_sweep(self) -> None:
-        database, dispatch = self._runs.database, self._runs.dispatch
-        await self._cancel_attempts(
-            await database.run_transaction(lambda db: reap_expired_leases(database, dispatch, db))
-        )
-        await database.run_transaction(lambda db: enqueue_due_runs(database, dispatch, db))
-        await database.run_transaction(lambda db: expire_questions(database, dispatch, db))
-        lease, worker, known = self._lease, self._worker, self._known()
-        late = await database.run_transaction(
-            lambda db: requeue_undelivered(database, dispatch, db, lease, worker, known)
-        )
-        await self._cancel_attempts(late)
+        """What runs and people wait for: lost leases, due runs, expired questions, undelivered attempts."""
+        await self._cancel_attempts(await self._run(reap_expired_leases))
+        await self._run(enqueue_due_runs)
+        await self._run(expire_questions)
+        await self._cancel_attempts(await self._run(requeue_undelivered, self._lease, self._worker, self._received()))
 
     async def run_cleanup(self) -> None:
-        database = self._runs.database
-        await self._cancel_attempts(
-            await database.run_transaction(lambda db: forget_dead_workers(database, db, 3 * self._lease))
-        )
-        await self._delete_old_workflows()
-        await self._requeue_lost_attempts()
-        await self._delete_old_runs()
+        """What nobody waits for: rows of dead workers, of finished attempts and of old runs."""
+        await self._cancel_attempts(await self._run(forget_dead_workers, 3 * self._lease))
+        if old := await self._run(_old_workflows):
+            await self._runs.database.run_in_thread(lambda: self._runs.dispatch.client().delete_workflows(old))
+        await self._run(_requeue_lost_attempts)
+        if (keep := self._runs.config.durable.keep) is not None:
+            await self._run(_delete_old_runs, keep)
+            await asyncio.to_thread(self._runs.run_journal.prune, keep)
 
     async def _cancel_attempts(self, workflows: list[str]) -> None:
+        # After the commit: DBOS cancels in a transaction of its own.
         if workflows:
             await self._runs.database.run_in_thread(lambda: self._runs.dispatch.cancel_attempts(workflows))
 
-    async def _delete_old_workflows(self) -> None:
-        """DBOS keeps every attempt for good; what is over is of no more use."""
-        database = self._runs.database
-        flows = database.tables.workflows
-        old = sa.select(flows.c.workflow_uuid).where(flows.c.queue_name == QUEUE, flows.c.status.in_(FINISHED_STATUSES))
-        old = old.where(flows.c.started_at_epoch_ms < (database.now - WORKFLOW_RETENTION_SECONDS) * 1000).limit(500)
-        found = await database.run_transaction(lambda db: list(db.execute(old).scalars()))
-        if found:
-            await database.run_in_thread(lambda: self._runs.dispatch.client().delete_workflows(found))
 
-    async def _requeue_lost_attempts(self) -> None:
-        """A queued run whose attempt is over, though it never began, is queued once more."""
-        database, dispatch = self._runs.database, self._runs.dispatch
-        runs, flows = database.tables.runs, database.tables.workflows
-        over = sa.select(flows.c.workflow_uuid)
-        over = over.where(flows.c.workflow_uuid == runs.c.dispatch, flows.c.status.in_(FINISHED_STATUSES))
-        which = sa.and_(runs.c.state == "queued", runs.c.updated < database.now - CLEANUP_SECONDS, over.exists())
-        await database.run_transaction(lambda db: requeue_runs(database, dispatch, db, which, "queued"))
+def _old_workflows(tx: Transaction) -> list[str]:
+    """The ids of attempts that ended a while ago: DBOS keeps its rows for ever."""
+    flows = tx.database.tables.workflows
+    # By name and last change: DBOS sets queue and start to NULL when it cancels or dead-letters a workflow.
+    old = sa.select(flows.c.workflow_uuid).where(flows.c.name == WORKFLOW, flows.c.status.in_(FINISHED_STATUSES))
+    old = old.where(flows.c.updated_at < (tx.now - WORKFLOW_RETENTION_SECONDS) * 1000).limit(500)
+    return list(tx.db.execute(old).scalars())
 
-    async def _delete_old_runs(self) -> None:
-        """Runs that ended long ago are forgotten, if the configuration says so."""
-        keep, database = self._runs.config.durable.keep, self._runs.database
-        if keep is None:
-            return
-        runs, approvals = database.tables.runs, database.tables.approvals
-        old = sa.and_(runs.c.state.in_(("finished", "failed", "stopped")), runs.c.updated < database.now - keep)
-        some = sa.select(runs.c.run).where(old).limit(500)
 
-        def age(db: sa.Connection) -> int:
-            db.execute(approvals.delete().where(approvals.c.run.in_(some)))
-            return db.execute(runs.delete().where(runs.c.run.in_(some))).rowcount
+def _requeue_lost_attempts(tx: Transaction) -> None:
+    """Requeue runs that are queued although DBOS has finished their attempt: nothing else would start them."""
+    runs, flows = tx.runs, tx.database.tables.workflows
+    over = sa.select(flows.c.workflow_uuid)
+    over = over.where(flows.c.workflow_uuid == runs.c.dispatch, flows.c.status.in_(FINISHED_STATUSES))
+    requeue_runs(tx, sa.and_(runs.c.updated < tx.now - CLEANUP_SECONDS, over.exists()), "queued")
 
-        await database.run_transaction(age)
-        await asyncio.to_thread(self._runs.run_journal.prune, keep)
+
+def _delete_old_runs(tx: Transaction, keep: float) -> None:
+    """Delete runs that ended more than `keep` seconds ago, with their questions."""
+    runs, approvals = tx.runs, tx.approvals
+    old = sa.and_(runs.c.state.in_(tuple(ENDED_STATES)), runs.c.updated < tx.now - keep)
+    # Selected once: with a limit, two sub-selects could give different runs and leave questions without one.
+    ids = list(tx.db.execute(sa.select(runs.c.run).where(old).limit(500)).scalars())
+    tx.db.execute(approvals.delete().where(approvals.c.run.in_(ids)))
+    tx.db.execute(runs.delete().where(runs.c.run.in_(ids), old))

@@ -1,7 +1,7 @@
 """Queries on runs and questions: submit, find, list, ask, answer, expire, cancel, delete.
 
-Each user sees only his own. A question is asked once, answered once, and answered with no when its time is over. An
-answer and the next attempt of its run are one transaction: there is no answer that nobody acts on.
+With a `user`, a query sees only that user's rows. A question is answered once; when it expires, the answer is no. An
+answer and the next attempt of its run are one transaction, so no answer is left without an attempt that acts on it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from bicameral.durable._database import Database
 from bicameral.durable._leases import Lease, requeue_runs
-from bicameral.durable._queue import Dispatcher, workflow_id
+from bicameral.durable._queue import Transaction, workflow_id
 from bicameral.durable._views import (
     ENDED_STATES,
     FIRST_PRIORITY,
@@ -38,12 +37,14 @@ MAX_REQUEST = 100_000
 MAX_PLAN = 2_000_000
 MAX_NAME = 200
 MAX_OUTCOME_CHARS = 32_000
-"""Characters of an answer that are kept beside the run; a longer one is read from the journal."""
+"""Characters of an outcome that are stored in the row of the run; a longer answer is read from the journal."""
 MAX_REPLY = 100_000
+MAX_LISTED = 1_000
+MAX_EXPIRED = 100
 
 
 def validate_submission(submission: Submission) -> None:
-    """Refuse what cannot be run, before it is kept."""
+    """Refuse a submission that cannot be run, before it is stored."""
     if (submission.request is None) == (submission.plan is None):
         raise _bad_submission("a run is submitted with a request or with a plan, and not with both")
     if submission.request is not None and not submission.request.strip():
@@ -70,9 +71,7 @@ def _bad_submission(message: str, *, expected: str | None = None, fix: str | Non
 
 
 def submission_json(submission: Submission) -> str:
-    """What was submitted, for the attempts to come."""
-    from dataclasses import asdict
-
+    """A submission as it is stored for the attempts."""
     caps = None if submission.caps is None else asdict(submission.caps)
     plan = None if submission.plan is None else submission.plan.to_json()
     text = json.dumps(
@@ -91,7 +90,7 @@ def submission_json(submission: Submission) -> str:
 
 
 def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:
-    """A run as it stands."""
+    """The view of a run from its row."""
     outcome = cast("dict[str, Any]", json.loads(row["outcome"])) if row["outcome"] else {}
     return RunView(
         row["run"],
@@ -116,12 +115,12 @@ def run_view(row: sa.RowMapping, waits_for: tuple[str, ...] = ()) -> RunView:
 
 
 def has_long_answer(row: sa.RowMapping) -> bool:
-    """Whether the answer was too long to be kept beside the run."""
+    """Whether the answer is only in the journal, because it is too long for the row."""
     return bool(row["outcome"]) and bool(json.loads(row["outcome"]).get("long"))
 
 
 def outcome_json_text(outcome: dict[str, Any]) -> str:
-    """How a run ended, with an answer only if it is short."""
+    """An outcome as it is stored: without its answer if that is too long, and as a last resort without anything."""
     text = json.dumps(outcome, separators=(",", ":"))
     if len(text) <= MAX_OUTCOME_CHARS:
         return text
@@ -133,24 +132,24 @@ def outcome_json_text(outcome: dict[str, Any]) -> str:
 
 
 def parse_answer(answer: object) -> tuple[list[str], list[str]]:
-    """The hashes of the calls that were approved, and of those whose offer for the rest of the run was taken."""
+    """The hashes of the approved calls, and of those whose offer for the rest of the run was accepted."""
     if isinstance(answer, dict):
-        told = cast("dict[str, Any]", answer)
-        return [str(each) for each in told["approved"]], [str(each) for each in told["for_run"]]
+        fields = cast("dict[str, Any]", answer)
+        return [str(each) for each in fields["approved"]], [str(each) for each in fields["for_run"]]
     return [str(each) for each in cast("list[Any]", answer or [])], []
 
 
 def answer_to_json(approved: list[str], for_run: list[str]) -> object:
-    """An answer as it is kept; without grants as earlier versions read it."""
+    """An answer as it is stored; without grants in the form that earlier versions read."""
     return {"approved": approved, "for_run": for_run} if for_run else approved
 
 
 def approval_view(row: sa.RowMapping) -> Approval:
-    """A question as it stands: one whose time is over has expired, also before anybody swept it away."""
+    """The view of a question from its row; one whose time is over is expired, even if no sweep has marked it yet."""
     question = cast("dict[str, Any]", json.loads(row["question"]))
     answer: Any = json.loads(row["answer"]) if row["answer"] else None
     calls = row["kind"] == "calls"
-    yes, for_run = parse_answer(answer) if calls else ([], [])
+    approved, for_run = parse_answer(answer) if calls else ([], [])
     state = "expired" if row["state"] == "open" and row["over"] else row["state"]
     return Approval(
         row["id"],
@@ -167,98 +166,108 @@ def approval_view(row: sa.RowMapping) -> Approval:
         question.get("step", ""),
         row["request"],
         None if row["answered"] is None else to_datetime(row["answered"]),
-        tuple(yes),
+        tuple(approved),
         tuple(for_run),
         None if calls else answer,
         bool(question.get("before", False)),
     )
 
 
-MAX_LISTED = 1_000
+def insert_run(tx: Transaction, run: str, submission: Submission) -> str:
+    """Store a run and enqueue its first attempt; returns its id, or that of the run that has the same key already.
 
-
-def insert_run(database: Database, dispatch: Dispatcher, db: sa.Connection, run: str, what: Submission) -> str:
-    """Keep a run and queue its first attempt; the id of the run that has the same key already, if there is one.
-
-    A run that is not due yet is queued by whichever worker first sees that it is.
+    A run that is not due yet is enqueued by the sweep of whichever worker first sees that it is.
     """
-    runs, now = database.tables.runs, database.now
-    due = None if what.not_before is None else what.not_before.timestamp()
-    later = due is not None and due > db.execute(sa.select(now)).scalar_one()
-    insert = sqlite.insert if database.sqlite else postgresql.insert
+    runs = tx.runs
+    due = None if submission.not_before is None else submission.not_before.timestamp()
+    later = due is not None and due > tx.db.execute(sa.select(tx.now)).scalar_one()
+    goal = submission.plan.goal if submission.plan else ""
     row = {
         "run": run,
-        "user": what.user,
-        "request": what.request if what.request is not None else (what.plan.goal if what.plan else ""),
-        "submission": submission_json(what),
+        "user": submission.user,
+        "request": submission.request if submission.request is not None else goal,
+        "submission": submission_json(submission),
         "state": "queued",
         "attempt": 1,
         "dispatch": None if later else workflow_id(run, 1),
-        "priority": what.priority,
+        "priority": submission.priority,
         "not_before": due,
         "cancel": 0,
         "deaths": 0,
         "reached": 0,
-        "created": now,
-        "updated": now,
-        "key": what.key,
+        "created": tx.now,
+        "updated": tx.now,
+        "key": submission.key,
     }
-    added = db.execute(insert(runs).values(**row).on_conflict_do_nothing().returning(runs.c.run)).scalar()
+    added = tx.db.execute(tx.insert(runs).values(**row).on_conflict_do_nothing().returning(runs.c.run)).scalar()
     if added is None:
         # The same run, if its first commit was in doubt; else the one that has this key.
-        same = sa.or_(runs.c.run == run, runs.c.key == what.key) if what.key is not None else runs.c.run == run
-        own = sa.and_(runs.c.user == what.user, same)
-        return str(db.execute(sa.select(runs.c.run).where(own).order_by(runs.c.created)).scalar_one())
+        same = runs.c.run == run if submission.key is None else sa.or_(runs.c.run == run, runs.c.key == submission.key)
+        own = sa.and_(runs.c.user == submission.user, same)
+        return str(tx.db.execute(sa.select(runs.c.run).where(own).order_by(runs.c.created)).scalar_one())
     if not later:
-        dispatch.enqueue(db, run, 1, what.user, what.priority)
+        tx.dispatcher.enqueue(tx.db, run, 1, submission.user, submission.priority)
     return run
 
 
-def find_run(database: Database, db: sa.Connection, run: str, user: str | None) -> sa.RowMapping:
-    """A run by its id, by a beginning that only one has, or `last`; what others have is not there."""
-    runs = database.tables.runs
-    mine = sa.true() if user is None else runs.c.user == user
-    query = sa.select(runs).where(mine)
-    row = db.execute(query.where(runs.c.run == run)).mappings().first()
-    if row is not None:
-        return row
+def find_run(tx: Transaction, run: str, user: str | None) -> sa.RowMapping:
+    """A run by its id, by a beginning that only one has, or `last`. Runs of other users do not exist here."""
+    runs = tx.runs
+    query = sa.select(runs).where(sa.true() if user is None else runs.c.user == user)
     if not run:
         raise DurableError("durable.unknown-run", "a run without an id is none")
     if run == "last":
         newest = query.order_by(runs.c.created.desc(), runs.c.run.desc()).limit(1)
-        row = db.execute(newest).mappings().first()
+        row = tx.db.execute(newest).mappings().first()
         if row is None:
             raise DurableError("durable.no-runs", "no run was submitted yet")
         return row
-    several = query.where(runs.c.run >= run, runs.c.run < run + "\U0010ffff").order_by(runs.c.run).limit(3)
-    rows = db.execute(several).mappings().all()
+    return _find_by_prefix(
+        tx, query, runs.c.run, runs.c.created, run, "run", ("durable.unknown-run", "durable.ambiguous-run")
+    )
+
+
+def _find_by_prefix(
+    tx: Transaction,
+    query: sa.Select[Any],
+    id_column: sa.Column[Any],
+    time_column: sa.Column[Any],
+    given: str,
+    noun: str,
+    codes: tuple[str, str],
+) -> sa.RowMapping:
+    """The row with this id, or the only one whose id begins so; `codes` are those for none and for several."""
+    rows = tx.db.execute(query.where(id_column == given)).mappings().all()
+    if not rows and given:
+        # A range and not LIKE: it uses the index, and `%` in what was given has no meaning.
+        begun = sa.and_(id_column >= given, id_column < given + "\U0010ffff")
+        rows = tx.db.execute(query.where(begun).order_by(id_column).limit(3)).mappings().all()
     if len(rows) == 1:
         return rows[0]
+    unknown, ambiguous = codes
     if rows:
-        names = ", ".join(row["run"] for row in rows)
-        raise DurableError("durable.ambiguous-run", f"{run!r} begins several runs: {names}", fix="Give more of the id.")
-    known = db.execute(sa.select(runs.c.run).where(mine).order_by(runs.c.created.desc()).limit(200)).scalars()
-    raise DurableError("durable.unknown-run", f"there is no run {run!r}", nearest=nearest_name(run, list(known)))
+        names = ", ".join(row[id_column] for row in rows)
+        raise DurableError(ambiguous, f"{given!r} begins several {noun}s: {names}", fix="Give more of the id.")
+    # From the same query: what is suggested is never another user's.
+    known = query.with_only_columns(id_column).order_by(time_column.desc()).limit(200)
+    nearest = nearest_name(given, list(tx.db.execute(known).scalars()))
+    raise DurableError(unknown, f"there is no {noun} {given!r}", nearest=nearest)
 
 
-def load_run_view(database: Database, db: sa.Connection, row: sa.RowMapping) -> RunView:
+def load_run_view(tx: Transaction, row: sa.RowMapping) -> RunView:
+    """The view of a run, with the ids of its open questions if it waits."""
     if row["state"] != "waiting":
         return run_view(row)
-    approvals = database.tables.approvals
+    approvals = tx.approvals
     waits = sa.select(approvals.c.id).where(approvals.c.run == row["run"], approvals.c.state == "open")
-    return run_view(row, tuple(db.execute(waits.order_by(approvals.c.asked)).scalars()))
+    return run_view(row, tuple(tx.db.execute(waits.order_by(approvals.c.asked)).scalars()))
 
 
 def list_runs(
-    database: Database,
-    db: sa.Connection,
-    user: str | None,
-    state: RunState | None,
-    limit: int,
-    before: str | datetime | None,
+    tx: Transaction, user: str | None, state: RunState | None, limit: int, before: str | datetime | None
 ) -> list[RunView]:
-    """The newest first; `before` is a run, or a time, before which to go on."""
-    runs = database.tables.runs
+    """The newest runs first; `before` is the run or the time after which a page begins."""
+    runs = tx.runs
     query = sa.select(runs).order_by(runs.c.created.desc(), runs.c.run.desc())
     query = query.limit(max(1, min(limit, MAX_LISTED)))
     if user is not None:
@@ -268,35 +277,32 @@ def list_runs(
     if isinstance(before, datetime):
         query = query.where(runs.c.created < before.timestamp())
     elif before is not None:
-        start = find_run(database, db, before, user)
+        start = find_run(tx, before, user)
         same = sa.and_(runs.c.created == start["created"], runs.c.run < start["run"])
         query = query.where(sa.or_(runs.c.created < start["created"], same))
-    return [load_run_view(database, db, row) for row in db.execute(query).mappings().all()]
-
-
-MAX_EXPIRED = 100
+    return [load_run_view(tx, row) for row in tx.db.execute(query).mappings().all()]
 
 
 def put_question(
-    database: Database, db: sa.Connection, lease: Lease, kind: str, question: dict[str, Any], number: int, within: float
+    tx: Transaction, lease: Lease, kind: str, question: dict[str, Any], number: int, within: float
 ) -> RunState | None:
-    """Let a run wait for an answer: the question is there, the worker is free. None if the run is not its any more.
+    """Store a question and let its run wait, without a worker; None if the lease is lost.
 
-    A run that was cancelled meanwhile does not begin to wait; it is stopped.
+    A run that was cancelled meanwhile does not wait: it is stopped, and "stopped" is returned.
     """
-    runs, approvals, now = database.tables.runs, database.tables.approvals, database.now
+    runs, now = tx.runs, tx.now
+    # In the same statement as the lease: a cancellation is either seen here, or finds the run waiting.
     state = sa.case((runs.c.cancel == 1, "stopped"), else_="waiting")
     why = sa.case((runs.c.cancel == 1, "it was cancelled"), else_=None)
-    waits = runs.update().where(lease.held_condition(database))
+    waits = runs.update().where(lease.held_condition(tx))
     waits = waits.values(state=state, worker=None, lease_until=None, updated=now, deaths=0, why=why)
-    kept = db.execute(waits.returning(runs.c.user, runs.c.state)).first()
-    if kept is None or kept.state != "waiting":
-        return None if kept is None else kept.state
-    insert = sqlite.insert if database.sqlite else postgresql.insert
+    changed = tx.db.execute(waits.returning(runs.c.user, runs.c.state)).first()
+    if changed is None or changed.state != "waiting":
+        return None if changed is None else changed.state
     row = {
         "id": lease.question_id,
         "run": lease.run,
-        "user": kept.user,
+        "user": changed.user,
         "kind": kind,
         "question": json.dumps(question, separators=(",", ":")),
         "hashes": json.dumps([call["hash"] for call in question.get("calls", ())]),
@@ -306,148 +312,120 @@ def put_question(
         "state": "open",
         "by": "",
     }
-    db.execute(insert(approvals).values(**row).on_conflict_do_nothing())
+    tx.db.execute(tx.insert(tx.approvals).values(**row).on_conflict_do_nothing())
     return "waiting"
 
 
-def answer_question(
-    database: Database,
-    dispatch: Dispatcher,
-    db: sa.Connection,
-    id: str,
-    state: ApprovalState,
-    answer: Any,
-    by: str,
-) -> ApprovalState | None:
-    """Write an answer down and let the run go on; None if that was done, or else how the question stands already.
+def answer_question(tx: Transaction, id: str, state: ApprovalState, answer: Any, by: str) -> ApprovalState | None:
+    """Store an answer and requeue the run; None if that was done, else the state the question has already.
 
-    Whether its time is over is decided here, by the same clock and in the same transaction: it does not matter whether
-    anybody has swept it away meanwhile, and of two who answer or sweep at once only one finds it open.
+    Whether it has expired is decided here, by the database's clock and in the same transaction. So it does not matter
+    whether a sweep has marked it, and of several answers and sweeps at once only one finds it open.
     """
-    approvals, now = database.tables.approvals, database.now
-    still = sa.and_(approvals.c.id == id, approvals.c.state == "open", approvals.c.expires > now)
-    told = approvals.update().where(still).values(state=state, answer=json.dumps(answer), by=by, answered=now)
-    run = db.execute(told.returning(approvals.c.run)).scalar()
+    approvals, now = tx.approvals, tx.now
+    open_ = sa.and_(approvals.c.id == id, approvals.c.state == "open", approvals.c.expires > now)
+    answered = approvals.update().where(open_).values(state=state, answer=json.dumps(answer), by=by, answered=now)
+    run = tx.db.execute(answered.returning(approvals.c.run)).scalar()
     if run is not None:
-        requeue_runs(database, dispatch, db, database.tables.runs.c.run == run, "waiting")
+        requeue_runs(tx, tx.runs.c.run == run, "waiting")
         return None
-    _expire_matching(database, dispatch, db, approvals.c.id == id)
-    return cast("ApprovalState", db.execute(sa.select(approvals.c.state).where(approvals.c.id == id)).scalar())
+    _expire_matching(tx, approvals.c.id == id)
+    return cast("ApprovalState", tx.db.execute(sa.select(approvals.c.state).where(approvals.c.id == id)).scalar())
 
 
-def expire_questions(database: Database, dispatch: Dispatcher, db: sa.Connection) -> int:
-    """Questions whose time is over are answered with no, and their runs go on to say so."""
-    approvals = database.tables.approvals
-    over = sa.and_(approvals.c.state == "open", approvals.c.expires <= database.now)
+def expire_questions(tx: Transaction) -> int:
+    """Answer expired questions with no and requeue their runs; returns how many."""
+    approvals = tx.approvals
+    over = sa.and_(approvals.c.state == "open", approvals.c.expires <= tx.now)
     some = sa.select(approvals.c.id).where(over).limit(MAX_EXPIRED).with_for_update(skip_locked=True)
-    return _expire_matching(database, dispatch, db, approvals.c.id.in_(some))
+    return _expire_matching(tx, approvals.c.id.in_(some))
 
 
-def _expire_matching(database: Database, dispatch: Dispatcher, db: sa.Connection, which: sa.ColumnElement[bool]) -> int:
-    approvals, now = database.tables.approvals, database.now
+def _expire_matching(tx: Transaction, which: sa.ColumnElement[bool]) -> int:
+    approvals, now = tx.approvals, tx.now
     over = sa.and_(which, approvals.c.state == "open", approvals.c.expires <= now)
-    told = approvals.update().where(over).values(state="expired", answer="null", answered=now, by="nobody")
-    runs = list(db.execute(told.returning(approvals.c.run)).scalars())
+    expired = approvals.update().where(over).values(state="expired", answer="null", answered=now, by="nobody")
+    runs = list(tx.db.execute(expired.returning(approvals.c.run)).scalars())
     if runs:
-        requeue_runs(database, dispatch, db, database.tables.runs.c.run.in_(runs), "waiting")
+        requeue_runs(tx, tx.runs.c.run.in_(runs), "waiting")
     return len(runs)
 
 
-def withdraw_questions(database: Database, db: sa.Connection, run: str) -> None:
-    """A run that is over asks nothing any more."""
-    approvals = database.tables.approvals
-    open_ = sa.and_(approvals.c.run == run, approvals.c.state == "open")
-    db.execute(approvals.update().where(open_).values(state="withdrawn", answered=database.now))
+def find_question(tx: Transaction, id: str, user: str | None) -> Approval:
+    """A question by its id or a unique beginning of it. Questions of other users do not exist here."""
+    approvals = tx.approvals
+    query = _question_query(tx).where(sa.true() if user is None else approvals.c.user == user)
+    codes = ("durable.unknown-approval", "durable.ambiguous-approval")
+    return approval_view(_find_by_prefix(tx, query, approvals.c.id, approvals.c.asked, id, "question", codes))
 
 
-def find_question(database: Database, db: sa.Connection, id: str, user: str | None) -> Approval:
-    """A question by its id; what others are asked is not there."""
-    approvals = database.tables.approvals
-    mine = sa.true() if user is None else approvals.c.user == user
-    query = _question_query(database).where(mine)
-    rows = db.execute(query.where(approvals.c.id == id)).mappings().all()
-    if not rows and id:
-        begun = sa.and_(approvals.c.id >= id, approvals.c.id < id + "\U0010ffff")
-        rows = db.execute(query.where(begun).order_by(approvals.c.id).limit(3)).mappings().all()
-    if len(rows) == 1:
-        return approval_view(rows[0])
-    if rows:
-        names = ", ".join(row["id"] for row in rows)
-        raise DurableError(
-            "durable.ambiguous-approval", f"{id!r} begins several questions: {names}", fix="Give more of the id."
-        )
-    known = db.execute(sa.select(approvals.c.id).where(mine).order_by(approvals.c.asked.desc()).limit(200)).scalars()
-    raise DurableError(
-        "durable.unknown-approval", f"there is no question {id!r}", nearest=nearest_name(id, list(known))
-    )
-
-
-def list_questions(
-    database: Database, db: sa.Connection, user: str | None, open_only: bool, limit: int
-) -> list[Approval]:
+def list_questions(tx: Transaction, user: str | None, open_only: bool, limit: int) -> list[Approval]:
     """Open questions, the oldest first; or all of them, the newest first."""
-    approvals = database.tables.approvals
-    query = _question_query(database).limit(limit)
+    approvals = tx.approvals
+    query = _question_query(tx).limit(limit)
     if user is not None:
         query = query.where(approvals.c.user == user)
     if open_only:
-        waiting = sa.and_(approvals.c.state == "open", approvals.c.expires > database.now)
+        waiting = sa.and_(approvals.c.state == "open", approvals.c.expires > tx.now)
         query = query.where(waiting).order_by(approvals.c.asked, approvals.c.id)
     else:
         query = query.order_by(approvals.c.asked.desc(), approvals.c.id.desc())
-    return [approval_view(row) for row in db.execute(query).mappings().all()]
+    return [approval_view(row) for row in tx.db.execute(query).mappings().all()]
 
 
-def _question_query(database: Database) -> sa.Select[Any]:
-    """Questions, with the requests of their runs and whether their time is over, swept or not."""
-    runs, approvals = database.tables.runs, database.tables.approvals
-    over = (approvals.c.expires <= database.now).label("over")
-    return sa.select(approvals, runs.c.request, over).join(runs, runs.c.run == approvals.c.run)
+def _question_query(tx: Transaction) -> sa.Select[Any]:
+    """Questions, with the requests of their runs and whether their time is over."""
+    over = (tx.approvals.c.expires <= tx.now).label("over")
+    return sa.select(tx.approvals, tx.runs.c.request, over).join(tx.runs, tx.runs.c.run == tx.approvals.c.run)
 
 
-def answered_questions(database: Database, db: sa.Connection, run: str) -> Sequence[sa.RowMapping]:
-    """Everything that a run has asked and that was answered, in the order in which it asked."""
-    approvals = database.tables.approvals
+def answered_questions(tx: Transaction, run: str) -> Sequence[sa.RowMapping]:
+    """The questions of a run that are no longer open, in the order in which they were asked."""
+    approvals = tx.approvals
     query = sa.select(approvals).where(approvals.c.run == run, approvals.c.state != "open")
-    return db.execute(query.order_by(approvals.c.asked, approvals.c.id)).mappings().all()
+    return tx.db.execute(query.order_by(approvals.c.asked, approvals.c.id)).mappings().all()
 
 
-def cancel_run(database: Database, db: sa.Connection, run: str, user: str | None) -> tuple[str, bool]:
-    """Stop a run that nobody works on, and ask the worker of any other to; True if it was stopped here."""
-    runs, now = database.tables.runs, database.now
-    id = str(find_run(database, db, run, user)["run"])
+def cancel_run(tx: Transaction, run: str, user: str | None) -> tuple[str, bool]:
+    """Stop a run that no worker has, or mark one that a worker has; the id, and True if it was stopped here.
+
+    The worker of a marked run learns it from its next heartbeat.
+    """
+    runs, approvals, now = tx.runs, tx.approvals, tx.now
+    id = str(find_run(tx, run, user)["run"])
     idle = sa.and_(runs.c.run == id, runs.c.state.in_(("queued", "waiting")))
     stop = runs.update().where(idle).values(state="stopped", cancel=1, updated=now, why="it was cancelled")
-    if db.execute(stop).rowcount:
-        withdraw_questions(database, db, id)
+    if tx.db.execute(stop).rowcount:
+        open_ = sa.and_(approvals.c.run == id, approvals.c.state == "open")
+        tx.db.execute(approvals.update().where(open_).values(state="withdrawn", answered=now))
         return id, True
-    asked = runs.update().where(runs.c.run == id, runs.c.state == "running").values(cancel=1, updated=now)
-    db.execute(asked)
+    mark = runs.update().where(runs.c.run == id, runs.c.state == "running").values(cancel=1, updated=now)
+    tx.db.execute(mark)
     return id, False
 
 
-def make_due_now(database: Database, db: sa.Connection, run: str, user: str | None) -> str:
-    """A run that waits for its time, or to be tried again, is due now."""
-    runs = database.tables.runs
-    id = str(find_run(database, db, run, user)["run"])
+def make_due_now(tx: Transaction, run: str, user: str | None) -> str:
+    """Make a run due that waits for its time or for its next attempt; returns its id."""
+    runs = tx.runs
+    id = str(find_run(tx, run, user)["run"])
     waits = sa.and_(runs.c.run == id, runs.c.state == "queued", runs.c.dispatch.is_(None))
-    db.execute(runs.update().where(waits).values(not_before=None, updated=database.now))
+    tx.db.execute(runs.update().where(waits).values(not_before=None, updated=tx.now))
     return id
 
 
+def delete_run(tx: Transaction, run: str, user: str | None) -> None:
+    """Delete the row of a run that has ended, with its questions."""
+    runs, approvals = tx.runs, tx.approvals
+    row = find_run(tx, run, user)
+    if row["state"] not in ENDED_STATES:
+        raise DurableError("durable.not-ended", f"the run {row['run']} is {row['state']}", fix="Cancel it first.")
+    tx.db.execute(approvals.delete().where(approvals.c.run == row["run"]))
+    tx.db.execute(runs.delete().where(runs.c.run == row["run"], runs.c.state.in_(tuple(ENDED_STATES))))
+
+
 def record_cancellation(journal: Journal, run: str) -> None:
-    """The record of a run that had begun gets its end. One that had not has no record."""
+    """Append the end to the journal of a cancelled run that had begun; one that had not has no journal."""
     with suppress(JournalError):
         events = journal.events_after(run, -1)
         if events and not is_ended(events):
             journal.append(run, "run-stopped", "", {"in_flight": [], "why": "it was cancelled"})
-
-
-def delete_run(database: Database, db: sa.Connection, run: str, user: str | None) -> None:
-    """Delete the row of a run that has ended, with its questions."""
-    runs, approvals = database.tables.runs, database.tables.approvals
-    row = find_run(database, db, run, user)
-    if row["state"] not in ENDED_STATES:
-        raise DurableError("durable.not-ended", f"the run {row['run']} is {row['state']}", fix="Cancel it first.")
-    db.execute(approvals.delete().where(approvals.c.run == row["run"]))
-    db.execute(runs.delete().where(runs.c.run == row["run"], runs.c.state.in_(tuple(ENDED_STATES))))

@@ -1,11 +1,11 @@
 """The DBOS queue of attempts, and the quotas on tools and models that all workers share.
 
-An attempt is enqueued in the transaction that makes it. What goes through DBOS is the id of a run and the number of an
-attempt, as JSON: no value of a run, and nothing that a worker would have to unpickle. There is one consumer in a
-process, as there is one DBOS.
+An attempt is enqueued in the transaction that creates it. Only the id of a run and the number of an attempt go through
+DBOS, as JSON: no value of a run, and nothing that a worker would have to unpickle. A process has one consumer, because
+DBOS is a singleton.
 
-A quota is held in the database until a time that the worker renews: those of a dead worker come free with its lease.
-Whoever gets none waits, and nothing fails.
+A quota is held in the database until a time that the worker renews by heartbeat, so the quotas of a dead worker are
+freed with its lease. A caller that gets none waits; it does not fail.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from bicameral.config import QuotaSettings, QuotaTable, parse_rate
 from bicameral.durable._database import DBOS_SCHEMA, Database
@@ -29,36 +30,79 @@ from bicameral.limits import What
 if TYPE_CHECKING:
     from dbos import DBOSClient, DBOSConfig, Serializer
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
 QUEUE = "bicameral"
 WORKFLOW = "bicameral.attempt"
 APPLICATION = "bicameral"
 
 
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """An open transaction on the tables of durable runs, in which attempts can be enqueued."""
+
+    dispatcher: Dispatcher
+    db: sa.Connection
+
+    @property
+    def database(self) -> Database:
+        return self.dispatcher.database
+
+    @property
+    def runs(self) -> sa.Table:
+        return self.database.tables.runs
+
+    @property
+    def approvals(self) -> sa.Table:
+        return self.database.tables.approvals
+
+    @property
+    def now(self) -> sa.ColumnElement[float]:
+        return self.database.now
+
+    def insert(self, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
+        """An insert that can say what to do on a conflict."""
+        return sqlite.insert(table) if self.database.sqlite else postgresql.insert(table)
+
+
 class Dispatcher:
-    """Puts attempts into the queue. DBOS is loaded when the first one is."""
+    """Runs transactions and enqueues attempts in them. DBOS is imported when the first attempt is enqueued."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self._client: DBOSClient | None = None
         self._lock = threading.Lock()
 
+    async def run(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **options: P.kwargs) -> T:
+        """Do this in a transaction, in a thread; a lost connection is retried for a while."""
+        return await self.database.run_transaction(lambda db: work(Transaction(self, db), *args, **options))
+
+    async def run_until_done(
+        self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **options: P.kwargs
+    ) -> T:
+        """Like `run`, without a limit on the retries: for what must not be lost, such as the result of an attempt."""
+        return await self.database.run_transaction(
+            lambda db: work(Transaction(self, db), *args, **options), float("inf")
+        )
+
     def client(self) -> DBOSClient:
-        """The client, with DBOS's own tables made; called outside of transactions, since that may take a while."""
+        """The DBOS client; the first call migrates DBOS's tables, so call it outside of transactions."""
+        # Two threads must not build two clients: each would migrate, and one would never be closed.
         with self._lock:
             if self._client is None:
                 self._client = self._connect()
             return self._client
 
     def enqueue(self, db: sa.Connection, run: str, attempt: int, user: str, priority: int) -> None:
-        """Queue an attempt as a part of this transaction; one that is there already stays as it is."""
+        """Enqueue an attempt in this transaction; one that is enqueued already stays as it is."""
         from dbos import EnqueueOptions, WorkflowSerializationFormat
 
         options: EnqueueOptions = {
             "workflow_name": WORKFLOW,
             "queue_name": QUEUE,
             "workflow_id": workflow_id(run, attempt),
-            # A run that was begun goes before those of its priority that were not.
+            # DBOS takes the lowest number first: a run that was begun goes before new ones of its priority.
             "priority": 2 * priority - (attempt > 1),
             "queue_partition_key": user,
             "application_name": APPLICATION,
@@ -67,7 +111,7 @@ class Dispatcher:
         self.client().enqueue_in_transaction(db, options, run, attempt)
 
     def cancel_attempts(self, workflows: list[str]) -> None:
-        """Take attempts that nobody makes any more out of DBOS's account of what is under way."""
+        """Mark attempts of dead workers as cancelled in DBOS, so that it does not count them as running."""
         if workflows:
             self.client().cancel_workflows(workflows)
 
@@ -81,10 +125,10 @@ class Dispatcher:
         silence_dbos_log()
         from dbos import DBOSClient
 
-        self._database.create_tables()
-        self._database.retry(self._migrate)
+        self.database.create_tables()
+        self.database.retry(self._migrate)
         return DBOSClient(
-            system_database_engine=self._database.engine,
+            system_database_engine=self.database.engine,
             dbos_system_schema=DBOS_SCHEMA,
             serializer=json_serializer(),
             application_name=APPLICATION,
@@ -92,16 +136,13 @@ class Dispatcher:
         )
 
     def _migrate(self) -> None:
+        """Migrate DBOS's tables; DBOS does nothing if they are at its version."""
         from dbos import DBOS
 
-        with self._database.migration_lock():
-            if not self._is_migrated():
-                DBOS.migrate(self._database.url, schema=DBOS_SCHEMA)
-
-    def _is_migrated(self) -> bool:
-        return sa.inspect(self._database.engine).has_table(
-            "workflow_input", schema=None if self._database.sqlite else DBOS_SCHEMA
-        )
+        # In every process: after an update of DBOS a process that only submits may start before any worker. Under our
+        # lock, because DBOS goes on without its own lock after 30 s, and on SQLite it has none.
+        with self.database.migration_lock():
+            DBOS.migrate(self.database.url, schema=DBOS_SCHEMA)
 
 
 def workflow_id(run: str, attempt: int) -> str:
@@ -109,30 +150,30 @@ def workflow_id(run: str, attempt: int) -> str:
 
 
 def json_serializer() -> Serializer:
-    """Values as JSON: what lies in the database can be read, and runs nothing when it is."""
+    """JSON and not pickle: reading a row of the database must not run code."""
     from dbos import DBOSPortableJSONSerializer
 
     return DBOSPortableJSONSerializer()
 
 
 def silence_dbos_log() -> None:
-    """DBOS tells its log what it does; of that only what went wrong is of use here."""
+    """Raise the level of DBOS's log: its progress messages would mix with the output of commands."""
     import logging
 
     log = logging.getLogger("dbos")
     log.setLevel(logging.CRITICAL)
-    # It keeps the standard error of its first start, which may be another one by now.
+    # Its handler keeps the standard error of its first start, which may have been closed or replaced since.
     for handler in list(log.handlers):
         if isinstance(handler, logging.StreamHandler) and getattr(handler.stream, "closed", False):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
             log.removeHandler(handler)  # pyright: ignore[reportUnknownArgumentType]
 
 
 POLL_SECONDS = 0.15
-"""Seconds between two looks at the queue."""
+"""Seconds between two polls of the queue."""
 DRAIN_SECONDS = 60
-"""Seconds for which the attempts under way may go on when the worker is stopped."""
+"""Seconds for which DBOS waits for running attempts when the worker stops."""
 _APP_VERSION = "bicameral-1"
-"""The same for all workers: any of them takes any run, and whether it has the right code is looked at then."""
+"""The same for all workers: any worker may claim any run. Resuming checks whether the worker has the same tools."""
 
 AttemptHandler = Callable[[str, int], Awaitable[None]]
 
@@ -141,28 +182,29 @@ _single_worker = threading.Lock()
 
 
 class QueueConsumer:
-    """Brings the attempts that are queued to a worker."""
+    """Delivers queued attempts to the worker of this process."""
 
     def __init__(self, database: Database, dispatch: Dispatcher, worker: str) -> None:
         self._database = database
         self._dispatch = dispatch
         self._worker = worker
 
-    async def start(self, taken: AttemptHandler, concurrency: int, user: QuotaSettings) -> None:
-        """Let DBOS hand over attempts, each on this loop; nothing else comes in here."""
+    async def start(self, handler: AttemptHandler, concurrency: int, user: QuotaSettings) -> None:
+        """Let DBOS call `handler` for each attempt, on this event loop."""
         global _handler
+        # DBOS and its registry are global to a process, so a second worker would replace the first one's handler.
         if not _single_worker.acquire(blocking=False):
             raise DurableError(
                 "durable.one-worker",
                 "there is a worker in this process already",
                 fix="Give it a higher concurrency, or start another process.",
             )
-        _handler = taken
+        _handler = handler
         try:
             await self._database.run_in_thread(
                 lambda: self._database.retry(lambda: self._register_queue(concurrency, user))
             )
-            # On the loop's own thread: DBOS then runs attempts on this loop.
+            # On the loop's own thread: DBOS runs async workflows on the loop it was launched on.
             self._database.retry(self._launch_or_destroy)
         except BaseException:
             _handler = None
@@ -191,6 +233,7 @@ class QueueConsumer:
         except BaseException:
             from dbos import DBOS
 
+            # Otherwise a retry would find a half-started singleton.
             DBOS.destroy(destroy_registry=True)
             raise
 
@@ -212,11 +255,12 @@ class QueueConsumer:
         silence_dbos_log()
         DBOS(config=config)
         DBOS.workflow(name=WORKFLOW, serialization_type=WorkflowSerializationFormat.PORTABLE)(_attempt_workflow)
+        # A launch migrates too.
         with self._database.migration_lock():
             DBOS.launch()
 
     async def stop(self) -> None:
-        """Take in no more at once, and end when what is under way is over: that is the worker's to see to."""
+        """Stop delivery at once and return when the running attempts have ended; the worker ends those."""
         global _handler
         from dbos import DBOS
 
@@ -228,9 +272,9 @@ class QueueConsumer:
 
 
 async def _attempt_workflow(run: str, attempt: int) -> None:
-    """What DBOS knows of a run: that there is an attempt. Its steps are in the journal and not here.
+    """The DBOS workflow of an attempt. The steps of the run are in our journal and not DBOS steps.
 
-    They run side by side, in an order that differs from attempt to attempt, and DBOS numbers steps in that order.
+    Steps run concurrently, in an order that differs between attempts, and DBOS identifies steps by their order.
     """
     if _handler is not None:
         await _handler(run, attempt)
@@ -241,24 +285,24 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How many at the same time, and how many in how many seconds; None is no limit."""
+    """How many at the same time, and how many in how many seconds; None is unlimited."""
 
     concurrency: int | None
     rate: tuple[int, float] | None
 
 
 def configured_quotas(limits: QuotaTable) -> dict[tuple[What, str], Quota]:
-    """What a configuration limits, by name."""
-    found: dict[tuple[What, str], Quota] = {}
-    kinds: tuple[tuple[What, Mapping[str, object]], ...] = (("tool", limits.tools), ("model", limits.models))
-    for what, _ in kinds:
-        for name, each in (limits.tools if what == "tool" else limits.models).items():
-            found[what, name] = Quota(each.concurrency, None if each.rate is None else parse_rate(each.rate))
-    return found
+    """The quotas of a configuration, by kind and name."""
+    tables: dict[What, Mapping[str, QuotaSettings]] = {"tool": limits.tools, "model": limits.models}
+    return {
+        (kind, name): Quota(each.concurrency, None if each.rate is None else parse_rate(each.rate))
+        for kind, table in tables.items()
+        for name, each in table.items()
+    }
 
 
 class SharedQuotas:
-    """Turns that all workers of a database take together."""
+    """Quotas that hold for all workers of a database together."""
 
     def __init__(self, database: Database, limits: QuotaTable, worker: str, seconds: float) -> None:
         self._database = database
@@ -266,10 +310,11 @@ class SharedQuotas:
         self._worker = worker
         self._seconds = seconds
         self.held: set[str] = set()
-        """The turns that this worker has, for its heart to renew."""
+        """The ids of the quotas that this worker holds; its heartbeat renews them."""
 
     @asynccontextmanager
     async def turn(self, what: What, name: str) -> AsyncGenerator[None]:
+        """Hold the quota of a tool or a model, if it has one; waits until it is free."""
         quota = self._quotas.get((what, name))
         if quota is None:
             yield
@@ -280,10 +325,12 @@ class SharedQuotas:
         finally:
             self.held.discard(id)
             if quota.concurrency is not None:
+                # Shielded: a cancelled call frees its quota now, and not only when the lease is over.
                 await asyncio.shield(self._release(id))
 
     async def _acquire(self, what: str, quota: Quota) -> str:
         id, pause = uuid.uuid4().hex, FIRST_PAUSE
+        # Before the row exists: a heartbeat right after the commit must renew it already.
         self.held.add(id)
         try:
             while not await self._database.run_transaction(lambda db: self._try_acquire(db, id, what, quota)):
@@ -297,17 +344,19 @@ class SharedQuotas:
 
     async def _release(self, id: str) -> None:
         holders = self._database.tables.holders
-        # What cannot be freed now comes free when it is not renewed.
+        # A quota that cannot be freed now expires, since it is no longer renewed.
         with suppress(DurableError):
             await self._database.run_transaction(
                 lambda db: db.execute(holders.delete().where(holders.c.id == id)).rowcount
             )
 
     def _try_acquire(self, db: sa.Connection, id: str, what: str, quota: Quota) -> bool:
+        """Whether the quota was free, or was acquired by an earlier commit that was in doubt."""
         holders, starts, now = self._database.tables.holders, self._database.tables.starts, self._database.now
         if not self._database.sqlite:
+            # Counting and inserting must be one step for all workers; the lock ends with the transaction.
             db.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(what, 0))))
-        # In SQLite the first change takes the lock, so what is counted after it stays true.
+        # In SQLite the first write takes the write lock, so the counts below stay true until the commit.
         db.execute(holders.delete().where(holders.c.what == what, holders.c.until < now))
         if db.execute(sa.select(starts.c.id).where(starts.c.id == id)).first():
             return True

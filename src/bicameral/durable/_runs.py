@@ -1,8 +1,4 @@
-"""Client of durable runs: submit, list, watch, answer, cancel, from any process.
-
-SQLAlchemy and DBOS are imported when a database is opened: this module must be importable without them, so that a
-missing package is a clear error. Runs are recorded in their PostgreSQL, or in a SQLite file.
-"""
+"""Client of durable runs: submit, list, watch, answer, cancel, from any process."""
 
 from __future__ import annotations
 
@@ -13,12 +9,30 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from bicameral.config import Config
+from bicameral.durable._attempt import validate_reply
+from bicameral.durable._database import Database
+from bicameral.durable._leases import count_runs_by_state, list_workers
+from bicameral.durable._queries import (
+    answer_question,
+    answer_to_json,
+    cancel_run,
+    delete_run,
+    find_question,
+    find_run,
+    has_long_answer,
+    insert_run,
+    list_questions,
+    list_runs,
+    load_run_view,
+    make_due_now,
+    record_cancellation,
+    validate_submission,
+)
+from bicameral.durable._queue import Dispatcher, Transaction
 from bicameral.durable._views import (
-    ENDED_STATES,
     RUN_STATES,
     Approval,
     ApprovalState,
@@ -26,50 +40,30 @@ from bicameral.durable._views import (
     RunView,
     Submission,
     WorkerView,
+    recorded_end,
     to_datetime,
 )
 from bicameral.errors import DurableError, JournalError
-from bicameral.runs import Event, Journal, new_run_id
+from bicameral.runs import Event, Journal, new_run_id, open_journal_at
 
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
-    from bicameral.durable._database import Database
-    from bicameral.durable._queue import Dispatcher
-
-
-REQUIRED_PACKAGES = ("sqlalchemy", "dbos", "psycopg")
-
-
-def require_durable_packages() -> None:
-    """Say at once, and clearly, if a package is missing."""
-    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise DurableError(
-            "durable.not-installed",
-            f"durable runs need {', '.join(missing)}, which is not installed",
-            fix='Install it with `pip install "bicameral[durable]"`.',
-        )
+FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 0.5
 
 
 def open_run_journal(database: Database, config: Config | None) -> Journal:
     """The journal that goes with a database.
 
-    With PostgreSQL it lies in the same one, so that every worker reads what the others did. With SQLite it is the
-    configured journal, which has all other runs too, or a file beside the database.
+    With PostgreSQL it is in the same database, because every worker must read what the others recorded. With SQLite it
+    is the configured journal, which has the other runs of the machine too, or a file beside the database.
     """
-    from bicameral.runs import open_journal_at
-
     if database.file is None:
         return open_journal_at(database.address)
     return open_journal_at(config.journal_file if config else database.file.with_name("journal.db"))
 
 
-FIRST_POLL_SECONDS, MAX_POLL_SECONDS = 0.05, 0.5
-
-
 class Runs:
-    """All durable runs of one database. With a `user`, every method sees and touches only what is that user's.
+    """The durable runs of one database. With a `user`, a method sees and changes only that user's runs and questions.
+
+    Wherever a method takes a run, that is its id, a unique beginning of it, or `last`.
 
     Example:
         >>> async with await Runs.open() as runs:
@@ -91,12 +85,14 @@ class Runs:
         config: Config | None = None,
         clock: Callable[[], float] | None = None,
     ) -> Self:
-        """The runs that a configuration names, or those of a database: an address of PostgreSQL, or a SQLite file.
+        """Open a database, and create it and its tables if they do not exist.
 
-        Everything is made that is not there. With an address, `config` is where the rest comes from. The time is that
-        of the database, unless a test gives another `clock`, in seconds since 1970.
+        Args:
+            where: A configuration, or the address of a PostgreSQL or the path of a SQLite file. Without it, the
+                configuration of the working directory.
+            config: With an address, the configuration of everything else.
+            clock: Seconds since 1970, for tests. Without it, the database's clock.
         """
-        require_durable_packages()
         given = where if isinstance(where, Config) else config
         settings = given or (await asyncio.to_thread(Config.load) if where is None else Config.defaults())
         address = where if isinstance(where, str) else settings.durable_database
@@ -104,9 +100,6 @@ class Runs:
 
     @classmethod
     def _open_at(cls, address: str, config: Config, configured: bool, clock: Callable[[], float] | None = None) -> Self:
-        from bicameral.durable._database import Database
-        from bicameral.durable._queue import Dispatcher
-
         database = Database(address, clock=clock)
         try:
             database.create_tables()
@@ -123,7 +116,7 @@ class Runs:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections. Runs go on: they are the workers'."""
+        """Close the connections. Runs continue: they belong to the workers."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -133,40 +126,34 @@ class Runs:
         self.database.close()
 
     async def submit(self, submission: Submission) -> RunView:
-        """Keep a run; when this returns it survives, and some worker will do it."""
-        from bicameral.durable._queries import find_run, insert_run, load_run_view, validate_submission
-
+        """Store a run. When this returns it survives a crash, and some worker will execute it."""
         validate_submission(submission)
-        # Many may be submitted in a second: more letters than a run of one process needs.
+        # Many may be submitted in a second: longer than the id of a run in one process.
         run = f"{new_run_id()}{secrets.token_hex(4)}"
 
-        def submit(db: sa.Connection) -> RunView:
-            kept = insert_run(self.database, self.dispatch, db, run, submission)
-            return load_run_view(self.database, db, find_run(self.database, db, kept, submission.user))
+        def submit(tx: Transaction) -> RunView:
+            return load_run_view(tx, find_run(tx, insert_run(tx, run, submission), submission.user))
 
+        # Before the transaction: the first client migrates DBOS's tables, which waits for open transactions.
         await self.database.run_in_thread(self.dispatch.client)
-        return await self.database.run_transaction(submit)
+        return await self.dispatch.run(submit)
 
     async def get(self, run: str, user: str | None = None) -> RunView:
-        """How a run stands; by its id, a beginning of it, or `last`."""
-        from bicameral.durable._queries import find_run, has_long_answer, load_run_view
+        """The state of a run."""
 
-        def get(db: sa.Connection) -> tuple[RunView, bool]:
-            row = find_run(self.database, db, run, user)
-            return load_run_view(self.database, db, row), has_long_answer(row)
+        def get(tx: Transaction) -> tuple[RunView, bool]:
+            row = find_run(tx, run, user)
+            return load_run_view(tx, row), has_long_answer(row)
 
-        view, elsewhere = await self.database.run_transaction(get)
-        return await self._with_answer(view) if elsewhere else view
+        view, is_long = await self.dispatch.run(get)
+        return await self._with_answer(view) if is_long else view
 
     async def _with_answer(self, view: RunView) -> RunView:
-        """The same with an answer that was too long to be kept beside the run."""
-        from bicameral.durable._views import recorded_end
-
-        ended = recorded_end(await asyncio.to_thread(self.run_journal.events, view.run))
-        if ended is None:
+        """The view with the answer from the journal, for an answer that is too long for the row."""
+        end = recorded_end(await asyncio.to_thread(self.run_journal.events, view.run))
+        if end is None:
             return view
-        found = ended.outcome
-        return replace(view, answer=found.get("answer"), effects=tuple(found.get("effects", ())))
+        return replace(view, answer=end.outcome.get("answer"), effects=tuple(end.outcome.get("effects", ())))
 
     async def list(
         self,
@@ -175,40 +162,29 @@ class Runs:
         limit: int = 50,
         before: str | datetime | None = None,
     ) -> list[RunView]:
-        """The newest runs first, at most a thousand; `before` is the last one seen. Long answers are left out."""
-        from bicameral.durable._queries import list_runs
-
+        """The newest runs first, at most 1,000; `before` is the last one of the previous page. Without long answers."""
         if state is not None and state not in RUN_STATES:
             raise DurableError("durable.bad-state", f"{state!r} is no state of a run", expected=", ".join(RUN_STATES))
-        return await self.database.run_transaction(lambda db: list_runs(self.database, db, user, state, limit, before))
+        return await self.dispatch.run(list_runs, user, state, limit, before)
 
     async def cancel(self, run: str, user: str | None = None) -> RunView:
-        """Stop a run. An effect that has begun comes to its end; one that waits or is queued does not begin."""
-        from bicameral.durable._queries import cancel_run, record_cancellation
-
-        def cancel(db: sa.Connection) -> tuple[str, bool]:
-            return cancel_run(self.database, db, run, user)
-
-        stopped, here = await self.database.run_transaction(cancel)
-        if here:
-            await asyncio.to_thread(record_cancellation, self.run_journal, stopped)
-        return await self.get(stopped, user)
+        """Stop a run. An effect that has begun is completed; a run that waits or is queued does not begin."""
+        id, stopped_here = await self.dispatch.run(cancel_run, run, user)
+        if stopped_here:
+            await asyncio.to_thread(record_cancellation, self.run_journal, id)
+        return await self.get(id, user)
 
     async def resume(self, run: str, user: str | None = None) -> RunView:
-        """Let a run be tried now that was to be tried later: at its time, or when a worker has the right code."""
-        from bicameral.durable._queries import make_due_now
-
-        return await self.get(
-            await self.database.run_transaction(lambda db: make_due_now(self.database, db, run, user)), user
-        )
+        """Make a run due now that waits for its time, for a retry, or for a worker with the right code."""
+        return await self.get(await self.dispatch.run(make_due_now, run, user), user)
 
     async def wait(
         self,
         run: str,
         user: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 (it gives how things stand, and raises nothing)
+        timeout: float | None = None,  # noqa: ASYNC109 (returns the state then, and raises nothing)
     ) -> RunView:
-        """Until a run has ended; or, after `timeout` seconds, how it stands then."""
+        """The run when it has ended, or as it is after `timeout` seconds."""
         end = None if timeout is None else time.monotonic() + timeout
         pause = FIRST_POLL_SECONDS
         while True:
@@ -219,11 +195,11 @@ class Runs:
             pause = min(MAX_POLL_SECONDS, pause * 1.5)
 
     async def watch(self, run: str, user: str | None = None, after: int = -1) -> AsyncIterator[Event]:
-        """Everything that happens in a run, from the event after `after` on, until it has ended."""
+        """The journal entries of a run as they are written, from the one after `after`, until the run has ended."""
         view = await self.get(run, user)
         pause = FIRST_POLL_SECONDS
         while True:
-            # First how it stands, then what happened: an end is never told before what led to it.
+            # The state was read before the events, so the loop ends only after all events before the end were yielded.
             events = await asyncio.to_thread(self.run_journal.events_after, view.run, after)
             for event in events:
                 after = event.number
@@ -236,23 +212,17 @@ class Runs:
                 view = await self.get(view.run, user)
 
     async def journal(self, run: str, user: str | None = None) -> list[Event]:
-        """Everything that was recorded of a run; nothing yet, if no worker has begun it."""
+        """All journal entries of a run; none if no worker has begun it."""
         view = await self.get(run, user)
         return await asyncio.to_thread(self.run_journal.events_after, view.run, -1)
 
     async def approvals(self, user: str | None = None, open_only: bool = True, limit: int = 100) -> list[Approval]:
-        """What waits for an answer, the oldest first."""
-        from bicameral.durable._queries import list_questions
-
-        return await self.database.run_transaction(
-            lambda db: list_questions(self.database, db, user, open_only, max(1, limit))
-        )
+        """The open questions, the oldest first; or all of them, the newest first."""
+        return await self.dispatch.run(list_questions, user, open_only, max(1, limit))
 
     async def approval(self, id: str, user: str | None = None) -> Approval:
-        """One question, whole: the exact calls, with everything that strangers had a hand in."""
-        from bicameral.durable._queries import find_question
-
-        return await self.database.run_transaction(lambda db: find_question(self.database, db, id, user))
+        """One question, with its exact calls and all untrusted text in them."""
+        return await self.dispatch.run(find_question, id, user)
 
     async def answer(
         self,
@@ -262,56 +232,52 @@ class Runs:
         by: str = "",
         for_run: Iterable[str] = (),
     ) -> Approval:
-        """Say yes to calls by their hashes, or to all or none; every call that is not named was refused.
+        """Approve calls of a question; the run continues in whichever worker is free.
 
-        A yes is one to exactly these calls, once each. `for_run` are the hashes of approved calls whose `offer` is
-        taken besides: until the end of the run, later calls of that kind are not asked about. The run goes on with
-        that in whichever worker is free. A question is answered once, and only before it expires.
+        An approval holds for exactly these calls, once each. A question is answered once, and only before it expires.
+
+        Args:
+            id: The question.
+            approve: The hashes of the approved calls, or all or none. A call that is not named is denied.
+            user: Whose question it is.
+            by: Who answers, for the record.
+            for_run: The hashes of approved calls whose `offer` is accepted too: until the end of the run, later calls
+                of that kind are not asked about.
         """
-        from bicameral.durable._queries import answer_to_json
-
         asked = await self.approval(id, user)
         if asked.kind != "calls":
             raise DurableError("durable.wrong-answer", f"{asked.id} asks for a reply", fix="Reply to it.")
         hashes = [str(call["hash"]) for call in asked.calls]
-        yes = _approved_hashes(asked.id, hashes, approve)
-        taken = _accepted_offers(asked, yes, for_run)
-        state: ApprovalState = "approved" if len(yes) == len(hashes) else "partly" if yes else "denied"
-        return await self._answer(asked, state, answer_to_json(yes, taken), by)
+        approved = _approved_hashes(asked.id, hashes, approve)
+        accepted = _accepted_offers(asked, approved, for_run)
+        state: ApprovalState = "approved" if len(approved) == len(hashes) else "partly" if approved else "denied"
+        return await self._answer(asked, state, answer_to_json(approved, accepted), by)
 
     async def reply(self, id: str, value: Any, user: str | None = None, by: str = "") -> Approval:
-        """Give the reply that a plan, or a request that left something open, asks for; it must fit the type."""
-        from bicameral.durable._attempt import validate_reply
-
+        """Reply to a question of a plan, or of a request that left something open; the value must fit its type."""
         asked = await self.approval(id, user)
         if asked.kind != "ask":
             raise DurableError("durable.wrong-answer", f"{asked.id} asks for approval", fix="Approve or deny it.")
         return await self._answer(asked, "replied", validate_reply(value, asked), by)
 
     async def _answer(self, asked: Approval, state: ApprovalState, answer: Any, by: str) -> Approval:
-        from bicameral.durable._queries import answer_question, answer_to_json
-
-        def answer_it(db: sa.Connection) -> ApprovalState | None:
-            return answer_question(self.database, self.dispatch, db, asked.id, state, answer, by[:200])
-
+        # As in `submit`: not inside of the transaction that enqueues.
         await self.database.run_in_thread(self.dispatch.client)
-        standing = await self.database.run_transaction(answer_it)
+        state_before = await self.dispatch.run(answer_question, asked.id, state, answer, by[:200])
         found = await self.approval(asked.id, asked.user)
-        if standing is None:
+        if state_before is None:
             return found
-        if standing == "expired":
+        if state_before == "expired":
             raise DurableError("durable.expired", f"the time to answer {asked.id} is over, and so the answer is no")
-        # After a lost connection the answer may be there from the first time.
-        kept = found.reply if asked.kind == "ask" else answer_to_json(list(found.approved), list(found.for_run))
-        if standing == state and kept == answer and found.by == by[:200]:
+        # If a connection was lost during the commit, the retry finds its own answer: that is no conflict.
+        stored = found.reply if asked.kind == "ask" else answer_to_json(list(found.approved), list(found.for_run))
+        if state_before == state and stored == answer and found.by == by[:200]:
             return found
-        raise DurableError("durable.answered", f"{asked.id} was answered already: {standing}")
+        raise DurableError("durable.answered", f"{asked.id} was answered already: {state_before}")
 
     async def workers(self) -> list[WorkerView]:
-        """Every worker that was heard of lately."""
-        from bicameral.durable._leases import list_workers
-
-        rows, now = await self.database.run_transaction(lambda db: list_workers(self.database, db))
+        """Every worker with a recent heartbeat, and whether it is within its lease."""
+        rows, now = await self.dispatch.run(list_workers)
         lease = self.config.durable.lease
         return [
             WorkerView(
@@ -329,49 +295,42 @@ class Runs:
 
     async def counts(self, user: str | None = None) -> dict[RunState, int]:
         """How many runs are in each state."""
-        from bicameral.durable._leases import count_runs_by_state
-
-        found = await self.database.run_transaction(lambda db: count_runs_by_state(self.database, db, user))
-        return {state: found.get(state, 0) for state in RUN_STATES}
+        counts = await self.dispatch.run(count_runs_by_state, user)
+        return {state: counts.get(state, 0) for state in RUN_STATES}
 
     async def forget(self, run: str, user: str | None = None) -> None:
-        """Take a run that has ended, and what it asked, out of the tables; its journal is not touched."""
-        from bicameral.durable._queries import delete_run
-
-        await self.database.run_transaction(lambda db: delete_run(self.database, db, run, user))
-
-
-def _accepted_offers(asked: Approval, yes: list[str], for_run: Iterable[str]) -> list[str]:
-    """The approved calls whose offer is taken; each must be approved, and offer something."""
-    taken = list(dict.fromkeys([for_run] if isinstance(for_run, str) else for_run))
-    offered = {str(call["hash"]) for call in asked.calls if "offer" in call}
-    for hash_ in taken:
-        if hash_ not in yes or hash_ not in offered:
-            raise DurableError(
-                "durable.wrong-answer",
-                f"with the call {hash_[:80]!r} {asked.id} offers nothing for the rest of the run, or it was refused",
-                fix="Name approved calls that have an `offer`.",
-            )
-    return taken
+        """Delete a run that has ended, and its questions, from the tables; its journal stays."""
+        await self.dispatch.run(delete_run, run, user)
 
 
 def _approved_hashes(id: str, hashes: list[str], approve: Iterable[str] | Literal["all", "none"]) -> list[str]:
-    """The calls that were approved; what was named must be one of those that were asked about."""
+    """The hashes of the approved calls, in the order of the question; each must be one that it asks about."""
     if approve == "all":
         return hashes
     if approve == "none":
         return []
     if isinstance(approve, str):
         approve = [approve]
-    yes = list(dict.fromkeys(approve))
-    for hash_ in yes:
+    named = list(dict.fromkeys(approve))
+    for hash_ in named:
         if hash_ not in hashes:
             raise DurableError(
                 "durable.wrong-answer",
                 f"{id} does not ask about a call {hash_[:80]!r}",
                 fix="Name the hashes of its calls, or all or none of them.",
             )
-    return [hash_ for hash_ in hashes if hash_ in yes]
+    return [hash_ for hash_ in hashes if hash_ in named]
 
 
-__all__ = ["ENDED_STATES", "Runs"]
+def _accepted_offers(asked: Approval, approved: list[str], for_run: Iterable[str]) -> list[str]:
+    """The hashes whose offer is accepted; each call must be approved and have an offer."""
+    accepted = list(dict.fromkeys([for_run] if isinstance(for_run, str) else for_run))
+    offered = {str(call["hash"]) for call in asked.calls if "offer" in call}
+    for hash_ in accepted:
+        if hash_ not in approved or hash_ not in offered:
+            raise DurableError(
+                "durable.wrong-answer",
+                f"with the call {hash_[:80]!r} {asked.id} offers nothing for the rest of the run, or it was refused",
+                fix="Name approved calls that have an `offer`.",
+            )
+    return accepted

@@ -1,16 +1,18 @@
-"""Durable runs as seen from outside: submissions, run states, questions, workers, and how a run ended.
+"""Views of durable runs: submissions, run states, questions, workers, and how a run ended.
 
-An end is read from the journal too: that is what an attempt finds whose worker died before it could report it.
+This module needs no package of the `durable` extra. The end of a run can also be read from the journal: an attempt does
+that if an earlier worker died after the run had ended and before it wrote the end into the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from bicameral.errors import BicameralError, Place, RunError
+from bicameral.errors import BicameralError, DurableError, Place, RunError
 from bicameral.labels import vouched_value
 from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json
 from bicameral.types import value_to_json
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from bicameral.plans import Plan
     from bicameral.runs import Caps
 
+REQUIRED_PACKAGES = ("sqlalchemy", "dbos", "psycopg")
 
 RunState = Literal["queued", "running", "waiting", "finished", "failed", "stopped"]
 RUN_STATES: tuple[RunState, ...] = get_args(RunState)
@@ -28,16 +31,55 @@ QuestionKind = Literal["calls", "ask"]
 ApprovalState = Literal["open", "approved", "denied", "partly", "expired", "replied", "withdrawn"]
 
 FIRST_PRIORITY, LAST_PRIORITY = 1, 9
-"""The priorities: a run of priority 1 is taken before one of priority 9."""
+"""A run of priority 1 is claimed before one of priority 9."""
+
+
+def require_durable_packages() -> None:
+    """Raise `durable.not-installed` if a package of the extra is missing."""
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
+    if missing:
+        raise DurableError(
+            "durable.not-installed",
+            f"durable runs need {', '.join(missing)}, which is not installed",
+            fix='Install it with `pip install "bicameral[durable]"`.',
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON; times in ISO form."""
+        return {each.name: _field_json(getattr(self, each.name)) for each in fields(self)}
+
+
+def _field_json(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case tuple():
+            return [_field_json(item) for item in cast("tuple[Any, ...]", value)]
+        case Mapping():
+            return dict(cast("Mapping[str, Any]", value))
+        case _:
+            return value
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is to be done: a request in words, or a plan, and how.
+    """A run to be done: a request in words or a plan, and how to run it.
 
-    `priority` goes from 1, which is taken first, to 9. A run with `not_before` waits until then. A question that it
-    asks waits `answer_within` seconds for an answer, by default as configured; then the answer is no. The same `key` of
-    the same user always means the same run: whoever is not sure whether he submitted something submits it again.
+    Args:
+        request: The user's request. Exactly one of `request` and `plan` is given.
+        plan: A plan that is run as it is.
+        user: The owner: only this user sees the run and answers its questions.
+        priority: From 1, which is claimed first, to 9.
+        not_before: The run stays queued until then; needs a time zone.
+        caps: Limits of this run. They can only lower those of the worker's configuration.
+        deterministic: Plan with deterministic settings.
+        answer_within: Seconds a question of the run waits for an answer, by default as configured. After that the
+            answer is no.
+        key: Idempotency key. The same key of the same user is always the same run, so a client that does not know
+            whether its submission arrived submits it again.
 
     Example:
         >>> Submission(request="How many lines of notes.txt mention invoices?", user="ann")
@@ -54,13 +96,14 @@ class Submission:
     key: str | None = None
 
     def __post_init__(self) -> None:
-        # A request is the user's own words: what an outcome handed out does not become that on its way over a queue.
+        # A request counts as the user's own text. Untrusted text that an outcome handed out is refused here: the queue
+        # carries no labels, so the worker could not tell any more.
         vouched_value(self.request)
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    """How a run stands. `waits_for` are the ids of the questions it waits for, `why` says why it did not go on."""
+class RunView(_View):
+    """The state of a run. `waits_for` are the ids of its open questions; `why` is why it stopped or was requeued."""
 
     run: str
     user: str
@@ -85,36 +128,14 @@ class RunView:
     def has_ended(self) -> bool:
         return self.state in ENDED_STATES
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "user": self.user,
-            "request": self.request,
-            "state": self.state,
-            "created": self.created.isoformat(),
-            "updated": self.updated.isoformat(),
-            "attempts": self.attempts,
-            "worker": self.worker,
-            "priority": self.priority,
-            "not_before": self.not_before.isoformat() if self.not_before else None,
-            "why": self.why,
-            "answer": self.answer,
-            "effects": [dict(effect) for effect in self.effects],
-            "waits_for": list(self.waits_for),
-            "error": dict(self.error) if self.error else None,
-            "usage": dict(self.usage),
-            "seconds": self.seconds,
-            "key": self.key,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(_View):
     """A question of a run that a person answers, in any process and at any time until it expires.
 
-    Of the kind `calls` it is about exact calls, each with its hash, its arguments and what strangers had a hand in; a
-    yes holds for those and no others. Of the kind `ask` it is the plan that asks, or what a request left open:
-    `question` is the text, and `type` the type of the reply as JSON.
+    A question of the kind `calls` is about exact calls, each with its hash, its arguments and the untrusted text in
+    them; an approval holds for those calls and no others. One of the kind `ask` comes from the plan, or from a request
+    that left something open: `question` is the text, and `type` the type of the reply as JSON.
     """
 
     id: str
@@ -134,41 +155,19 @@ class Approval:
     approved: tuple[str, ...] = ()
     """The hashes of the calls that were approved."""
     for_run: tuple[str, ...] = ()
-    """The hashes of those whose `offer` was taken: later calls of that kind in this run are not asked about."""
+    """The hashes of the calls whose `offer` was accepted: later calls of that kind in this run are not asked about."""
     reply: Any = None
     before: bool = False
-    """Nothing of the run has been done yet: a no to any of the calls means that nothing will be."""
+    """The run has had no effect yet: if any of the calls is denied, it will have none."""
 
     @property
     def is_open(self) -> bool:
         return self.state == "open"
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "run": self.run,
-            "user": self.user,
-            "kind": self.kind,
-            "calls": [dict(call) for call in self.calls],
-            "question": self.question,
-            "type": self.type,
-            "step": self.step,
-            "request": self.request,
-            "asked": self.asked.isoformat(),
-            "expires": self.expires.isoformat(),
-            "state": self.state,
-            "by": self.by,
-            "answered": self.answered.isoformat() if self.answered else None,
-            "approved": list(self.approved),
-            "for_run": list(self.for_run),
-            "reply": self.reply,
-            "before": self.before,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class WorkerView:
-    """A worker that was heard of lately: where it is, how many runs it has, and how many it takes."""
+class WorkerView(_View):
+    """A worker with a recent heartbeat. `runs` is how many it holds, `concurrency` how many it takes at most."""
 
     worker: str
     host: str
@@ -179,21 +178,9 @@ class WorkerView:
     concurrency: int
     alive: bool
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "worker": self.worker,
-            "host": self.host,
-            "pid": self.pid,
-            "started": self.started.isoformat(),
-            "seen": self.seen.isoformat(),
-            "runs": self.runs,
-            "concurrency": self.concurrency,
-            "alive": self.alive,
-        }
-
 
 def to_datetime(seconds: float) -> datetime:
-    """A time of the database as people's programs have it."""
+    """A time of the database as an aware `datetime`."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -202,7 +189,7 @@ _END_STATES: dict[str, RunState] = {"run-finished": "finished", "run-failed": "f
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """The end of a run as it is kept: a state, a reason if it did not finish, and the facts."""
+    """The end of a run as it is stored: its state, the reason if it did not finish, and the outcome as JSON."""
 
     state: RunState
     why: str | None
@@ -214,7 +201,7 @@ def is_ended(events: Sequence[Event]) -> bool:
 
 
 def recorded_end(events: Sequence[Event]) -> RunEnd | None:
-    """The end that is in the record, if there is one."""
+    """The end of a run that its journal has; None if it has none."""
     for event in reversed(events[-3:]):
         if (state := _END_STATES.get(event.kind)) is None:
             continue
@@ -223,13 +210,13 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
         why = None if state == "finished" else str(body.get("why") or "") or "it was stopped"
         if error is not None:
             why = _error_text(error)
-        kept = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
-        return RunEnd(state, why, kept | ({"error": error} if error else {}))
+        outcome = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
+        return RunEnd(state, why, outcome | ({"error": error} if error else {}))
     return None
 
 
 def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
-    """The end of a run that came to it just now, in the same words."""
+    """The end of a run from its outcome, in the form that `recorded_end` gives."""
     effects = [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects]
     facts: dict[str, Any] = {
         "effects": effects,
@@ -247,12 +234,13 @@ def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
 
 
 def failed_end(error: BicameralError, facts: dict[str, Any] | None = None) -> RunEnd:
-    """A run that failed with an error, perhaps before anything of it was done."""
-    told = error.to_json()
-    return RunEnd("failed", _error_text(told), (facts or {"effects": []}) | {"error": told})
+    """The end of a run that failed, possibly before its first step."""
+    error_json = error.to_json()
+    return RunEnd("failed", _error_text(error_json), (facts or {"effects": []}) | {"error": error_json})
 
 
 def _error_text(error: dict[str, Any]) -> str:
+    """An error that was stored as JSON, in the words of its exception."""
     place = cast("dict[str, Any]", error.get("place") or {})
     known = {name: error.get(name) for name in ("expected", "nearest", "fix")}
     where = Place(**place) if place else None

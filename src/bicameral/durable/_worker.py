@@ -1,7 +1,6 @@
-"""A worker: claims runs from the queue and does them, several at a time, with one agent for all or one per user.
+"""A worker: claims runs from the queue and executes them, several at a time, with one agent for all or one per user.
 
-It renews its leases by heartbeat and takes part in maintenance for all workers. This module imports neither SQLAlchemy
-nor DBOS before a worker runs.
+It renews its leases by heartbeat and takes part in the maintenance that workers do for each other.
 """
 
 from __future__ import annotations
@@ -15,27 +14,37 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import sqlalchemy as sa
 
 from bicameral.agent import Agent
+from bicameral.durable._attempt import Attempt, AttemptBroken, AttemptResult, AttemptWaits
+from bicameral.durable._leases import (
+    Heartbeat,
+    HeartbeatReply,
+    Lease,
+    claim_run,
+    finish_run,
+    release_run,
+    remove_worker,
+    requeue_runs,
+    retry_delay,
+)
+from bicameral.durable._maintenance import Maintenance
+from bicameral.durable._queries import outcome_json_text, put_question, record_cancellation
+from bicameral.durable._queue import Dispatcher, QueueConsumer, SharedQuotas, Transaction, workflow_id
 from bicameral.durable._runs import Runs
+from bicameral.durable._views import RunEnd
 from bicameral.errors import BicameralError, DurableError, describe_error
 from bicameral.limits import use_quotas
 
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
-    from bicameral.durable._attempt import AttemptResult
-    from bicameral.durable._leases import HeartbeatReply, Lease
-
-
 MAX_IDLE_AGENTS = 16
-"""How many agents that nobody uses are kept for their next run."""
+"""How many unused agents are kept for the next run of their user."""
 
 
 class AgentPool:
-    """Lends an agent to a run. One that was given is its owner's to close; those made here are closed here."""
+    """Lends an agent to a run. An agent that was given is closed by its owner; those made here are closed here."""
 
     def __init__(self, agent: Agent | Callable[[str], Agent]) -> None:
         self._one = agent if isinstance(agent, Agent) else None
@@ -46,6 +55,7 @@ class AgentPool:
 
     @asynccontextmanager
     async def lend(self, user: str) -> AsyncGenerator[Agent]:
+        """The agent of a user, not closed for as long as the context is open."""
         if self._one is not None:
             yield self._one
             return
@@ -60,6 +70,7 @@ class AgentPool:
             await self._close_idle(MAX_IDLE_AGENTS)
 
     async def _agent_for(self, user: str) -> Agent:
+        # Two runs of one user must not make two agents: one of them would never be closed.
         async with self._making:
             if user not in self._made and self._make is not None:
                 self._made[user] = await asyncio.to_thread(self._make, user)
@@ -67,7 +78,7 @@ class AgentPool:
             return self._made[user]
 
     async def _close_idle(self, kept: int) -> None:
-        """Close the agents that were not used for the longest time."""
+        """Close the least recently used idle agents, until only so many are left."""
         for user in [user for user in self._made if user not in self._lent]:
             if len(self._made) <= kept:
                 return
@@ -79,14 +90,14 @@ class AgentPool:
 
 StopReason = Literal["", "cancelled", "lost", "leaving", "over"]
 WorkerObserver = Callable[[str, str, str | None], None]
-"""Told of a run, what became of it here (a state, or `lost` to another worker), and why."""
+"""Called with a run, its new state (or `lost`, if another worker has it), and the reason."""
 OTHER_CODE_DELAY = 30.0
-"""Seconds until a run is offered again that this worker has not the right code for."""
+"""Seconds until a run is queued again that needs other tools than this worker has."""
 
 
 @dataclass(slots=True, eq=False)
 class HeldRun:
-    """A run that this worker has, and why it is being ended, if it is; `over` is it when only that is to be written."""
+    """A run that this worker holds, and why its task is ended; `over` once only the result is left to be stored."""
 
     lease: Lease
     ending: StopReason = ""
@@ -97,17 +108,22 @@ class HeldRun:
         return self.ending in ("lost", "leaving")
 
     def end(self, why: StopReason) -> None:
-        """End the task of a run; the first reason is the one that counts."""
+        """Cancel the task of a run; the first reason counts."""
         if not self.ending and self.task is not None:
             self.ending = why
             self.task.cancel()
 
 
 class Worker:
-    """Takes runs and does them, up to `concurrency` at a time, until it is told to stop.
+    """Claims and executes runs until it is stopped. One per process; any number of processes on any machines.
 
-    `agent` does them all; or a function gives the agent of each user, whose folders, tools and models it then uses.
-    There is one worker in a process, and any number of processes, on any machine that reaches the database.
+    Args:
+        runs: The runs to work on.
+        agent: The agent for all runs, or a function that makes the agent of a user, with that user's folders, tools and
+            models.
+        concurrency: How many runs at a time, by default as configured.
+        name: The beginning of the worker's name, by default the host's name.
+        observer: Called whenever the state of a run changes here.
 
     Example:
         >>> async with await Runs.open() as runs:
@@ -129,59 +145,57 @@ class Worker:
         self._agents = AgentPool(agent)
         self._observer = observer
         self._lease = runs.config.durable.lease
+        self._dispatch = runs.dispatch
         self._held: dict[str, HeldRun] = {}
         self._received: set[str] = set()
-        """The attempts that DBOS has handed over and that are not over yet."""
+        """The workflow ids of the attempts that DBOS has delivered and that have not ended."""
         self._draining = False
         self._slots = asyncio.Semaphore(self.concurrency)
         self._turns: Any = None
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
-        """Work until `stop` is set; then effects that have begun come to their end, and runs go to others at once."""
-        from bicameral.durable._leases import Heartbeat
-        from bicameral.durable._maintenance import Maintenance
-        from bicameral.durable._queue import QueueConsumer, SharedQuotas
-
+        """Work until `stop` is set; then effects that have begun are completed, and all runs go back to the queue."""
         settings, database = self.runs.config.durable, self.runs.database
         self._turns = SharedQuotas(database, settings.limits, self.name, self._lease)
         loop = asyncio.get_running_loop()
-        conveyor = QueueConsumer(database, self.runs.dispatch, self.name)
-        chores = Maintenance(self.runs, self._lease, self.name, lambda: list(self._received))
-        await conveyor.start(self._receive_attempt, self.concurrency, settings.limits.user)
-        heart = Heartbeat(database.with_own_pool(), self, self._lease, loop.call_soon_threadsafe)
-        heart.start()
-        looking = asyncio.create_task(chores.run_forever())
+        consumer = QueueConsumer(database, self._dispatch, self.name)
+        maintenance = Maintenance(self.runs, self._lease, self.name, lambda: list(self._received))
+        await consumer.start(self._receive_attempt, self.concurrency, settings.limits.user)
+        # A pool of its own: attempts that use up all connections must not make this worker look dead.
+        heartbeat = Heartbeat(Dispatcher(database.with_own_pool()), self, self._lease, loop.call_soon_threadsafe)
+        heartbeat.start()
+        sweeping = asyncio.create_task(maintenance.run_forever())
         try:
             await (stop or asyncio.Event()).wait()
         finally:
-            looking.cancel()
-            # First nothing more comes in, then what is here goes.
+            sweeping.cancel()
+            # First no new attempts, then the held runs are given back. The heartbeat goes on until that is stored:
+            # without it another worker could claim a run whose last effect is still being completed.
             self._draining = True
-            stopping = asyncio.create_task(conveyor.stop())
+            stopping = asyncio.create_task(consumer.stop())
             await self._drain()
             await stopping
-            await asyncio.to_thread(heart.stop)
+            await asyncio.to_thread(heartbeat.stop)
             await self._sign_off()
             await self._agents.aclose()
 
     async def _drain(self) -> None:
-        """Give every run back that is under way; those that are handed over meanwhile give themselves back."""
-        under_way = list(self._held.values())
-        for held in under_way:
+        """Give all held runs back; attempts that are delivered meanwhile requeue themselves."""
+        all_held = list(self._held.values())
+        for held in all_held:
             held.end("leaving")
-        if tasks := [held.task for held in under_way if held.task is not None]:
+        if tasks := [held.task for held in all_held if held.task is not None]:
             await asyncio.wait(tasks)
 
     async def _sign_off(self) -> None:
-        from bicameral.durable._leases import remove_worker
-
+        # Best effort: without it the worker is forgotten after some leases.
         with suppress(DurableError):
-            await self.runs.database.run_transaction(lambda db: remove_worker(self.runs.database, db, self.name), 5.0)
+            await self.runs.database.run_transaction(
+                lambda db: remove_worker(Transaction(self._dispatch, db), self.name), 5.0
+            )
 
     async def _receive_attempt(self, run: str, attempt: int) -> None:
-        """DBOS hands over an attempt."""
-        from bicameral.durable._queue import workflow_id
-
+        """Handle an attempt that DBOS delivers."""
         self._received.add(workflow_id(run, attempt))
         try:
             await self._claim_and_run(run, attempt)
@@ -189,24 +203,20 @@ class Worker:
             self._received.discard(workflow_id(run, attempt))
 
     async def _claim_and_run(self, run: str, attempt: int) -> None:
-        """Take the run, if it is to be had, and see it through."""
-        from bicameral.durable._leases import Lease, claim_run, requeue_runs
-
-        lease, database = Lease(run, attempt, self.name), self.runs.database
+        """Claim the run, if it is still queued in this attempt, and execute it."""
+        lease, runs = Lease(run, attempt, self.name), self.runs.database.tables.runs
         async with self._slots:
             if self._draining:
-                here = (database.tables.runs.c.run == run) & (database.tables.runs.c.attempt == attempt)
-                await database.run_transaction(
-                    lambda db: requeue_runs(database, self.runs.dispatch, db, here, "queued")
-                )
+                await self._dispatch.run(requeue_runs, (runs.c.run == run) & (runs.c.attempt == attempt), "queued")
                 return
-            row = await database.run_transaction(lambda db: claim_run(database, db, lease, self._lease), float("inf"))
+            row = await self._dispatch.run_until_done(claim_run, lease, self._lease)
             if row is None:
                 return
             held = self._held[run] = HeldRun(lease)
             self._notify(run, "running")
-            # A context of its own: what DBOS keeps for its workflows is no business of tools.
+            # An empty context: DBOS's context variables must not reach tools.
             task = held.task = asyncio.create_task(self._run_held(held, row), context=Context())
+            # Draining may have begun during the claim, after `_drain` had listed the held runs.
             if self._draining:
                 held.end("leaving")
             try:
@@ -215,121 +225,100 @@ class Worker:
                 if self._held.get(run) is held:
                     del self._held[run]
             if not task.cancelled():
-                # What could not be written down is taken up by whoever finds that its lease is over.
+                # Read, so that asyncio does not log it: a result that could not be stored is found by the sweep
+                # when the lease is over.
                 task.exception()
 
     async def _run_held(self, held: HeldRun, row: sa.RowMapping) -> None:
-        from bicameral.durable._attempt import AttemptBroken
-
+        within = 0.0
         try:
-            came, within = await self._make_attempt(held, row)
+            result, within = await self._make_attempt(held, row)
         except asyncio.CancelledError:
-            # Before there was a run to stop: while it was planned, or looked up.
-            came, within = await self._cancelled_result(held), 0.0
+            # Cancelled while it was planned or looked up, before there was a run to stop.
+            result = await self._cancelled_result(held)
         except BicameralError as error:
-            came, within = AttemptBroken(error), 0.0
+            result = AttemptBroken(error)
         except Exception as error:
-            came, within = AttemptBroken(DurableError("durable.attempt-failed", describe_error(error))), 0.0
+            result = AttemptBroken(DurableError("durable.attempt-failed", describe_error(error)))
         if held.ending != "lost":
+            # From here on a cancellation comes too late: it would only lose the result.
             held.ending = "over"
-            await self._write_result(held.lease, row, came, within)
-            self._notify(held.lease.run, *_observed_state(held.lease, came))
+            await self._write_result(held.lease, row, result, within)
+            self._notify(held.lease.run, *_observed_state(held.lease, result))
         else:
             self._notify(held.lease.run, "lost")
 
     async def _make_attempt(self, held: HeldRun, row: sa.RowMapping) -> tuple[AttemptResult, float]:
-        from bicameral.durable._attempt import Attempt
-
+        """The result of the attempt, and the seconds that a question of it waits."""
         with use_quotas(self._turns.turn):
             async with self._agents.lend(row["user"]) as agent:
                 attempt = Attempt(self.runs, held.lease, row, agent, lambda: held.is_leaving)
                 return await attempt.run(), attempt.answer_seconds
 
     async def _cancelled_result(self, held: HeldRun) -> AttemptResult:
-        from bicameral.durable._attempt import AttemptBroken
-        from bicameral.durable._queries import record_cancellation
-        from bicameral.durable._views import RunEnd
-
         if held.ending != "cancelled":
             return AttemptBroken(DurableError("durable.left", "the worker was stopped"))
         await asyncio.to_thread(record_cancellation, self.runs.run_journal, held.lease.run)
         return RunEnd("stopped", "it was cancelled", {"effects": []})
 
-    async def _write_result(self, lease: Lease, row: sa.RowMapping, came: AttemptResult, within: float) -> None:
-        """How it ended is written down only if the run is still this worker's."""
-        from bicameral.durable._attempt import AttemptWaits
-        from bicameral.durable._leases import finish_run, release_run, retry_delay
-        from bicameral.durable._queries import outcome_json_text, put_question, record_cancellation
-        from bicameral.durable._views import RunEnd
-
-        database, dispatch = self.runs.database, self.runs.dispatch
-        match came:
+    async def _write_result(self, lease: Lease, row: sa.RowMapping, result: AttemptResult, within: float) -> None:
+        """Store the result of an attempt; nothing changes if the run is another worker's by now."""
+        store = self._dispatch.run_until_done
+        match result:
             case RunEnd(state=state, why=why, outcome=outcome):
-                text = outcome_json_text(outcome)
                 why = "it was cancelled" if state == "stopped" else why
-                await database.run_transaction(
-                    lambda db: finish_run(database, db, lease, state, text, why), float("inf")
-                )
+                await store(finish_run, lease, state, outcome_json_text(outcome), why)
             case AttemptWaits(kind=kind, question=question, number=number):
-                waits = partial(
-                    put_question, database, lease=lease, kind=kind, question=question, number=number, within=within
-                )
-                if await database.run_transaction(waits, float("inf")) == "stopped":
+                if await store(put_question, lease, kind, question, number, within) == "stopped":
                     await asyncio.to_thread(record_cancellation, self.runs.run_journal, lease.run)
-            case _:
-                error = came.error
+            case AttemptBroken(error=error):
                 if error.code in ("run.left", "durable.left"):
                     why, delay, died = None, 0.0, False
                 elif error.code == "run.other-code":
                     why, delay, died = str(error), OTHER_CODE_DELAY, False
                 else:
                     why, delay, died = str(error), retry_delay(row["deaths"] + 1), True
-                await database.run_transaction(
-                    lambda db: release_run(database, dispatch, db, lease, why, delay, died=died), float("inf")
-                )
+                await store(release_run, lease, why, delay, died=died)
 
     def _notify(self, run: str, state: str, why: str | None = None) -> None:
         if self._observer is not None:
             self._observer(run, state, why)
 
     def heartbeat_facts(self) -> tuple[Mapping[str, Any], list[str], list[str]]:
-        """What the heart says of this worker."""
+        """The row of this worker, its runs and its quotas. Called from the heartbeat's thread: hence the copies."""
         held = [run for run, each in list(self._held.items()) if each.ending != "lost"]
-        me = {
+        row = {
             "worker": self.name,
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "runs": len(held),
             "concurrency": self.concurrency,
         }
-        return me, held, list(self._turns.held)
+        return row, held, list(self._turns.held)
 
-    def on_heartbeat(self, said: HeartbeatReply, asked: list[str]) -> None:
-        """Stop what is to be stopped, and what is somebody else's by now."""
-        for run in asked:
+    def on_heartbeat(self, reply: HeartbeatReply, sent: list[str]) -> None:
+        """End the runs that were cancelled, and those that another worker has by now."""
+        for run in sent:
             held = self._held.get(run)
             if held is None:
                 continue
-            if said.leases.get(run) != held.lease.attempt:
+            if reply.leases.get(run) != held.lease.attempt:
                 held.end("lost")
-            elif run in said.cancelled:
+            elif run in reply.cancelled:
                 held.end("cancelled")
 
     def on_lease_lost(self) -> None:
-        """All runs are others' now."""
+        """End all runs: other workers may have them by now."""
         for held in list(self._held.values()):
             held.end("lost")
 
 
-def _observed_state(lease: Lease, came: AttemptResult) -> tuple[str, str | None]:
-    """What an observer is told: of a run that waits, the question; of one that is given back, why."""
-    from bicameral.durable._attempt import AttemptWaits
-    from bicameral.durable._views import RunEnd
-
-    match came:
+def _observed_state(lease: Lease, result: AttemptResult) -> tuple[str, str | None]:
+    """The state for the observer, with the id of the question of a waiting run, or the reason of a requeued one."""
+    match result:
         case RunEnd(state=state, why=why):
             return state, why
         case AttemptWaits():
             return "waiting", lease.question_id
-        case _:
-            return "queued", None if came.error.code in ("run.left", "durable.left") else str(came.error)
+        case AttemptBroken(error=error):
+            return "queued", None if error.code in ("run.left", "durable.left") else str(error)

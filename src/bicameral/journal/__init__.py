@@ -1,7 +1,8 @@
-"""The journal: what happened in every run, in one SQLite file or one PostgreSQL, appended to and never changed.
+"""The journal: every event of every run, in one SQLite file or one PostgreSQL database, append-only.
 
-Events come in, sealed one to the next; out come the events of a run, whoever asks and however long after. It can be
-verified, and what it holds of a run can be erased so that the rest stays provable. Large values lie apart, by hash.
+Events come in and are sealed into a hash chain; the events of a run can be read back at any time. The chain can be
+verified, and the content of a run can be erased such that the rest stays verifiable. Large values are stored once, by
+their hash.
 """
 
 from bicameral.journal._blobs import dumps

@@ -12,8 +12,9 @@ from bicameral.errors import JournalError
 from bicameral.secrets import mask_json
 
 MAX_VALUE = 64 * 2**20
-"""The most bytes of JSON that one value of an event may be."""
+"""Bytes of JSON that one value of an event may have."""
 BLOB_FROM = 4_096
+"""Characters of JSON from which a value is stored as a blob."""
 MANY_ENTRIES = 16
 
 _RAW, _PACKED, _PLAIN = "$blob", "$packed", "$plain"
@@ -21,7 +22,7 @@ _MARKS = frozenset({_RAW, _PACKED, _PLAIN})
 _MARK_PREFIX = '"$'
 
 LoadBlob = Callable[[str], bytes | None]
-"""Gives the stored form of the blob with a hash."""
+"""Returns the stored form of the blob with a hash, or None."""
 
 _FEW, _NARROW = 64, 1 << 63
 _LONG = 256
@@ -36,19 +37,19 @@ def dumps(value: Any) -> str:
 
 
 class BlobPacker:
-    """Takes the large parts out of JSON values, and keeps them under their hashes until they are stored.
+    """Replaces the large parts of JSON values by references, and collects them as blobs by hash.
 
-    A text or list is a blob as a whole (`$blob`); a dict is looked into first, so that a part that was stored before is
-    not stored again, and is a blob of its own if much is left (`$packed`). A dict that looks like one of these marks
-    is written as `$plain`.
+    A text or list becomes one blob (`$blob`). The entries of a dict are packed first, so that a part that is already
+    stored is not stored again; a dict that is still large becomes a blob itself (`$packed`). A dict that looks like one
+    of these references is escaped as `$plain`.
     """
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
 
     def pack_body(self, body: dict[str, Any]) -> str:
-        """The body of an event as JSON, without its large parts and without secrets."""
-        # Most bodies are small: those need no packing, and are quicker written whole than looked into.
+        """The body of an event as JSON, without its large parts and with secrets masked."""
+        # Most bodies are small. Encoding one as a whole is faster than inspecting its parts.
         if not _is_likely_large(body) and len(text := dumps(body)) < BLOB_FROM and _MARK_PREFIX not in text:
             return _as_utf8(mask_json(text))
         text = _as_utf8(mask_json(dumps({key: self.pack(value) for key, value in body.items()})))
@@ -57,6 +58,7 @@ class BlobPacker:
         return text
 
     def pack(self, value: Any) -> Any:
+        """A value with its large parts replaced by references."""
         match value:
             case dict():
                 return self._pack_dict(cast("dict[str, Any]", value))
@@ -78,7 +80,7 @@ class BlobPacker:
         return {_PLAIN: packed} if len(packed) == 1 and packed.keys() <= _MARKS else packed
 
     def _keep(self, text: str) -> str:
-        # Half a character has no bytes in UTF-8 proper, and a file name or a mail may well hold one.
+        # A file name or a mail may contain a lone surrogate, which strict UTF-8 cannot encode.
         raw = mask_json(text).encode("utf-8", "surrogatepass")
         if len(raw) > MAX_VALUE:
             raise too_large_error(len(raw))
@@ -87,8 +89,8 @@ class BlobPacker:
         return hash_
 
 
-def _is_likely_large(body: dict[str, Any], deep: int = 2) -> bool:
-    """Whether a body is large at a glance; one that is and does not seem so only takes longer."""
+def _is_likely_large(body: dict[str, Any], depth: int = 2) -> bool:
+    """A quick guess whether a body is large; a wrong "no" only costs time."""
     for part in body.values():
         if isinstance(part, str):
             if len(part) >= BLOB_FROM:
@@ -98,13 +100,13 @@ def _is_likely_large(body: dict[str, Any], deep: int = 2) -> bool:
                 return True
         elif isinstance(part, dict):
             entries = cast("dict[str, Any]", part)
-            if len(entries) >= _LONG or (deep and _is_likely_large(entries, deep - 1)):
+            if len(entries) >= _LONG or (depth and _is_likely_large(entries, depth - 1)):
                 return True
     return False
 
 
 def _as_utf8(text: str) -> str:
-    """A JSON text that can be written as UTF-8: half a character is written by its number."""
+    """A JSON text that can be encoded as UTF-8: lone surrogates are escaped."""
     if text.isascii():
         return text
     try:
@@ -115,6 +117,7 @@ def _as_utf8(text: str) -> str:
 
 
 def too_large_error(size: int) -> JournalError:
+    """The error for a value beyond `MAX_VALUE`."""
     return JournalError(
         "journal.too-large",
         f"a value of {size:,} bytes cannot be recorded; the most is {MAX_VALUE:,}",
@@ -123,17 +126,17 @@ def too_large_error(size: int) -> JournalError:
 
 
 def unpack_value(value: Any, load: LoadBlob) -> Any:
-    """The value that was packed; a ValueError says that a part is missing or changed."""
+    """The value that was packed; ValueError if a part is missing or changed."""
     if not isinstance(value, dict):
         return value
     entries = cast("dict[str, Any]", value)
-    mark = next(iter(entries)) if len(entries) == 1 else None
-    if mark == _RAW:
+    reference = next(iter(entries)) if len(entries) == 1 else None
+    if reference == _RAW:
         return _load_blob(entries[_RAW], load)
     inner: dict[str, Any] = entries
-    if mark == _PACKED:
+    if reference == _PACKED:
         inner = _load_blob(entries[_PACKED], load)
-    elif mark == _PLAIN:
+    elif reference == _PLAIN:
         inner = entries[_PLAIN]
     return {key: unpack_value(part, load) for key, part in inner.items()}
 
@@ -143,25 +146,26 @@ def blob_hashes(value: Any, load: LoadBlob) -> Iterator[str]:
     if not isinstance(value, dict):
         return
     entries = cast("dict[str, Any]", value)
-    mark = next(iter(entries)) if len(entries) == 1 else None
+    reference = next(iter(entries)) if len(entries) == 1 else None
     inner: dict[str, Any] = entries
-    if mark in (_RAW, _PACKED):
-        yield entries[mark]
-        if mark == _RAW:
+    if reference in (_RAW, _PACKED):
+        yield entries[reference]
+        if reference == _RAW:
             return
-        inner = _load_blob(entries[mark], load)
-    elif mark == _PLAIN:
+        inner = _load_blob(entries[reference], load)
+    elif reference == _PLAIN:
         inner = entries[_PLAIN]
     for part in inner.values():
         yield from blob_hashes(part, load)
 
 
 def compress_blob(raw: bytes) -> bytes:
-    """A blob as it is stored."""
+    """A blob in its stored form."""
     return zlib.compress(raw, 1)
 
 
 def _load_blob(hash_: str, load: LoadBlob) -> Any:
+    """The content of a blob, checked against its hash."""
     content = load(hash_)
     try:
         raw = zlib.decompress(content) if content else b""
@@ -172,28 +176,28 @@ def _load_blob(hash_: str, load: LoadBlob) -> Any:
     return json.loads(raw.decode("utf-8", "surrogatepass"))
 
 
-def _room_left(value: Any, room: int) -> int:
-    """What a value surely leaves of some room when it is written as JSON; nothing if that cannot be told at a glance.
+def _room_left(value: Any, budget: int) -> int:
+    """A lower bound of what remains of `budget` after a value is written as JSON; 0 if a quick look cannot tell.
 
-    Most lists are short, and this is much quicker than writing them to see how long they get.
+    Most lists are short, and this is much faster than encoding them to measure their length.
     """
     if type(value) is str:
-        # Each character takes six at the most.
-        return room - 6 * len(value) - 3
+        # An escaped character has at most six.
+        return budget - 6 * len(value) - 3
     if type(value) in _SHORT:
-        return room - 30
+        return budget - 30
     if type(value) is int:
-        return room - 30 if -_NARROW < value < _NARROW else 0
+        return budget - 30 if -_NARROW < value < _NARROW else 0
     if isinstance(value, list):
-        inside = cast("list[Any]", value)
+        parts = cast("list[Any]", value)
     elif isinstance(value, dict):
-        inside = [part for entry in cast("dict[str, Any]", value).items() for part in entry]
+        parts = [part for entry in cast("dict[str, Any]", value).items() for part in entry]
     else:
         return 0
-    if len(inside) > _FEW:
+    if len(parts) > _FEW:
         return 0
-    for item in inside:
-        room = _room_left(item, room - 1)
-        if room <= 0:
+    for part in parts:
+        budget = _room_left(part, budget - 1)
+        if budget <= 0:
             return 0
-    return room - 2
+    return budget - 2

@@ -1,8 +1,8 @@
-"""Events of runs, the chain of seals over them, and the protocol of a store.
+"""Events of runs, the hash chain over them, and the protocol of a store.
 
-Each event of a run is sealed over itself and the one before. A seal is made over the digest of an event's body and not
-over the body, so that the body can be erased and the chain still be followed. The digest is salted, and the salt goes
-with the body: what is left says nothing about a body that could be guessed.
+The seal of an event is a hash over its facts, the digest of its body and the seal before it. It covers the digest and
+not the body, so that the body can be erased and the chain still be verified. The digest is salted, and the salt is
+erased with the body: otherwise a body that can be guessed could be confirmed by its digest.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ERASED_KIND: EventKind = "run-erased"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened in a run, at a step (its path with the turns of its loops), with the facts.
+    """Something that happened in a run, at a step (its path with the iterations of its loops), with its facts.
 
-    The body of an event that was erased is empty.
+    The body of an erased event is empty.
     """
 
     run: str
@@ -53,7 +53,7 @@ class Event:
 
 
 class NewEvent(NamedTuple):
-    """An event that is to be appended."""
+    """An event to append."""
 
     at: float
     kind: EventKind
@@ -63,9 +63,9 @@ class NewEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The last event of a run and its seal, to be kept where whoever can write to the journal cannot.
+    """The last event of a run with its seal, to be stored where nobody who can write to the journal can change it.
 
-    The seal vouches for all events of the run up to this one.
+    The seal covers all events of the run up to this one.
     """
 
     run: str
@@ -78,7 +78,7 @@ RunStatus = Literal["finished", "failed", "stopped", "unfinished", "erased"]
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in a line: `unfinished` means that it is still going on, waits for a person, or that its process died."""
+    """One run of a list. `unfinished` means that it is in progress, waits for a person, or that its process died."""
 
     run: str
     started: float
@@ -89,9 +89,9 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What an erasure took away.
+    """What an erasure removed.
 
-    `scrubbed` says whether the file holds no trace of it any more; it may while another process has it open.
+    `scrubbed` says whether the files are free of traces; traces can remain while another process has them open.
     """
 
     runs: tuple[str, ...]
@@ -104,7 +104,7 @@ SALT_BYTES = 16
 
 
 class EventRow(NamedTuple):
-    """An event as it is stored. Without a digest it was sealed by version 1, over its body."""
+    """An event as it is stored. One without a digest was sealed by version 1, over its body."""
 
     run: str
     number: int
@@ -125,13 +125,13 @@ COLUMNS = ", ".join(EventRow._fields)
 
 
 def row_from_values(values: tuple[Any, ...]) -> EventRow:
-    """A row as a database gives it."""
+    """A row of a database as an `EventRow`."""
     run, number, at, kind, step, body, salt, digest, seal = values
     return EventRow(run, number, at, kind, step, body, bytes(salt), bytes(digest), seal)
 
 
 def seal_event(before: str, run: str, number: int, at: float, kind: str, step: str, body: str) -> EventRow:
-    """An event as it is stored after the one with the seal `before`."""
+    """The row of an event that follows the one with the seal `before`."""
     salt = os.urandom(SALT_BYTES)
     digest = _digest(salt, body)
     return EventRow(run, number, at, kind, step, body, salt, digest, _seal(before, run, number, at, kind, step, digest))
@@ -142,18 +142,22 @@ def _digest(salt: bytes, body: str) -> bytes:
 
 
 def _seal(before: str, run: str, number: int, at: float, kind: str, step: str, digest: bytes) -> str:
+    # The leading 2 is the version of the seal. `repr` keeps every digit of the time, so that it can be computed again.
     text = f"2\n{before}\n{run}\n{number}\n{at!r}\n{kind}\n{step}\n{digest.hex()}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _seal_v1(before: str, row: EventRow) -> str:
-    """The seal of version 1."""
+    """The seal as version 1 computed it, over the body itself."""
     text = "\n".join((before, row.run, str(row.number), repr(row.at), row.kind, row.step, row.body))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def erased_facts_hash(rows: Iterable[EventRow]) -> str:
-    """A hash over what is left of events that version 1 sealed, once they are erased: the mark of erasure holds it."""
+    """A hash over what remains of erased events that version 1 sealed; the erasure mark records it.
+
+    Their seals cover the body, so they cannot be verified any more once it is gone.
+    """
     hash_ = hashlib.sha256()
     for row in rows:
         if not row.digest:
@@ -162,11 +166,11 @@ def erased_facts_hash(rows: Iterable[EventRow]) -> str:
 
 
 def check_chain(rows: Iterable[EventRow], before: str = "", number: int = 0) -> Iterator[tuple[EventRow, str | None]]:
-    """Each row with what is wrong with it, given the seal and the number that it has to follow."""
+    """Each row with its fault or None, given the seal and number that the first has to follow."""
     for row in rows:
-        wrong = _chain_fault(row, before, number)
-        yield row, wrong
-        # The rest is judged by itself: one break is told once.
+        fault = _chain_fault(row, before, number)
+        yield row, fault
+        # Continue from the row as it is, so that one break is reported once.
         before, number = row.seal, row.number + 1
 
 
@@ -182,7 +186,7 @@ def _chain_fault(row: EventRow, before: str, number: int) -> str | None:
 
 
 def erasure_fault(rows: list[EventRow]) -> str | None:
-    """What is wrong with the erasures of a run, whose rows these are: each needs a mark after it."""
+    """What is wrong with the erasures among the rows of a run, or None: every empty body needs a mark after it."""
     marks = [row.number for row in rows if row.kind == ERASED_KIND and not row.is_erased]
     last = marks[-1] if marks else -1
     for row in rows:
@@ -194,24 +198,24 @@ def erasure_fault(rows: list[EventRow]) -> str | None:
 
 
 class NumberTaken(Exception):
-    """An event with this number, or another beginning of this run, is there already."""
+    """An event with this number, or another start of this run, is stored already."""
 
 
 class JournalStore(Protocol):
-    """Keeps rows and blobs. Queries are written with `?` for values, and understood by every store.
+    """Stores rows and blobs. Queries use `?` for values and are the same for every store.
 
-    What goes wrong is a JournalError in words that help. All of it may be used from several threads.
+    Failures are `JournalError`s with a fix. Every method may be called from several threads.
     """
 
     @property
     def name(self) -> str:
-        """What to call it in a message; no password is in it."""
+        """The store's name for messages, without a password."""
         ...
 
     def append(self, rows: Sequence[EventRow], blobs: Mapping[str, bytes], *, sync: bool) -> None:
-        """Store the rows of one run and the blobs that they need: all of them or none. `NumberTaken` if one is there.
+        """Store the rows of one run and their blobs, all or none; `NumberTaken` if one of the numbers is in use.
 
-        With `sync` they, and all that was appended before, are on the disk when this returns.
+        With `sync` they, and everything appended before, are on the disk when this returns.
         """
         ...
 
@@ -220,18 +224,18 @@ class JournalStore(Protocol):
         ...
 
     def blob(self, hash_: str) -> bytes | None:
-        """The stored form of a blob."""
+        """The stored form of a blob, or None."""
         ...
 
     def erase(self, mark: EventRow) -> tuple[int, int]:
-        """Append the mark, empty all events of its run before it and drop the blobs that nobody needs any more.
+        """Append the mark, empty all earlier events of its run, and delete the blobs that no run uses any more.
 
-        Says how many events and blobs went. `NumberTaken` if the run went on meanwhile.
+        Returns the number of events and blobs. `NumberTaken` if the run went on meanwhile.
         """
         ...
 
     def scrub(self) -> bool:
-        """Make sure that what was erased is in the files no more; False if others are using them just now."""
+        """Remove erased content from the files as well; False if other processes prevent it at the moment."""
         ...
 
     def close(self) -> None: ...

@@ -1,8 +1,9 @@
-"""The journal: every run in one SQLite file or one PostgreSQL database, appended to and never changed.
+"""The journal: every run in one SQLite file or one PostgreSQL database, append-only.
 
-Events of a run are numbered without gaps, and each is sealed with a hash over itself and the one before, so that a
-changed or missing event is noticed. Triggers refuse every change but one, so that not even a bug of ours can rewrite
-what happened: what a run held can be erased, and then its events stay with their seals, and a mark says when and why.
+The events of a run are numbered without gaps, and each is sealed with a hash over itself and the one before, so a
+changed or missing event is detected. Database triggers refuse every change except erasure, so not even a bug in this
+package can rewrite the record. Erasure empties the bodies of a run; its events stay with their seals, and a mark says
+when and why.
 """
 
 from __future__ import annotations
@@ -40,16 +41,17 @@ from bicameral.journal._events import (
 from bicameral.journal._sqlite import SqliteStore
 
 _MAX_TRIES = 20
+"""Attempts to erase a run to which another process keeps appending."""
 
 
 def erase_run(store: JournalStore, run: str, why: str) -> Erasure:
-    """Erase one run; one that is erased already is only scrubbed once more."""
+    """Erase one run; if it is erased already, only the files are scrubbed again."""
     events, values = _erase_events(store, run, why)
     return Erasure((run,), events, values, store.scrub())
 
 
 def prune_runs(store: JournalStore, before: float, *, unfinished: bool, why: str) -> Erasure:
-    """Erase all runs whose last event is older."""
+    """Erase all runs whose last event is older than `before`."""
     query = (
         "SELECT e.run, e.kind FROM events e JOIN (SELECT run, max(number) AS number FROM events GROUP BY run) l "
         "ON e.run = l.run AND e.number = l.number WHERE e.at < ? AND e.kind <> ? ORDER BY e.run"
@@ -57,14 +59,15 @@ def prune_runs(store: JournalStore, before: float, *, unfinished: bool, why: str
     runs = tuple(run for run, kind in store.select(query, (before, ERASED_KIND)) if unfinished or kind in END_KINDS)
     events = values = 0
     for run in runs:
-        emptied, dropped = _erase_events(store, run, why)
-        events, values = events + emptied, values + dropped
+        erased, deleted = _erase_events(store, run, why)
+        events, values = events + erased, values + deleted
     return Erasure(runs, events, values, store.scrub() if runs else True)
 
 
 def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
+    """Erase the events of one run; returns the number of events and blobs."""
     for _ in range(_MAX_TRIES):
-        # Without the bodies: they may be large, and nothing is done with them but to let them go.
+        # The bodies may be large and are not needed here, so they are not selected.
         query = "SELECT run, number, at, kind, step, '', salt, digest, seal FROM events WHERE run = ? ORDER BY number"
         rows = [row_from_values(row) for row in store.select(query, (run,))]
         last = rows[-1]
@@ -77,42 +80,42 @@ def _erase_events(store: JournalStore, run: str, why: str) -> tuple[int, int]:
         try:
             return store.erase(mark)
         except NumberTaken:
-            # The run went on meanwhile; what it wrote goes too.
+            # The run appended an event meanwhile; the next attempt erases that too.
             continue
     raise JournalError("journal.busy", f"{store.name}: run {run!r} goes on too fast to be erased", fix="Stop it first.")
 
 
 def find_breaks(store: JournalStore, run: str | None) -> Iterator[str]:
-    """Every break in the record of one run, or of all, in a line each."""
+    """Every break in the record of one run, or of all runs, as one line each."""
     runs = (
         [run] if run is not None else [row[0] for row in store.select("SELECT DISTINCT run FROM events ORDER BY run")]
     )
-    for each in runs:
-        # Every name is one of ours.
+    for run_id in runs:
+        # No value is interpolated, only constant names.
         query = f"SELECT {COLUMNS} FROM events WHERE run = ? ORDER BY number"  # noqa: S608
-        yield from _run_breaks(store, [row_from_values(row) for row in store.select(query, (each,))])
+        yield from _run_breaks(store, [row_from_values(row) for row in store.select(query, (run_id,))])
     if run is None:
         yield from _blob_breaks(store)
 
 
 def missing_anchors(store: JournalStore, known: Iterable[Anchor]) -> Iterator[str]:
-    """Every anchor that the record does not have any more: what came up to it was cut off or written anew."""
+    """Every known anchor that the record no longer contains: events up to it were cut off or rewritten."""
     for anchor in known:
-        found = store.select("SELECT seal FROM events WHERE run = ? AND number = ?", (anchor.run, anchor.number))
-        if not found:
+        rows = store.select("SELECT seal FROM events WHERE run = ? AND number = ?", (anchor.run, anchor.number))
+        if not rows:
             yield f"event {anchor.number} of run {anchor.run} is known to have been there, and is missing"
-        elif found[0][0] != anchor.seal:
+        elif rows[0][0] != anchor.seal:
             yield f"event {anchor.number} of run {anchor.run} has another seal than it is known to have had"
 
 
 def _run_breaks(store: JournalStore, rows: list[EventRow]) -> Iterator[str]:
-    for row, wrong in check_chain(rows):
-        if wrong:
-            yield wrong
+    for row, fault in check_chain(rows):
+        if fault:
+            yield fault
         elif not row.is_erased:
             yield from _body_breaks(store, row)
-    if wrong := erasure_fault(rows):
-        yield wrong
+    if fault := erasure_fault(rows):
+        yield fault
     marks = [row for row in rows if row.kind == ERASED_KIND and not row.is_erased]
     if marks and any(not row.digest for row in rows):
         body = _parse_body(marks[-1])
@@ -138,6 +141,7 @@ def _body_breaks(store: JournalStore, row: EventRow) -> Iterator[str]:
 
 
 def _blob_breaks(store: JournalStore) -> Iterator[str]:
+    """Blobs that no run uses: an erasure would have deleted them."""
     query = "SELECT hash FROM blobs WHERE NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = blobs.hash)"
     for (hash_,) in store.select(query):
         yield f"the value {hash_[:12]} belongs to no run"
@@ -163,14 +167,17 @@ _COST_FACTS = ("role", "charges", "degraded", "planning_calls", "lost_calls")
 
 
 def open_journal_at(place: str | Path) -> Journal:
-    """The journal in a file, or at an address (`postgresql://…`, `sqlite:///…`); made if there is none yet.
+    """The journal in a file or at an address; it is created if it does not exist.
+
+    Args:
+        place: A path, `sqlite:///FILE` or `postgresql://USER@HOST/DATABASE`.
 
     Example:
         >>> journal = open_journal_at("postgresql://bicameral@db.example.com/agents")
     """
     address = str(place)
-    kind, found, rest = address.partition("://")
-    if isinstance(place, Path) or not found:
+    kind, separator, rest = address.partition("://")
+    if isinstance(place, Path) or not separator:
         return Journal(Path(place))
     if kind.partition("+")[0] in ("postgresql", "postgres"):
         from bicameral.journal._postgres import PostgresStore
@@ -188,7 +195,8 @@ def open_journal_at(place: str | Path) -> Journal:
 class Journal:
     """Reads and appends events; other processes may append at the same time.
 
-    `path` is where it is: a file, or the address of a database without its password.
+    It is opened with a SQLite file, which is created if needed, or a store. `path` is its name in messages: the file,
+    or the address of a database without its password.
 
     Example:
         >>> with Journal(Path("journal.db")) as journal:
@@ -198,8 +206,12 @@ class Journal:
     def __init__(self, path: Path | JournalStore) -> None:
         self._store: JournalStore = SqliteStore(path) if isinstance(path, Path) else path
         self.path: Path | str = path if isinstance(path, Path) else path.name
+        # Number and seal of the last event of each run that this object appends to, which saves a query per append.
+        # Another process may append too; the primary key of the table then refuses the number (`NumberTaken`).
         self._tails: dict[str, tuple[int, str]] = {}
+        # Reading the tail, sealing and storing must not interleave with another thread, or both take the same number.
         self._lock = RLock()
+        # One worker, so that background writes keep their order.
         self._background = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bicameral-journal")
 
     def __enter__(self) -> Journal:
@@ -209,11 +221,12 @@ class Journal:
         self.close()
 
     def close(self) -> None:
+        """Wait for background writes, then close the store."""
         self._background.shutdown(wait=True)
         self._store.close()
 
     def run_in_background(self, write: Callable[[Journal], None]) -> None:
-        """Let the journal's own thread do this soon."""
+        """Run `write` soon, in the journal's own thread."""
         try:
             self._background.submit(write, self)
         except RuntimeError:
@@ -229,7 +242,13 @@ class Journal:
         first: int | None = None,
         sync: bool = False,
     ) -> Event:
-        """Append one event; when this returns, it survives the death of the process, and with `sync` a power cut."""
+        """Append one event. When this returns, it survives the death of the process, and with `sync` a power cut.
+
+        Args:
+            step: The path of the step, or an empty text for the run as a whole.
+            body: The facts, as JSON. Known secrets in them are masked.
+            first: The number that the event must get; see `append_all`.
+        """
         return self.append_all(run, [NewEvent(time.time(), kind, step, body)], first=first, sync=sync)[0]
 
     def append_all(
@@ -237,20 +256,21 @@ class Journal:
     ) -> list[Event]:
         """Append several events of a run: all of them or none.
 
-        With `sync` they are on the disk when this returns, and so is all that was appended before them.
-        `first` is the number that the first of them must get. If somebody else has appended to the run, so that it
-        would get another, that is refused with `journal.fenced`: who goes on with a run knows all that happened in it.
+        With `sync` they are on the disk when this returns, and so is everything appended before. `first` is the number
+        that the first of them must get. If another process has appended to the run, so that the number would differ,
+        the append is refused with `journal.fenced`: a process may only continue a run whose events it knows.
         """
         if not entries:
             return []
-        packing = BlobPacker()
+        packer = BlobPacker()
         try:
-            texts = [packing.pack_body(entry.body) for entry in entries]
+            texts = [packer.pack_body(entry.body) for entry in entries]
         except ValueError as error:
             raise JournalError("journal.unrecordable", f"a value cannot be written as JSON: {error}") from None
         with self._lock:
-            known = self._tails.pop(run, None)
-            number, seal = known or self._tail(run)
+            # Removed first: if the append fails, the tail is unknown and is read again next time.
+            tail = self._tails.pop(run, None)
+            number, seal = tail or self._tail(run)
             if first is not None and number != first - 1:
                 raise self._conflict_error(run, entries)
             rows: list[EventRow] = []
@@ -262,9 +282,10 @@ class Journal:
                 rows.append(row)
                 events.append(Event(run, number, at, kind, step, body))
             try:
-                self._store.append(rows, packing.blobs, sync=sync)
+                self._store.append(rows, packer.blobs, sync=sync)
             except NumberTaken:
                 raise self._conflict_error(run, entries) from None
+            # A run that has ended gets no more events as a rule, so its tail is not kept in memory.
             if entries[-1].kind not in END_KINDS:
                 self._tails[run] = number, seal
         return events
@@ -281,59 +302,62 @@ class Journal:
         )
 
     def events(self, run: str, *, erased: bool = False) -> list[Event]:
-        """Everything that happened in a run, in order; a record that was changed is refused, or erased.
+        """All events of a run, in order; a record that was changed or erased is refused.
 
-        With `erased` what is left of an erased run is given: events with empty bodies up to `run-erased`.
+        Args:
+            run: The id of the run, its unique beginning, or `last`.
+            erased: Also return what remains of an erased run: events with empty bodies up to `run-erased`.
         """
         run = self.find(run)
         rows = self._rows(run)
-        if wrong := erasure_fault(rows):
-            raise self._damage_error(wrong)
-        events = [self._event(row, wrong) for row, wrong in check_chain(rows)]
+        if fault := erasure_fault(rows):
+            raise self._damage_error(fault)
+        events = [self._event(row, fault) for row, fault in check_chain(rows)]
         if not erased and any(event.kind == ERASED_KIND for event in events):
             raise JournalError("journal.erased", f"{self.path}: what run {run} held was erased")
         return events
 
     def events_after(self, run: str, number: int) -> list[Event]:
-        """What happened in a run after the event with this number; -1 is before the first. Nothing, if there is none.
+        """The events of a run after the one with this number; -1 is before the first. Empty if there are none.
 
-        For watching: the run is named in full, and need not have begun.
+        For watching a run: the id is given in full, and the run need not have started.
         """
         rows = self._rows(run, number)
-        before = rows.pop(0).seal if number >= 0 and rows and rows[0].number == number else ""
-        return [self._event(row, wrong) for row, wrong in check_chain(rows, before, max(number + 1, 0))]
+        seal = rows.pop(0).seal if number >= 0 and rows and rows[0].number == number else ""
+        return [self._event(row, fault) for row, fault in check_chain(rows, seal, max(number + 1, 0))]
 
     def _rows(self, run: str, since: int = 0) -> list[EventRow]:
-        # Every name is one of ours.
+        # No value is interpolated, only constant names.
         query = f"SELECT {COLUMNS} FROM events WHERE run = ? AND number >= ? ORDER BY number"  # noqa: S608
         return [row_from_values(row) for row in self._store.select(query, (run, since))]
 
-    def _event(self, row: EventRow, wrong: str | None) -> Event:
-        if wrong:
-            raise self._damage_error(wrong)
+    def _event(self, row: EventRow, fault: str | None) -> Event:
+        if fault:
+            raise self._damage_error(fault)
         kind = cast("EventKind", row.kind)
         return Event(row.run, row.number, row.at, kind, row.step, self._read(row.body))
 
     def verify(self, run: str | None = None, *, known: Iterable[Anchor] = ()) -> list[str]:
-        """Every break in the record of a run, or of all runs, each in a line: none says that all is as it was written.
+        """Every break in the record of a run, or of all runs, as one line each; an empty list means that it is intact.
 
-        The chain alone cannot show that the last events of a run, or all of it, are gone, or that all from some event
-        on was sealed anew. What is `known` from elsewhere (`anchor`) shows it, for all up to there.
+        The chain alone cannot show that the last events of a run, or all of it, are gone, or that everything from some
+        event on was sealed again. Anchors that are `known` from elsewhere (see `anchor`) show it, for all events up to
+        them.
         """
-        found = missing_anchors(self._store, known)
-        return [*found, *find_breaks(self._store, self.find(run) if run is not None else None)]
+        missing = missing_anchors(self._store, known)
+        return [*missing, *find_breaks(self._store, self.find(run) if run is not None else None)]
 
     def anchor(self, run: str) -> Anchor:
-        """The last event of a run with its seal, to hold the record against later (`verify`)."""
+        """The last event of a run with its seal, to verify the record against later."""
         run = self.find(run)
         number, seal = self._tail(run)
         return Anchor(run, number, seal)
 
     def erase(self, run: str, why: str = "asked for") -> Erasure:
-        """Take away all that a run holds: its request, plan, arguments, results and answers, for good.
+        """Remove the content of a run for good: its request, plan, arguments, results and answers.
 
-        What stays is that there was a run, when its events were and of which kind, and that it was erased. A process
-        that still goes on with it fails at its next event.
+        What remains is that there was a run, the time and kind of its events, and that it was erased. A process that is
+        still running it fails at its next event.
         """
         with self._lock:
             run = self.find(run)
@@ -341,13 +365,13 @@ class Journal:
             return erase_run(self._store, run, why)
 
     def prune(self, older_than: float, *, unfinished: bool = False, why: str = "retention") -> Erasure:
-        """Erase every run whose last event was so many seconds ago; one without an end only if that is asked for."""
+        """Erase every run whose last event is this many seconds old; unfinished runs only with `unfinished`."""
         with self._lock:
             self._tails.clear()
             return prune_runs(self._store, time.time() - older_than, unfinished=unfinished, why=why)
 
     def find(self, run: str) -> str:
-        """The full id of a run, or of a reasoning of several, from its beginning; `last` is the newest run."""
+        """The full id of a run, or of a reasoning over several runs, from its beginning; `last` is the newest run."""
         if run == "last":
             newest = next(self.runs(limit=1), None)
             if newest is None:
@@ -357,20 +381,21 @@ class Journal:
             "SELECT run FROM events WHERE kind IN ('run-started', 'reason-started') AND number = 0 "
             "AND run >= ? AND run < ? LIMIT 20"
         )
-        found = [row[0] for row in self._store.select(query, (run, run + "\U0010ffff"))]
-        if run in found or len(found) == 1:
-            return run if run in found else found[0]
-        if found:
+        # A range instead of LIKE: it uses the primary key, and ids may contain `%` and `_`.
+        matches = [row[0] for row in self._store.select(query, (run, run + "\U0010ffff"))]
+        if run in matches or len(matches) == 1:
+            return run if run in matches else matches[0]
+        if matches:
             raise JournalError(
                 "journal.ambiguous-run",
-                f"{run!r} begins several runs: {', '.join(found[:3])}",
+                f"{run!r} begins several runs: {', '.join(matches[:3])}",
                 fix="Give more of the id.",
             )
         known = [summary.run for summary in self.runs(limit=200)]
         raise JournalError("journal.unknown-run", f"there is no run {run!r}", nearest=nearest_name(run, known))
 
     def runs(self, limit: int = 50) -> Iterator[RunSummary]:
-        """The newest runs first."""
+        """The newest runs, the newest first."""
         query = (
             "SELECT s.run, s.at, s.body, e.kind, e.at FROM events s JOIN events e ON e.run = s.run "
             "AND e.number = (SELECT max(number) FROM events WHERE run = s.run) "
@@ -385,20 +410,20 @@ class Journal:
                 yield RunSummary(run, at, request, "unfinished", None)
 
     def cost_events(self, since: float = 0.0) -> Iterator[tuple[str, float, str, str, dict[str, Any]]]:
-        """What the events of all runs since then tell of calls of models: run, time, kind, step and facts."""
+        """What the events of all runs since then say about model calls: run, time, kind, step and facts."""
         names = ", ".join(f"'{kind}'" for kind in _COST_KINDS)
-        # Every name is one of ours.
+        # No value is interpolated, only constant names.
         query = f"SELECT run, at, kind, step, body FROM events WHERE kind IN ({names}) AND at >= ? ORDER BY at, number"  # noqa: S608
         for run, at, kind, step, body in self._store.select(query, (since,)):
             yield run, at, kind, step, self._read(body, *_COST_FACTS)
 
     def _tail(self, run: str) -> tuple[int, str]:
-        """The number and the seal of the last event of a run."""
+        """The number and seal of the last event of a run; -1 and an empty seal if there is none."""
         query = "SELECT number, seal FROM events WHERE run = ? ORDER BY number DESC LIMIT 1"
         return next(iter(self._store.select(query, (run,))), (-1, ""))
 
     def _read(self, text: str, *only: str) -> dict[str, Any]:
-        """The body of an event, or some entries of it; that of an erased one is empty."""
+        """The body of an event, or some of its entries; the body of an erased event is empty."""
         if not text:
             return {}
         try:
@@ -409,5 +434,5 @@ class Journal:
         except (ValueError, AttributeError, TypeError) as error:
             raise self._damage_error(str(error)) from None
 
-    def _damage_error(self, what: str) -> JournalError:
-        return JournalError("journal.damaged", f"{self.path}: {what}")
+    def _damage_error(self, fault: str) -> JournalError:
+        return JournalError("journal.damaged", f"{self.path}: {fault}")

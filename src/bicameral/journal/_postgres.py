@@ -1,7 +1,7 @@
 """The journal in PostgreSQL: schema, one connection that reconnects, and the store.
 
-An append whose connection is lost before the answer came may have happened or not. It is looked for by its seal, which
-is unique to it, before it is done again.
+If the connection is lost before the answer to an append arrives, it is unknown whether the append was committed. Before
+it is repeated, it is searched for by its seal, which is unique.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "bicameral"
 TABLES_FORMAT = 2
-"""The version of the tables; the same number as that of the SQLite file with the same content."""
+"""The version of the tables; the same as that of a SQLite file with the same content."""
 ADVISORY_LOCK = 0x62696361
-"""What those who make the tables, and those who erase and those who store values, wait for one another at."""
+"""Advisory lock for creating the tables, and between erasing (exclusive) and storing blobs (shared)."""
 
-# Texts are compared by their bytes, as SQLite does: the beginning of an id finds it whatever the language.
+# Collation "C" compares bytes, as SQLite does: the range query for the beginning of an id works in every locale.
 CREATE_TABLES: LiteralString = """
 CREATE TABLE events (
     run TEXT COLLATE "C" NOT NULL, number INTEGER NOT NULL, at DOUBLE PRECISION NOT NULL,
@@ -85,10 +85,10 @@ INSERT INTO journal VALUES (2);
 
 
 RECONNECT_SECONDS = 10.0
-"""Seconds for which a lost connection is made again."""
+"""Seconds for which a lost connection is retried."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
-# A network that swallows everything is noticed, instead of waited for.
+# A network that drops all packets is detected within seconds instead of waited for.
 _CONNECT_DEFAULTS: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -97,9 +97,9 @@ _CONNECT_DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 10_000,
     "application_name": "bicameral",
 }
-# Trouble that passes: the server ends or begins, has no room for one more connection, or undid what two did at once.
+# Worth a retry: the server stops or starts, has no free connection, or rolled back a conflict of two transactions.
 _TRANSIENT_STATES = ("08", "57P", "25P03", "53300", "40001", "40P01")
-# Whoever is frozen in the middle of a transaction does not keep others from going on with its runs.
+# A process that is frozen inside a transaction must not block others from continuing its runs.
 _IDLE_LIMIT = "-c idle_in_transaction_session_timeout=3000"
 
 _SECRET_OPTIONS = ("password", "sslpassword")
@@ -109,7 +109,7 @@ Result = TypeVar("Result")
 
 
 class PostgresConnection:
-    """One connection, used by one thread at a time."""
+    """One connection, used by one thread at a time, that reconnects."""
 
     def __init__(self, url: str) -> None:
         self._psycopg = _import_psycopg()
@@ -117,6 +117,7 @@ class PostgresConnection:
         self.name = masked_address(url)
         self._db: Connection[Any] | None = None
         self._closed = False
+        # A psycopg connection may be shared, but a reconnect must not replace it while another thread is using it.
         self._lock = RLock()
         try:
             self.run(_ensure_tables)
@@ -130,11 +131,11 @@ class PostgresConnection:
             self._drop()
 
     def run(self, act: Callable[[Connection[Any]], Result]) -> Result:
-        """Do something with the connection, again while it is lost, until it is done or the patience is over.
+        """Call `act` with the connection, and again after a lost connection, until it succeeds or the time is up.
 
-        What is done must be the same if it is done twice, or look whether it was done.
+        `act` must be idempotent, or find out whether an earlier attempt was committed.
         """
-        until, pause = time.monotonic() + RECONNECT_SECONDS, _FIRST_PAUSE
+        deadline, pause = time.monotonic() + RECONNECT_SECONDS, _FIRST_PAUSE
         with self._lock:
             while True:
                 try:
@@ -144,9 +145,9 @@ class PostgresConnection:
                     if not (broken or _sqlstate(error).startswith(_TRANSIENT_STATES)) or self._is_permanent(error):
                         raise self._refused_error(error) from None
                     self._drop()
-                    if time.monotonic() + pause > until:
+                    if time.monotonic() + pause > deadline:
                         raise self._lost_error(error) from None
-                # Many lose it at once; let them not come back at once.
+                # Jitter: all clients lose a restarting server at the same moment and should not return together.
                 time.sleep(pause * (0.5 + random.random()))  # noqa: S311
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -161,8 +162,8 @@ class PostgresConnection:
             db: Connection[Any] = self._psycopg.connect(
                 **{**_CONNECT_DEFAULTS, **given, "options": options}, autocommit=True
             )
-            # Neither the role nor the database nor the address can have commits wait for nothing: an effect must not
-            # come before its record. What waits for more than the disk here, such as a standby, stays as it is.
+            # An effect must not happen before its record is durable, so `off`, from the role, the database or the
+            # address, is overridden. Stricter settings, such as waiting for a standby, stay as they are.
             db.execute(
                 "SELECT set_config('synchronous_commit', 'on', false) "
                 "WHERE current_setting('synchronous_commit') = 'off'"
@@ -176,7 +177,7 @@ class PostgresConnection:
             db.close()
 
     def _is_permanent(self, error: Exception) -> bool:
-        """Whether trying again is in vain: a password that is wrong stays wrong."""
+        """Whether a retry is pointless, as with a wrong password."""
         if _sqlstate(error):
             return _sqlstate(error).startswith(("28", "3D"))
         return any(words in str(error) for words in _PERMANENT_ERRORS)
@@ -189,24 +190,24 @@ class PostgresConnection:
         )
 
     def _refused_error(self, error: Exception) -> JournalError:
-        """What PostgreSQL refused, in words that help."""
-        code, words = _sqlstate(error), f"{self.name}: {_error_text(error)}"
+        """An error of PostgreSQL as a `JournalError` with a fix."""
+        code, message = _sqlstate(error), f"{self.name}: {_error_text(error)}"
         if code.startswith("53100"):
-            return JournalError("journal.disk-full", words, fix="Free some space and run again.")
+            return JournalError("journal.disk-full", message, fix="Free some space and run again.")
         if code in ("42501", "25006"):
-            return JournalError("journal.read-only", words, fix="Give the user of this address the right to write.")
+            return JournalError("journal.read-only", message, fix="Give the user of this address the right to write.")
         if code.startswith("XX"):
-            return JournalError("journal.damaged", words, fix="Restore the database from a backup.")
+            return JournalError("journal.damaged", message, fix="Restore the database from a backup.")
         if self._is_permanent(error):
-            return JournalError("journal.refused", words, fix="Check the address of the database, and its password.")
-        return JournalError("journal.failed", words)
+            return JournalError("journal.refused", message, fix="Check the address of the database, and its password.")
+        return JournalError("journal.failed", message)
 
 
 def _ensure_tables(db: Connection[Any]) -> None:
     from psycopg.errors import UniqueViolation
 
     for _ in range(5):
-        # Somebody else may make the schema at the same moment for tables of another kind.
+        # The advisory lock does not cover other users of the schema, who may create it at the same moment.
         with suppress(UniqueViolation):
             _create_or_check_tables(db)
             return
@@ -217,20 +218,21 @@ def _create_or_check_tables(db: Connection[Any]) -> None:
         return
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
-        found = _tables_format(db)
-        if found is None:
+        version = _tables_format(db)
+        if version is None:
             db.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
             db.execute(CREATE_TABLES)
-        elif found != TABLES_FORMAT:
+        elif version != TABLES_FORMAT:
             raise JournalError(
                 "journal.unknown-version",
-                f"the database was written by another version (journal {found}, this one reads {TABLES_FORMAT})",
+                f"the database was written by another version (journal {version}, this one reads {TABLES_FORMAT})",
                 fix="Use another database, or the version that wrote it.",
             )
 
 
 def _tables_format(db: Connection[Any]) -> int | None:
-    # Asked of the tables of the catalogue: names are looked up in a cache that does not know what others made just now.
+    # Queried in the catalogue: name resolution uses a cache that does not see tables another session just created.
+    """The version of the tables; None if there are none, 0 if it is not recorded."""
     query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'journal'"
     if db.execute(query, (SCHEMA,)).fetchone() is None:
         return None
@@ -239,7 +241,7 @@ def _tables_format(db: Connection[Any]) -> int | None:
 
 
 def masked_address(url: str) -> str:
-    """An address that may be shown: without its password, which is never shown from now on."""
+    """An address without its password; the password is registered as a secret and masked from now on."""
     parts = urlsplit(url)
     options = parse_qsl(parts.query)
     for password in (unquote(parts.password or ""), *(value for name, value in options if name in _SECRET_OPTIONS)):
@@ -273,73 +275,63 @@ _VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class PostgresStore:
-    """Rows and blobs in the schema `bicameral` of a database.
-
-    An append whose connection is lost before the answer came may have happened or not. It is looked for by its seal,
-    which is unique to it, before it is done again.
-    """
+    """Rows and blobs in the schema `bicameral` of the database at a `postgresql://` address."""
 
     def __init__(self, url: str) -> None:
-        self._link = PostgresConnection(url)
-        self.name = self._link.name
+        self._connection = PostgresConnection(url)
+        self.name = self._connection.name
 
     def close(self) -> None:
-        self._link.close()
+        self._connection.close()
 
     def append(self, rows: Sequence[EventRow], blobs: Mapping[str, bytes], *, sync: bool) -> None:
-        # Every commit of this connection waits for the disk (see `Link`), so there is nothing more to do.
+        # Every commit of this connection waits for the disk (see `PostgresConnection`), whatever `sync` says.
+        self._run_once(rows[-1], lambda db: _insert_rows(db, rows, blobs), None)
+
+    def _run_once(self, row: EventRow, act: Callable[[Connection[Any]], Result], done: Result) -> Result:
+        """Call `act`, which stores `row`, such that a lost connection cannot make it happen twice.
+
+        `done` is returned if an earlier attempt turns out to be committed.
+        """
         from psycopg.errors import IntegrityError
 
         tried = False
 
-        def act(db: Connection[Any]) -> None:
+        def attempt(db: Connection[Any]) -> Result:
             nonlocal tried
-            if tried and _is_stored(db, rows[-1]):
-                return
+            if tried and _is_stored(db, row):
+                return done
             tried = True
             try:
-                _insert_rows(db, rows, blobs)
+                return act(db)
             except IntegrityError:
-                # The first try may have come through after all, while this one was under way.
-                if not _is_stored(db, rows[-1]):
-                    raise NumberTaken from None
+                # An earlier attempt may have been committed while this one was in progress.
+                if _is_stored(db, row):
+                    return done
+                raise NumberTaken from None
 
-        self._link.run(act)
+        return self._connection.run(attempt)
 
     def select(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
         text = _with_placeholders(query)
-        return self._link.run(lambda db: db.execute(text, values, prepare=True).fetchall())
+        return self._connection.run(lambda db: db.execute(text, values, prepare=True).fetchall())
 
     def blob(self, hash_: str) -> bytes | None:
-        found = self.select("SELECT content FROM blobs WHERE hash = ?", (hash_,))
-        return bytes(found[0][0]) if found else None
+        rows = self.select("SELECT content FROM blobs WHERE hash = ?", (hash_,))
+        return bytes(rows[0][0]) if rows else None
 
     def erase(self, mark: EventRow) -> tuple[int, int]:
-        from psycopg.errors import IntegrityError
-
-        tried = False
-
-        def act(db: Connection[Any]) -> tuple[int, int]:
-            nonlocal tried
-            if tried and _is_stored(db, mark):
-                return 0, 0
-            tried = True
-            try:
-                return _erase_run(db, mark)
-            except IntegrityError:
-                raise NumberTaken from None
-
-        return self._link.run(act)
+        return self._run_once(mark, lambda db: _erase_run(db, mark), (0, 0))
 
     def scrub(self) -> bool:
-        """Old versions of rows are let go of, so that their room is used again."""
+        """Vacuum the tables, so that old row versions are removed and their space is reused."""
 
         def act(db: Connection[Any]) -> None:
             for table in ("events", "blobs", "uses"):
                 db.execute(f"VACUUM {table}")
 
         try:
-            self._link.run(act)
+            self._connection.run(act)
         except JournalError:
             return False
         return True
@@ -352,10 +344,10 @@ def _insert_rows(db: Connection[Any], rows: Sequence[EventRow], blobs: Mapping[s
         return
     run, hashes = rows[0].run, list(blobs)
     with db.transaction():
-        # Whoever erases waits, and so drops no blob that is about to be used.
+        # An erasure waits for this lock, so it cannot delete a blob that is about to be used.
         db.execute("SELECT pg_advisory_xact_lock_shared(%s)", (ADVISORY_LOCK,), prepare=True)
-        found = db.execute("SELECT hash FROM blobs WHERE hash = ANY(%s)", (hashes,), prepare=True)
-        missing = blobs.keys() - {hash_ for (hash_,) in found}
+        stored = db.execute("SELECT hash FROM blobs WHERE hash = ANY(%s)", (hashes,), prepare=True)
+        missing = blobs.keys() - {hash_ for (hash_,) in stored}
         with db.pipeline():
             for hash_ in sorted(missing):
                 values_ = (hash_, compress_blob(blobs[hash_]))
@@ -367,6 +359,7 @@ def _insert_rows(db: Connection[Any], rows: Sequence[EventRow], blobs: Mapping[s
 
 
 def _erase_run(db: Connection[Any], mark: EventRow) -> tuple[int, int]:
+    """Empty the events of a run and delete its unused blobs, in one transaction."""
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s)", (ADVISORY_LOCK,))
         db.execute(_insert_statement(1), mark)
@@ -384,9 +377,9 @@ def _erase_run(db: Connection[Any], mark: EventRow) -> tuple[int, int]:
 
 
 def _is_stored(db: Connection[Any], row: EventRow) -> bool:
-    """Whether this very event is there: its seal is made with a random salt, and is nobody else's."""
-    found = db.execute("SELECT seal FROM events WHERE run = %s AND number = %s", (row.run, row.number)).fetchone()
-    return found is not None and found[0] == row.seal
+    """Whether this very event is stored: its seal depends on a random salt, so no other event has it."""
+    stored = db.execute("SELECT seal FROM events WHERE run = %s AND number = %s", (row.run, row.number)).fetchone()
+    return stored is not None and stored[0] == row.seal
 
 
 @lru_cache(maxsize=64)

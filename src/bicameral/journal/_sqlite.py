@@ -1,4 +1,4 @@
-"""The journal in a SQLite file: schema, migration, append-only triggers, and errors that say what to do."""
+"""The journal in a SQLite file: schema, migration, append-only triggers, and errors with a fix."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from bicameral.journal._events import EventRow, NumberTaken
 APPLICATION = 0x42494341
 SCHEMA_VERSION = 2
 LOCK_SECONDS = 5.0
+"""Seconds to wait for a lock of another process."""
 _create_lock = threading.Lock()
-"""Nobody connects to a file while another thread has just made it and not closed it yet."""
+"""No thread connects to a file that another thread has created and not yet closed; see `_create_file`."""
 
 _EVENTS_TABLE = """
 CREATE TABLE events (
@@ -33,8 +34,8 @@ CREATE UNIQUE INDEX starts ON events (run) WHERE kind = 'run-started';
 """
 _BLOBS_TABLE = "CREATE TABLE blobs (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID;\n"
 
-# Version 2: what was sealed by version 1 has neither salt nor digest. `uses` says which run needs which blob.
-# What must stay is kept by triggers, and REPLACE deletes without asking those for DELETE: hence those for INSERT.
+# Version 2: events that version 1 sealed have neither salt nor digest. `uses` says which run needs which blob.
+# REPLACE deletes rows without firing the DELETE triggers, hence the INSERT triggers.
 _V2_TABLES = """
 CREATE TABLE uses (run TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (run, hash)) WITHOUT ROWID;
 CREATE INDEX users ON uses (hash);
@@ -78,7 +79,7 @@ DROP TABLE first;
 
 
 def open_journal_file(path: Path) -> sqlite3.Connection:
-    """A connection to the journal at this path, which is made if there is none."""
+    """A connection to the journal at this path; the file is created if it does not exist."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _create_lock:
@@ -88,11 +89,11 @@ def open_journal_file(path: Path) -> sqlite3.Connection:
         raise sqlite_error(path, error) from None
     try:
         _use_wal(db)
-        # What must be on the disk at once asks for it, transaction by transaction (`SqliteStore.append`).
+        # A transaction that must be on the disk at once asks for it (`SqliteStore._synchronous`).
         db.execute("PRAGMA synchronous = NORMAL")
-        # Where a sync alone stops at the cache of the drive, it goes on to the platter.
+        # On macOS a plain fsync stops at the cache of the drive.
         db.execute("PRAGMA fullfsync = ON")
-        # Moving the log into the file waits for the disk: seldom, and at the latest when the journal is closed.
+        # A checkpoint waits for the disk, so it is rare; closing the journal does one as well.
         db.execute("PRAGMA wal_autocheckpoint = 10000")
         _ensure_schema(db, path)
     except sqlite3.Error as error:
@@ -105,25 +106,28 @@ def open_journal_file(path: Path) -> sqlite3.Connection:
 
 
 def _create_file(path: Path) -> None:
-    """An empty file, if there is none. One that is there is left alone.
+    """Create an empty file if there is none; an existing one is not touched.
 
-    To open and close it here would, as POSIX has it, take away the locks that another connection of this process has
-    on it; another process then takes the log for nobody's and deletes it, with what was written there.
+    Opening and closing it here would, by the rules of POSIX, drop the locks that another connection of this process has
+    on it. Another process would then take the write-ahead log for unused and delete it, with everything in it.
     """
     with suppress(FileExistsError):
-        # What tools and models said is nobody else's business; SQLite gives its side files the same mode.
+        # Only the owner may read it: it contains results of tools and models. SQLite's side files get the same mode.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, 0o600))
 
 
 def _use_wal(db: sqlite3.Connection) -> None:
-    """Appends of several processes side by side; while another makes the switch SQLite says busy without waiting."""
-    until = time.monotonic() + LOCK_SECONDS
+    """Switch to WAL, so that processes can read and append concurrently.
+
+    While another process switches, SQLite reports busy at once without waiting, so this retries.
+    """
+    deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
-            if not _has_sqlite_code(error, sqlite3.SQLITE_BUSY) or time.monotonic() > until:
+            if not _has_sqlite_code(error, sqlite3.SQLITE_BUSY) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
@@ -131,6 +135,7 @@ def _use_wal(db: sqlite3.Connection) -> None:
 def _ensure_schema(db: sqlite3.Connection, path: Path) -> None:
     if _file_version(db) == (APPLICATION, SCHEMA_VERSION):
         return
+    # Another process may create or upgrade the file at the same moment: look again under the write lock.
     db.execute("BEGIN IMMEDIATE")
     try:
         application, version = _file_version(db)
@@ -161,56 +166,49 @@ def _ensure_schema(db: sqlite3.Connection, path: Path) -> None:
 
 
 def _upgrade(db: sqlite3.Connection) -> None:
-    """From version 1, in the transaction that this is called in. Its events keep their seals.
+    """Upgrade from version 1, inside the caller's transaction. Events keep their seals.
 
-    The table is written anew: another process that still writes version 1 fails at its next event, instead of adding
-    one that nobody could erase.
+    The table is created anew: a process that still writes version 1 fails at its next event, instead of adding one that
+    could not be erased.
     """
     _execute_script(db, _V1_RENAME + _EVENTS_TABLE + _V1_COPY + _V2_TABLES + _VERSION_PRAGMAS)
 
-    def content(hash_: str) -> bytes | None:
-        found = db.execute("SELECT content FROM blobs WHERE hash = ?", (hash_,)).fetchone()
-        return found[0] if found else None
+    def load(hash_: str) -> bytes | None:
+        row = db.execute("SELECT content FROM blobs WHERE hash = ?", (hash_,)).fetchone()
+        return row[0] if row else None
 
     for run, body in db.execute(
         "SELECT run, body FROM events WHERE instr(body, '\"$blob\"') + instr(body, '\"$packed\"')"
     ):
-        # What is damaged is told when it is read.
+        # Damage is reported when the event is read.
         with suppress(ValueError, TypeError, AttributeError, KeyError):
             for part in json.loads(body).values():
-                for hash_ in blob_hashes(part, content):
+                for hash_ in blob_hashes(part, load):
                     db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?)", (run, hash_))
 
 
 def _execute_script(db: sqlite3.Connection, script: str) -> None:
-    for statement in _split_statements(script):
-        db.execute(statement)
+    """Execute the statements of a script one by one: `executescript` would commit the transaction."""
+    pending = ""
+    for line in script.splitlines():
+        pending += line + "\n"
+        if sqlite3.complete_statement(pending):
+            db.execute(pending)
+            pending = ""
 
 
 def _file_version(db: sqlite3.Connection) -> tuple[int, int]:
     return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
 
 
-def _split_statements(script: str) -> list[str]:
-    """The statements of a script, one per line or block: `executescript` would end the transaction."""
-    found: list[str] = []
-    begun = ""
-    for line in script.splitlines():
-        begun += line + "\n"
-        if sqlite3.complete_statement(begun):
-            found.append(begun)
-            begun = ""
-    return found
-
-
 def _has_sqlite_code(error: Exception, *codes: int) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
-    # The low byte is the error, the rest says more precisely which.
+    # The low byte is the primary error code, the rest extends it.
     return isinstance(code, int) and code & 0xFF in codes
 
 
 def sqlite_error(path: Path, error: Exception) -> JournalError:
-    """What SQLite or the system refused, in words that help."""
+    """An error of SQLite or of the system as a `JournalError` with a fix."""
     text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     if _has_sqlite_code(error, sqlite3.SQLITE_FULL) or "No space" in text:
         return JournalError("journal.disk-full", f"{path}: {text}", fix="Free some space and run again.")
@@ -235,7 +233,7 @@ _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SqliteStore:
-    """One connection, used by one thread at a time; other processes may have theirs."""
+    """One connection, used by one thread at a time; other processes may have their own."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -248,14 +246,21 @@ class SqliteStore:
             self.db.close()
 
     def append(self, rows: Sequence[EventRow], blobs: Mapping[str, bytes], *, sync: bool) -> None:
+        with self._exclusive(), self._synchronous(sync):
+            if len(rows) == 1 and not blobs:
+                self.db.execute(_INSERT, rows[0])
+                return
+            with self._transaction():
+                self._store_blobs(rows[0].run, blobs)
+                self.db.executemany(_INSERT, rows)
+
+    @contextmanager
+    def _exclusive(self) -> Generator[None]:
+        """Use the connection alone, with errors of SQLite translated."""
         try:
-            with self._lock, self._synchronous(sync):
-                if len(rows) == 1 and not blobs:
-                    self.db.execute(_INSERT, rows[0])
-                    return
-                with self._transaction():
-                    self._keep(rows[0].run, blobs)
-                    self.db.executemany(_INSERT, rows)
+            # The connection is shared by threads (`check_same_thread=False`), and so is its transaction.
+            with self._lock:
+                yield
         except sqlite3.IntegrityError:
             raise NumberTaken from None
         except sqlite3.Error as error:
@@ -263,9 +268,9 @@ class SqliteStore:
 
     @contextmanager
     def _synchronous(self, sync: bool) -> Generator[None]:
-        """Wait for the disk at the end of the next transaction, if that is wanted.
+        """Wait for the disk at the end of the next transaction, if `sync` is set.
 
-        Syncing the log once brings all transactions before this one to the disk as well.
+        Syncing the write-ahead log once brings all earlier transactions to the disk as well.
         """
         if not sync:
             yield
@@ -276,49 +281,42 @@ class SqliteStore:
         finally:
             self.db.execute("PRAGMA synchronous = NORMAL")
 
-    def _keep(self, run: str, blobs: Mapping[str, bytes]) -> None:
+    def _store_blobs(self, run: str, blobs: Mapping[str, bytes]) -> None:
         for hash_, raw in blobs.items():
             if not self.db.execute("SELECT 1 FROM blobs WHERE hash = ?", (hash_,)).fetchone():
                 self.db.execute("INSERT INTO blobs VALUES (?, ?)", (hash_, compress_blob(raw)))
             self.db.execute("INSERT OR IGNORE INTO uses VALUES (?, ?)", (run, hash_))
 
     def select(self, query: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        try:
-            with self._lock:
-                return self.db.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise sqlite_error(self._path, error) from None
+        with self._exclusive():
+            return self.db.execute(query, values).fetchall()
 
     def blob(self, hash_: str) -> bytes | None:
-        found = self.select("SELECT content FROM blobs WHERE hash = ?", (hash_,))
-        return found[0][0] if found else None
+        rows = self.select("SELECT content FROM blobs WHERE hash = ?", (hash_,))
+        return rows[0][0] if rows else None
 
     def erase(self, mark: EventRow) -> tuple[int, int]:
         run, number = mark.run, mark.number
-        try:
-            with self._lock, self._transaction():
-                self.db.execute(_INSERT, mark)
-                events = self.db.execute(
-                    "UPDATE events SET body = '', salt = x'' "
-                    "WHERE run = ? AND number < ? AND body <> '' AND kind <> 'run-erased'",
-                    (run, number),
-                ).rowcount
-                used = self.db.execute("SELECT hash FROM uses WHERE run = ?", (run,)).fetchall()
-                self.db.execute("DELETE FROM uses WHERE run = ?", (run,))
-                blobs = self.db.executemany(
-                    "DELETE FROM blobs WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = blobs.hash)",
-                    used,
-                ).rowcount
-        except sqlite3.IntegrityError:
-            raise NumberTaken from None
-        except sqlite3.Error as error:
-            raise sqlite_error(self._path, error) from None
+        with self._exclusive(), self._transaction():
+            # The mark first: the triggers allow the changes below only to a run that has one.
+            self.db.execute(_INSERT, mark)
+            events = self.db.execute(
+                "UPDATE events SET body = '', salt = x'' "
+                "WHERE run = ? AND number < ? AND body <> '' AND kind <> 'run-erased'",
+                (run, number),
+            ).rowcount
+            used = self.db.execute("SELECT hash FROM uses WHERE run = ?", (run,)).fetchall()
+            self.db.execute("DELETE FROM uses WHERE run = ?", (run,))
+            blobs = self.db.executemany(
+                "DELETE FROM blobs WHERE hash = ? AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = blobs.hash)",
+                used,
+            ).rowcount
         return events, max(blobs, 0)
 
     def scrub(self) -> bool:
-        """The file is written anew without free pages, and the log, which has everything once more, is cut to nothing.
+        """Rewrite the file without free pages, and truncate the write-ahead log, which has a second copy of everything.
 
-        Others that read just now keep the log from being cut.
+        A reader in another process can keep the log from being truncated.
         """
         try:
             with self._lock:

@@ -1,10 +1,10 @@
 """Labels: where a value came from, and who may see it.
 
-A `Label` holds the sources of a value and its readers; joining two takes all sources of both and only the readers of
-both, so nothing that is made of a value can shed what the value carries. A `LabelTree` is the labels of a structured value,
-part by part. Both are made by the runtime and by tool declarations alone, are frozen, and cross into JSON and back
-without loss. A `Labelled` is a value with its shade, closed, and the way from one run or pattern into the next. This
-room knows nothing else of the house.
+A `Label` holds the sources of a value and its readers. Joining two labels takes the union of the sources and the
+intersection of the readers, so a derived value never has a weaker label than its inputs. A `LabelTree` holds the labels
+of a structured value, part by part. Both are made only by the runtime and by tool declarations, are immutable, and
+convert to JSON and back without loss. A `Labelled` is an opaque value with its label tree; it carries data from one run
+or pattern into the next. This package imports nothing of Bicameral but `errors`.
 """
 
 from bicameral.errors import LabelError

@@ -3,8 +3,8 @@
     {"labels": [{"sources": [["third_party", "read_mail", "body", "2"]], "readers": ["ada@example.com", "user"]}],
      "shade": {"own": 0, "item": {"own": 0, "fields": {"body": 0}, "rest": 0}}}
 
-Each label is written once and referred to by its number. There is exactly one way to write a tree, and anything that
-this module would not have written itself is refused: nothing is repaired, and nothing is left out silently.
+Each label is written once and referred to by its number. A tree has exactly one encoding, and the reader rejects every
+other input: it repairs nothing and drops nothing.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from bicameral.labels._label_tree import EitherLabels, LabelTree, ListLabels, Re
 _LONGEST = 60
 
 
-def label_tree_to_json(shade: LabelTree) -> dict[str, Any]:
-    """A shade as plain JSON, from which `label_tree_from_json` makes the very same."""
+def label_tree_to_json(tree: LabelTree) -> dict[str, Any]:
+    """A label tree as plain JSON, from which `label_tree_from_json` makes the identical tree."""
     numbers: dict[Label, int] = {}
-    written = _write_tree(shade, numbers)
-    return {"labels": [_write_label(label) for label in numbers], "shade": written}
+    encoded = _write_tree(tree, numbers)
+    return {"labels": [_write_label(label) for label in numbers], "shade": encoded}
 
 
-def _write_tree(shade: LabelTree, numbers: dict[Label, int]) -> Any:
+def _write_tree(tree: LabelTree, numbers: dict[Label, int]) -> Any:
     def number(label: Label) -> int:
         return numbers.setdefault(label, len(numbers))
 
-    match shade:
+    match tree:
         case Label():
-            return number(shade)
+            return number(tree)
         case ListLabels(places=None):
-            return {"own": number(shade.own), "item": _write_tree(shade.item, numbers)}
+            return {"own": number(tree.own), "item": _write_tree(tree.item, numbers)}
         case ListLabels():
-            return {"own": number(shade.own), "places": [_write_tree(place, numbers) for place in shade.places or ()]}
+            return {"own": number(tree.own), "places": [_write_tree(place, numbers) for place in tree.places or ()]}
         case RecordLabels():
-            fields = {name: _write_tree(each, numbers) for name, each in shade.fields.items()}
-            return {"own": number(shade.own), "fields": fields, "rest": _write_tree(shade.rest, numbers)}
+            fields = {name: _write_tree(each, numbers) for name, each in tree.fields.items()}
+            return {"own": number(tree.own), "fields": fields, "rest": _write_tree(tree.rest, numbers)}
         case EitherLabels():
-            return {"list": _write_tree(shade.as_list, numbers), "record": _write_tree(shade.as_record, numbers)}
+            return {"list": _write_tree(tree.as_list, numbers), "record": _write_tree(tree.as_record, numbers)}
 
 
 def _write_label(label: Label) -> dict[str, Any]:
@@ -50,23 +50,23 @@ def _write_label(label: Label) -> dict[str, Any]:
 
 
 def label_tree_from_json(written: object) -> LabelTree:
-    """The shade that `label_tree_to_json` wrote; a LabelError says what is wrong with anything else."""
-    whole = _read_object(written, ("labels", "shade"), "a shade")
-    labels = [_read_label(each) for each in _read_list(whole["labels"], "the labels")]
+    """The tree that `label_tree_to_json` wrote; a LabelError says what is wrong with any other input."""
+    document = _read_object(written, ("labels", "shade"), "a shade")
+    labels = [_read_label(each) for each in _read_list(document["labels"], "the labels")]
     if len(set(labels)) < len(labels):
         raise _malformed_error("the same label is written twice")
     reader = _TreeReader(labels)
-    shade = reader.read(whole["shade"], 0)
+    tree = reader.read(document["shade"], 0)
     if reader.used < len(labels):
         raise _malformed_error(f"of {len(labels)} labels only {reader.used} are used")
-    # Numbers in another order, or parts that cannot be told apart, would be a second way to write the same.
-    if label_tree_to_json(shade) != written:
+    # Reject other numberings of the labels, and trees that would be cut: each tree has one encoding.
+    if label_tree_to_json(tree) != written:
         raise _malformed_error("it is not written the way this shade is written")
-    return shade
+    return tree
 
 
 class _TreeReader:
-    """Reads parts, never more or deeper than a shade can have."""
+    """Reads the parts of a tree, never more or deeper than a tree can have."""
 
     def __init__(self, labels: list[Label]) -> None:
         self._labels = labels
@@ -77,7 +77,7 @@ class _TreeReader:
         if not isinstance(written, dict) or "list" not in cast("dict[object, object]", written):
             return self._read(cast("object", written), level)
         part = _read_object(cast("object", written), ("list", "record"), "a part of a shade")
-        # The two stand at the same level: they are two views of one value.
+        # Both are views of the same value, so they are at the same level.
         as_list, as_record = self._read(part["list"], level), self._read(part["record"], level)
         if not isinstance(as_list, ListLabels) or not isinstance(as_record, RecordLabels):
             raise _malformed_error("what may be a list or a record needs both")
@@ -85,6 +85,7 @@ class _TreeReader:
 
     def _read(self, written: object, level: int) -> Label | ListLabels | RecordLabels:
         self._parts += 1
+        # Checked while reading: a document from outside may be far deeper than the recursion limit.
         if self._parts > MAX_PARTS or level > MAX_LEVELS:
             raise _malformed_error("it has more parts, or deeper ones, than any shade")
         if not isinstance(written, dict):
@@ -115,8 +116,7 @@ class _TreeReader:
 
 def _read_label(written: object) -> Label:
     facts = _read_object(written, ("sources", "readers"), "a label")
-    listed = _read_list(facts["sources"], "the sources of a label")
-    sources = [_read_source(each) for each in listed]
+    sources = [_read_source(each) for each in _read_list(facts["sources"], "the sources of a label")]
     if not _is_ascending(sources):
         raise _malformed_error("the sources of a label are not in order, or one is there twice")
     return Label(frozenset(sources), _read_readers(facts["readers"]))

@@ -1,6 +1,6 @@
 """Sources, readers and labels. Equal labels are one object, so that a join is a table lookup.
 
-Label trees are interned in the same way; none is deeper or larger than the limits here.
+Label trees are interned in the same way. The limits here bound the depth and size of every tree.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 from bicameral.errors import LabelError
 
 Trust = Literal["user", "system", "third_party"]
-"""Who wrote it: the user, a service itself, or anybody else."""
+"""Who wrote a text: the user, a service itself, or anybody else."""
 TRUSTS: tuple[Trust, ...] = get_args(Trust)
 
 USER: Final = "user"
-"""The principal who made the request; he may see everything."""
+"""The principal who made the request and may see everything."""
 
 _JOIN_MEMORY = 1 << 14
 
@@ -29,9 +29,11 @@ _JOIN_MEMORY = 1 << 14
 class Source:
     """Where a value came from: a part of a tool's result at a step of the plan, and who wrote it.
 
-    `tool` is `request`, `ask`, `extract` or `endorsed` for what the runtime itself brings in. `part` is the path inside
-    the result ("[].subject"), `step` the static path of the step ("2/then/0"), never the turn of a loop: a plan has
-    finitely many sources.
+    Args:
+        trust: Who wrote the text.
+        tool: The tool; `request`, `ask`, `extract` or `endorsed` for values that the runtime itself brings in.
+        part: The path inside the result ("[].subject").
+        step: The static path of the step ("2/then/0"), never a loop iteration, so a plan has finitely many sources.
     """
 
     trust: Trust
@@ -47,16 +49,17 @@ class Source:
             raise LabelError(
                 "labels.malformed", f"{_brief_repr(self.trust)} is no trust", expected=" or ".join(map(repr, TRUSTS))
             )
+        # The quarantined model reads untrusted text, so its output is untrusted whatever a declaration says.
         if self.tool == "extract" and self.trust != "third_party":
             raise LabelError("labels.forged", "what a quarantined model wrote is a third party's, whatever it read")
 
     def __str__(self) -> str:
-        what = self.tool + (f" {self.part}" if self.part else "")
-        return f"{what} (step {self.step})" if self.step else what
+        origin = self.tool + (f" {self.part}" if self.part else "")
+        return f"{origin} (step {self.step})" if self.step else origin
 
 
 class Public(Enum):
-    """The readers of what everyone may see."""
+    """The readers of a value that everyone may see."""
 
     PUBLIC = "public"
 
@@ -70,7 +73,7 @@ Readers = Public | frozenset[str]
 
 
 class FrozenAttributes:
-    """What cannot be changed once it is made; `_make` alone sets attributes."""
+    """Base class of immutable objects; attributes are set only at interning, with `set_frozen`."""
 
     __slots__ = ("__weakref__",)
 
@@ -83,14 +86,19 @@ class FrozenAttributes:
 
 set_frozen = object.__setattr__
 INTERN_LOCK = RLock()
-"""Held while a label or shade is looked for and made, so that there are never two that are equal."""
+"""Held while a label or tree is looked up and made: both are compared by identity, so no two may be equal."""
 
+# Weak values: a label lives as long as something carries it.
 _interned_labels: WeakValueDictionary[tuple[frozenset[Source], Readers], Label] = WeakValueDictionary()
 
 
 @final
 class Label(FrozenAttributes):
     """Where a value came from and who may see it. Equal labels are one object.
+
+    Args:
+        sources: Where the value came from; none for a constant.
+        readers: PUBLIC, or the principals who may see the value; the user is added.
 
     Example:
         >>> mail = Label(frozenset({Source("third_party", "read_mail", "body")}), frozenset({"ada@example.com"}))
@@ -103,29 +111,29 @@ class Label(FrozenAttributes):
     sources: frozenset[Source]
     readers: Readers
     trusted: bool
-    """Whether no third party had a hand in it."""
+    """Whether no source is a third party."""
 
     def __new__(cls, sources: Iterable[Source] = (), readers: Readers | Iterable[str] = PUBLIC) -> Label:
-        found = frozenset(sources)
-        seen_by = _check_readers(readers)
-        for source in found:
+        source_set = frozenset(sources)
+        reader_set = _check_readers(readers)
+        for source in source_set:
             if type(source) is not Source:
                 raise LabelError("labels.malformed", f"{_brief_repr(source)} is not a Source")
-        return _intern_label(found, seen_by)
+        return _intern_label(source_set, reader_set)
 
     @property
     def own(self) -> Label:
-        """As a shade: the label of how many and which."""
+        """As a label tree: the label of a value's size and keys."""
         return self
 
     @property
     def flat(self) -> Label:
-        """As a shade: the join of everything in it."""
+        """As a label tree: the join of all parts."""
         return self
 
     @property
     def item(self) -> Label:
-        """As a shade: the labels of what one gets by going over it."""
+        """As a label tree: the labels of an item of an iteration."""
         return self
 
     def place(self, number: int) -> Label:
@@ -160,6 +168,7 @@ def _intern_label(sources: frozenset[Source], readers: Readers) -> Label:
         label = _interned_labels.get(key)
         if label is None:
             label = object.__new__(Label)
+            # All attributes are set before the label is published in the table.
             set_frozen(label, "sources", sources)
             set_frozen(label, "readers", readers)
             set_frozen(label, "trusted", all(source.trust != "third_party" for source in sources))
@@ -170,28 +179,28 @@ def _intern_label(sources: frozenset[Source], readers: Readers) -> Label:
 def _check_readers(readers: Readers | Iterable[str]) -> Readers:
     if isinstance(readers, Public):
         return readers
-    # A text is many texts to Python, and none of its letters is a principal.
+    # A str is an iterable of str: its letters would become principals.
     if isinstance(readers, str):
         raise LabelError(
             "labels.malformed", f"{_brief_repr(readers)} is one text", expected="PUBLIC or a set of principals"
         )
-    found = frozenset(readers)
-    for reader in found:
+    principals = frozenset(readers)
+    for reader in principals:
         if type(reader) is not str:
             raise LabelError("labels.malformed", f"the principal {_brief_repr(reader)} is not text")
-    return found if USER in found else found | {USER}
+    return principals if USER in principals else principals | {USER}
 
 
 def _brief_repr(value: object) -> str:
     if type(value) not in (str, int, float, bool, type(None)):
         return f"a {type(value).__name__}"
-    shown = repr(value[:60] if isinstance(value, str) else value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    text = repr(value[:60] if isinstance(value, str) else value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @lru_cache(maxsize=_JOIN_MEMORY)
 def join(left: Label, right: Label) -> Label:
-    """The label of what is made of both: all sources, and only the readers of both.
+    """The label of a value made of both: the sources of either, and only the common readers.
 
     Example:
         >>> join(TRUSTED_USER, mail).trusted
@@ -199,46 +208,47 @@ def join(left: Label, right: Label) -> Label:
     """
     if left is right:
         return left
+    # `_intern_label` and not `Label`: the parts of two labels need no validation.
     return _intern_label(left.sources | right.sources, common_readers(left.readers, right.readers))
 
 
 def join_all(labels: Iterable[Label]) -> Label:
-    """The join of any number of labels; of none, NOTHING."""
-    found = NOTHING
+    """The join of any number of labels; NOTHING for none."""
+    joined = NOTHING
     for label in labels:
-        found = join(found, label)
-    return found
+        joined = join(joined, label)
+    return joined
 
 
 def common_readers(left: Readers, right: Readers) -> Readers:
-    """Those who may see both."""
+    """The readers that both allow."""
     if isinstance(left, Public):
         return right
     return left if isinstance(right, Public) else left & right
 
 
 NOTHING: Final = Label()
-"""The label of what comes from nowhere: joining it changes nothing."""
+"""The label without sources: joining it changes nothing."""
 
 TRUSTED_USER: Final = Label({Source("user", "request")})
 """The label of the request and of the literals of a plan."""
 
 UNKNOWN: Final = Label({Source("third_party", "unknown")}, {USER})
-"""The label of what nothing is known about: the worst is assumed."""
+"""The label of a value of unknown origin: untrusted, and only for the user."""
 
 
 MAX_LEVELS = 10
-"""Deeper parts are not told apart: the labels of everything below are joined."""
+"""The deepest tree; the labels below this level are joined into one."""
 MAX_PARTS = 2_000
-"""A shade with more parts is cut off at fewer levels."""
+"""A tree with more parts is cut to fewer levels."""
 TREE_MEMORY = 1 << 13
-"""How many answers about shades are remembered, for each kind of question."""
+"""The cache size of each function of label trees."""
 
 _interned_trees: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
 
 
 class SizedTree(Protocol):
-    """Whatever has levels and parts: every shade."""
+    """Anything with levels and parts: every label tree."""
 
     @property
     def levels(self) -> int: ...
@@ -248,30 +258,30 @@ class SizedTree(Protocol):
 
 
 find_tree = _interned_trees.get
-"""The shade that was made of the same parts, if there still is one."""
+"""The interned tree with this key, or None. Without the lock: a miss is checked again in `intern_tree`."""
 
 
-def intern_tree(kind: type[Any], key: Hashable, facts: Iterable[tuple[str, object]]) -> Any:
-    """The one shade that is made of these facts, from now on."""
+def intern_tree(kind: type[Any], key: Hashable, **attributes: object) -> Any:
+    """The only tree with this key, made of these attributes if there is none yet."""
     with INTERN_LOCK:
-        found = _interned_trees.get(key)
-        if found is None:
-            found = object.__new__(kind)
-            for name, value in facts:
-                set_frozen(found, name, value)
-            _interned_trees[key] = found
-    return found
+        tree = _interned_trees.get(key)
+        if tree is None:
+            tree = object.__new__(kind)
+            for name, value in attributes.items():
+                set_frozen(tree, name, value)
+            _interned_trees[key] = tree
+    return tree
 
 
-def tree_size(inside: Iterable[SizedTree]) -> tuple[int, int]:
-    """How many levels and parts a shade has that holds these."""
+def tree_size(children: Iterable[SizedTree]) -> tuple[int, int]:
+    """The levels and parts of a tree with these children."""
     levels, parts = 0, 1
-    for each in inside:
-        levels = max(levels, each.levels)
-        parts += each.parts
+    for child in children:
+        levels = max(levels, child.levels)
+        parts += child.parts
     return levels + 1, parts
 
 
 def levels_left(levels: int) -> int:
-    """How many levels the parts of a shade that is too large may keep."""
+    """How many levels the children of a tree that is too large may keep."""
     return min(levels, MAX_LEVELS + 1) - 2 if levels > 1 else 0

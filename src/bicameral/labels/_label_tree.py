@@ -1,14 +1,14 @@
 """Label trees: the labels of structured values, part by part, with their join, their taint and their order.
 
-All items of a list share one tree, so the tree of a value is as small as its type, however much data it holds; a list
-of few places may keep one for each. Every function here is monotone part by part: what is computed from a tree that
-covers another covers what is computed from the other. The soundness of the proof before a run rests on this.
+All items of a list share one tree, so the size of a tree depends on the type of the value and not on the amount of
+data; a short list may keep one tree for each place. Every function here is monotone, part by part: a tree that covers
+another gives a result that covers the other's result. The soundness of the proof before a run rests on this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import lru_cache, reduce
 from types import MappingProxyType
 from typing import Any, TypeGuard, final
 
@@ -34,9 +34,9 @@ from bicameral.labels._label import (
 
 @final
 class ListLabels(FrozenAttributes):
-    """The labels of a list: `own` for how many and which, `item` for every item.
+    """The labels of a list: `own` for its length and the choice of its items, `item` for every item.
 
-    With `places` (a literal list, a pair) each place has its own, and `item` is their join.
+    With `places` (a literal list, a pair) each place has its own tree, and `item` is their join.
     """
 
     __slots__ = ("flat", "item", "levels", "own", "parts", "places")
@@ -51,18 +51,18 @@ class ListLabels(FrozenAttributes):
     def __new__(
         cls, own: Label, item: LabelTree | None = None, places: Iterable[LabelTree] | None = None
     ) -> ListLabels:
-        by_place = None if places is None else tuple(_check_tree(place) for place in places)
-        inside = _check_tree(item) if by_place is None else _join_trees(by_place)
-        return make_list_labels(_check_label(own), inside, by_place)
+        place_trees = None if places is None else tuple(_check_tree(place) for place in places)
+        item_tree = _check_tree(item) if place_trees is None else _join_trees(place_trees)
+        return make_list_labels(_check_label(own), item_tree, place_trees)
 
     def place(self, number: int) -> LabelTree:
-        """The shade of one place; of any item where places are not told apart."""
+        """The tree of one place; `item` where places are not kept apart."""
         if self.places is not None and -len(self.places) <= number < len(self.places):
             return self.places[number]
         return self.item
 
     def field(self, name: str) -> Label:
-        """A list has no fields: whatever one gets so is covered by everything in it."""
+        """A list has no fields: the join of all parts covers the result of any access."""
         return self.flat
 
     @property
@@ -73,13 +73,13 @@ class ListLabels(FrozenAttributes):
         return ListLabels, (self.own, self.item, self.places)
 
     def __repr__(self) -> str:
-        inside = self.item if self.places is None else list(self.places)
-        return f"ListShade({self.own!r}, {inside!r})"
+        items = self.item if self.places is None else list(self.places)
+        return f"ListShade({self.own!r}, {items!r})"
 
 
 @final
 class RecordLabels(FrozenAttributes):
-    """The labels of a record or dict: `own` for which keys there are, one for each known field, `rest` for others."""
+    """The labels of a record or dict: `own` for its set of keys, one for each known field, `rest` for other fields."""
 
     __slots__ = ("fields", "flat", "levels", "own", "parts", "rest")
 
@@ -99,7 +99,7 @@ class RecordLabels(FrozenAttributes):
 
     @property
     def item(self) -> Label:
-        """Going over a dict gives its keys."""
+        """Iterating over a dict gives its keys."""
         return self.own
 
     def place(self, number: int) -> Label:
@@ -110,7 +110,7 @@ class RecordLabels(FrozenAttributes):
 
     @property
     def values(self) -> LabelTree:
-        """The join of all fields and the rest: what stands under a key that is not known."""
+        """The join of all fields and the rest: the labels under an unknown key."""
         return _joined_values(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class RecordLabels(FrozenAttributes):
 
 @final
 class EitherLabels(FrozenAttributes):
-    """The labels of what may be a list or a record: values of different kinds, or of unknown kind, came together."""
+    """The labels of a value that may be a list or a record: values of different or unknown kinds were joined."""
 
     __slots__ = ("as_list", "as_record", "flat", "item", "levels", "own", "parts")
 
@@ -157,7 +157,7 @@ class EitherLabels(FrozenAttributes):
 
 
 LabelTree = Label | ListLabels | RecordLabels | EitherLabels
-"""The labels of a value: one `Label` for all of it, or one for each part."""
+"""The labels of a value: one `Label` for the whole value, or one for each part."""
 
 _TREE_CLASSES = frozenset({Label, ListLabels, RecordLabels, EitherLabels})
 
@@ -169,7 +169,7 @@ def _check_tree(value: object) -> LabelTree:
 
 
 def _is_tree(value: object) -> TypeGuard[LabelTree]:
-    # The very classes: a class of somebody's own could say anything of itself.
+    # Exact classes: a subclass could override any property and so misreport its labels.
     return type(value) in _TREE_CLASSES
 
 
@@ -179,184 +179,182 @@ def _check_label(value: object) -> Label:
     return value
 
 
-# Making, and cutting what would be too deep or too large -------------------------------------------------------------
+# Constructors: they intern, and cut trees that are too deep or too large
 
 
 def make_list_labels(own: Label, item: LabelTree, places: tuple[LabelTree, ...] | None) -> ListLabels:
     levels, parts = tree_size(places or (item,))
+    # A cut joins labels and so covers the uncut tree: precision is lost, soundness is not.
     if levels > MAX_LEVELS or parts > MAX_PARTS:
         fewer = levels_left(levels)
         places = None if places is None or parts > MAX_PARTS else tuple(_cut_levels(place, fewer) for place in places)
         return make_list_labels(own, _cut_levels(item, fewer), places)
-    found = find_tree((own, item, places))
-    if found is not None:
-        return found
+    key = (own, item, places)
+    if (known := find_tree(key)) is not None:
+        return known
     flat = join(own, item.flat)
-    facts = zip(
-        ("own", "item", "places", "flat", "levels", "parts"), (own, item, places, flat, levels, parts), strict=True
-    )
-    return intern_tree(ListLabels, (own, item, places), facts)
+    return intern_tree(ListLabels, key, own=own, item=item, places=places, flat=flat, levels=levels, parts=parts)
 
 
 def make_record_labels(own: Label, fields: dict[str, LabelTree], rest: LabelTree) -> RecordLabels:
-    """A record of fields in the order of their names."""
+    """The interned record; `fields` must be sorted by name, since their order is part of the key."""
     key = (own, tuple(fields.items()), rest)
-    found = find_tree(key)
-    if found is not None:
-        return found
-    inside = (*fields.values(), rest)
-    levels, parts = tree_size(inside)
+    if (known := find_tree(key)) is not None:
+        return known
+    children = (*fields.values(), rest)
+    levels, parts = tree_size(children)
     if levels > MAX_LEVELS or parts > MAX_PARTS:
         if levels == 1:
-            # So many fields are not told apart.
-            return make_record_labels(own, {}, join_all(each.flat for each in inside))
+            # There is no level left to cut, so all fields share one label.
+            return make_record_labels(own, {}, join_all(child.flat for child in children))
         fewer = levels_left(levels)
         return make_record_labels(
-            own, {name: _cut_levels(each, fewer) for name, each in fields.items()}, _cut_levels(rest, fewer)
+            own, {name: _cut_levels(child, fewer) for name, child in fields.items()}, _cut_levels(rest, fewer)
         )
-    names = ("own", "fields", "rest", "flat", "levels", "parts")
-    flat = join_all((own, *(each.flat for each in inside)))
-    facts = (own, MappingProxyType(fields), rest, flat, levels, parts)
-    return intern_tree(RecordLabels, key, zip(names, facts, strict=True))
+    flat, view = join_all((own, *(child.flat for child in children))), MappingProxyType(fields)
+    return intern_tree(RecordLabels, key, own=own, fields=view, rest=rest, flat=flat, levels=levels, parts=parts)
 
 
 @lru_cache(maxsize=TREE_MEMORY)
-def _joined_values(shade: RecordLabels) -> LabelTree:
-    return _join_trees((*shade.fields.values(), shade.rest))
+def _joined_values(tree: RecordLabels) -> LabelTree:
+    return _join_trees((*tree.fields.values(), tree.rest))
 
 
 def make_either_labels(as_list: ListLabels, as_record: RecordLabels) -> EitherLabels:
     if as_list.parts + as_record.parts > MAX_PARTS:
         fewer = levels_left(max(as_list.levels, as_record.levels))
         as_list = make_list_labels(as_list.own, _cut_levels(as_list.item, fewer), None)
-        fields = {name: _cut_levels(each, fewer) for name, each in as_record.fields.items()} if fewer else {}
+        fields = {name: _cut_levels(child, fewer) for name, child in as_record.fields.items()} if fewer else {}
         rest = _cut_levels(as_record.rest if fewer else as_record.values, fewer)
         return make_either_labels(as_list, make_record_labels(as_record.own, fields, rest))
-    own = join(as_list.own, as_record.own)
-    names = ("as_list", "as_record", "own", "item", "flat", "levels", "parts")
-    facts = (
-        as_list,
-        as_record,
-        own,
-        join_trees(as_list.item, as_record.item),
-        join(as_list.flat, as_record.flat),
-        max(as_list.levels, as_record.levels),
-        as_list.parts + as_record.parts,
+    return intern_tree(
+        EitherLabels,
+        (as_list, as_record),
+        as_list=as_list,
+        as_record=as_record,
+        own=join(as_list.own, as_record.own),
+        item=join_trees(as_list.item, as_record.item),
+        flat=join(as_list.flat, as_record.flat),
+        levels=max(as_list.levels, as_record.levels),
+        parts=as_list.parts + as_record.parts,
     )
-    return intern_tree(EitherLabels, (as_list, as_record), zip(names, facts, strict=True))
 
 
 @lru_cache(maxsize=TREE_MEMORY)
-def _cut_levels(shade: LabelTree, levels: int) -> LabelTree:
-    """The same with at most so many levels; what is below is joined."""
-    if shade.levels <= levels:
-        return shade
+def _cut_levels(tree: LabelTree, levels: int) -> LabelTree:
+    """The tree with at most this many levels; deeper labels are joined."""
+    if tree.levels <= levels:
+        return tree
     if levels <= 0:
-        return shade.flat
-    match shade:
+        return tree.flat
+    match tree:
         case ListLabels():
-            return _cut_list(shade, levels)
+            return _cut_list(tree, levels)
         case RecordLabels():
-            return _cut_record(shade, levels)
+            return _cut_record(tree, levels)
         case EitherLabels():
-            return make_either_labels(_cut_list(shade.as_list, levels), _cut_record(shade.as_record, levels))
+            return make_either_labels(_cut_list(tree.as_list, levels), _cut_record(tree.as_record, levels))
         case Label():
-            return shade
+            return tree
 
 
-def _cut_list(shade: ListLabels, levels: int) -> ListLabels:
-    places = None if shade.places is None else tuple(_cut_levels(place, levels - 1) for place in shade.places)
-    return make_list_labels(shade.own, _cut_levels(shade.item, levels - 1), places)
+def _cut_list(tree: ListLabels, levels: int) -> ListLabels:
+    places = None if tree.places is None else tuple(_cut_levels(place, levels - 1) for place in tree.places)
+    return make_list_labels(tree.own, _cut_levels(tree.item, levels - 1), places)
 
 
-def _cut_record(shade: RecordLabels, levels: int) -> RecordLabels:
-    fields = {name: _cut_levels(each, levels - 1) for name, each in shade.fields.items()}
-    return make_record_labels(shade.own, fields, _cut_levels(shade.rest, levels - 1))
+def _cut_record(tree: RecordLabels, levels: int) -> RecordLabels:
+    fields = {name: _cut_levels(child, levels - 1) for name, child in tree.fields.items()}
+    return make_record_labels(tree.own, fields, _cut_levels(tree.rest, levels - 1))
 
 
-# Joining ------------------------------------------------------------------------------------------------------------
+# Join
 
 
-def _join_trees(shades: Iterable[LabelTree]) -> LabelTree:
-    found: LabelTree = NOTHING
-    for each in shades:
-        found = join_trees(found, each)
-    return found
+def _join_trees(trees: Iterable[LabelTree]) -> LabelTree:
+    joined: LabelTree = NOTHING
+    for tree in trees:
+        joined = join_trees(joined, tree)
+    return joined
 
 
+# Trees are interned, so a cache by identity is exact and its keys are cheap to hash.
 @lru_cache(maxsize=TREE_MEMORY)
 def join_trees(left: LabelTree, right: LabelTree) -> LabelTree:
-    """The labels of a value that is one or the other, or made of both: joined part by part."""
+    """The labels of a value that is one or the other, or made of both, part by part.
+
+    Example:
+        >>> join_trees(ListLabels(NOTHING, TRUSTED_USER), ListLabels(NOTHING, UNKNOWN)).item.trusted
+        False
+    """
     if left is right:
         return left
     match left, right:
-        case (Label() as label, shade) | (shade, Label() as label):
-            return _join_label(label, shade)
+        case (Label() as label, tree) | (tree, Label() as label):
+            return _join_label(label, tree)
         case ListLabels(), ListLabels():
             return _join_lists(left, right)
         case RecordLabels(), RecordLabels():
             return _join_records(left, right)
         case _:
-            lists = [part for shade in (left, right) if (part := as_list(shade)) is not None]
-            records = [part for shade in (left, right) if (part := as_record(shade)) is not None]
-            first, first_record = lists[0], records[0]
-            whole = first if len(lists) == 1 else _join_lists(first, lists[1])
-            record = first_record if len(records) == 1 else _join_records(first_record, records[1])
-            return make_either_labels(whole, record)
+            # At least one side is an EitherLabels or the kinds differ, so there is a list view and a record view.
+            lists = [part for tree in (left, right) if (part := as_list(tree)) is not None]
+            records = [part for tree in (left, right) if (part := as_record(tree)) is not None]
+            return make_either_labels(reduce(_join_lists, lists), reduce(_join_records, records))
 
 
-def _join_label(label: Label, shade: LabelTree) -> LabelTree:
-    # What one label is known of may be of any kind, and so may be what is in it: to say that it is a list, or a record,
-    # would be to guess.
+def _join_label(label: Label, tree: LabelTree) -> LabelTree:
+    # A value with a single label may be a list or a record, so the result covers both kinds.
     if label is NOTHING:
-        return shade
-    match shade:
+        return tree
+    match tree:
         case Label():
-            return join(shade, label)
+            return join(tree, label)
         case ListLabels():
-            return make_either_labels(_join_lists(shade, uniform_list(label)), uniform_record(label))
+            return make_either_labels(_join_lists(tree, uniform_list(label)), uniform_record(label))
         case RecordLabels():
-            return make_either_labels(uniform_list(label), _join_records(shade, uniform_record(label)))
+            return make_either_labels(uniform_list(label), _join_records(tree, uniform_record(label)))
         case EitherLabels():
-            as_list, as_record = shade.as_list, shade.as_record
+            as_list, as_record = tree.as_list, tree.as_record
             return make_either_labels(
                 _join_lists(as_list, uniform_list(label)), _join_records(as_record, uniform_record(label))
             )
 
 
 def uniform_list(label: Label) -> ListLabels:
-    """A list of which one label is known."""
+    """A list with the same label everywhere."""
     return make_list_labels(label, label, None)
 
 
 def uniform_record(label: Label) -> RecordLabels:
-    """A record of which one label is known."""
+    """A record with the same label everywhere."""
     return make_record_labels(label, {}, label)
 
 
-def as_list(shade: LabelTree) -> ListLabels | None:
-    """What is known of it as a list, part by part."""
-    match shade:
+def as_list(tree: LabelTree) -> ListLabels | None:
+    """The tree's view of the value as a list, or None."""
+    match tree:
         case ListLabels():
-            return shade
+            return tree
         case EitherLabels():
-            return shade.as_list
+            return tree.as_list
         case _:
             return None
 
 
-def as_record(shade: LabelTree) -> RecordLabels | None:
-    """What is known of it as a record, part by part."""
-    match shade:
+def as_record(tree: LabelTree) -> RecordLabels | None:
+    """The tree's view of the value as a record, or None."""
+    match tree:
         case RecordLabels():
-            return shade
+            return tree
         case EitherLabels():
-            return shade.as_record
+            return tree.as_record
         case _:
             return None
 
 
 def _join_lists(left: ListLabels, right: ListLabels) -> ListLabels:
+    # Lists of different length lose their places: `item` covers every one.
     places = None
     if left.places is not None and right.places is not None and len(left.places) == len(right.places):
         places = tuple(join_trees(*pair) for pair in zip(left.places, right.places, strict=True))
@@ -370,44 +368,47 @@ def _join_records(left: RecordLabels, right: RecordLabels) -> RecordLabels:
 
 
 @lru_cache(maxsize=TREE_MEMORY)
-def taint(shade: LabelTree, label: Label) -> LabelTree:
-    """The same with a label joined into every part."""
+def taint(tree: LabelTree, label: Label) -> LabelTree:
+    """The tree with a label joined into every part."""
     if label is NOTHING:
-        return shade
-    match shade:
+        return tree
+    match tree:
         case Label():
-            return join(shade, label)
+            return join(tree, label)
         case ListLabels():
-            return _taint_list(shade, label)
+            return _taint_list(tree, label)
         case RecordLabels():
-            return _taint_record(shade, label)
+            return _taint_record(tree, label)
         case EitherLabels():
-            return make_either_labels(_taint_list(shade.as_list, label), _taint_record(shade.as_record, label))
+            return make_either_labels(_taint_list(tree.as_list, label), _taint_record(tree.as_record, label))
 
 
-def _taint_list(shade: ListLabels, label: Label) -> ListLabels:
-    places = None if shade.places is None else tuple(taint(place, label) for place in shade.places)
-    return make_list_labels(join(shade.own, label), taint(shade.item, label), places)
+def _taint_list(tree: ListLabels, label: Label) -> ListLabels:
+    places = None if tree.places is None else tuple(taint(place, label) for place in tree.places)
+    return make_list_labels(join(tree.own, label), taint(tree.item, label), places)
 
 
-def _taint_record(shade: RecordLabels, label: Label) -> RecordLabels:
-    fields = {name: taint(each, label) for name, each in shade.fields.items()}
-    return make_record_labels(join(shade.own, label), fields, taint(shade.rest, label))
+def _taint_record(tree: RecordLabels, label: Label) -> RecordLabels:
+    fields = {name: taint(child, label) for name, child in tree.fields.items()}
+    return make_record_labels(join(tree.own, label), fields, taint(tree.rest, label))
 
 
 _COVERS_MEMORY = 1 << 12
 
 
 def covers(upper: LabelTree, lower: LabelTree) -> bool:
-    """Whether, part by part, every source and every restriction of `lower` is in `upper` too.
+    """Whether every source and every reader restriction of `lower` is also in `upper`, part by part.
 
-    A third party covers whoever else may have written the same part: it is the worst that can be said of it.
+    A third-party source covers a source of any trust at the same tool, part and step: it is the worst case.
     """
+    # A tree without a view of the value as a list or a record: its label if it is one, else NOTHING.
+    alone = upper if isinstance(upper, Label) else NOTHING
     match lower:
         case Label():
+            # The value may be of any kind, so every part of `upper` must cover the label.
             return all(_label_covers(label, lower) for label in iter_labels(upper))
         case ListLabels():
-            whole = _as_list_labels(upper)
+            whole = as_list(upper) or uniform_list(alone)
             places = max(len(lower.places or ()), len(whole.places or ()))
             return (
                 _label_covers(whole.own, lower.own)
@@ -415,7 +416,7 @@ def covers(upper: LabelTree, lower: LabelTree) -> bool:
                 and all(covers(whole.place(at), lower.place(at)) for at in range(places))
             )
         case RecordLabels():
-            record = _as_record_labels(upper)
+            record = as_record(upper) or uniform_record(alone)
             return (
                 _label_covers(record.own, lower.own)
                 and covers(record.rest, lower.rest)
@@ -425,23 +426,23 @@ def covers(upper: LabelTree, lower: LabelTree) -> bool:
             return covers(upper, lower.as_list) and covers(upper, lower.as_record)
 
 
-def iter_labels(shade: LabelTree) -> Iterable[Label]:
+def iter_labels(tree: LabelTree) -> Iterable[Label]:
     """The label of every part."""
-    match shade:
+    match tree:
         case Label():
-            yield shade
+            yield tree
         case ListLabels():
-            yield shade.own
-            yield from iter_labels(shade.item)
-            for place in shade.places or ():
+            yield tree.own
+            yield from iter_labels(tree.item)
+            for place in tree.places or ():
                 yield from iter_labels(place)
         case RecordLabels():
-            yield shade.own
-            for each in (*shade.fields.values(), shade.rest):
-                yield from iter_labels(each)
+            yield tree.own
+            for child in (*tree.fields.values(), tree.rest):
+                yield from iter_labels(child)
         case EitherLabels():
-            yield from iter_labels(shade.as_list)
-            yield from iter_labels(shade.as_record)
+            yield from iter_labels(tree.as_list)
+            yield from iter_labels(tree.as_record)
 
 
 @lru_cache(maxsize=_COVERS_MEMORY)
@@ -456,18 +457,3 @@ def _label_covers(upper: Label, lower: Label) -> bool:
 
 def _readers_cover(upper: Readers, lower: Readers) -> bool:
     return lower is PUBLIC or (upper is not PUBLIC and upper <= lower)
-
-
-# What a shade says of a value that is a list, or a record: NOTHING where it says that there is none.
-
-
-def _as_list_labels(shade: LabelTree) -> ListLabels:
-    return as_list(shade) or uniform_list(_label_or_nothing(shade))
-
-
-def _as_record_labels(shade: LabelTree) -> RecordLabels:
-    return as_record(shade) or uniform_record(_label_or_nothing(shade))
-
-
-def _label_or_nothing(shade: LabelTree) -> Label:
-    return shade if isinstance(shade, Label) else NOTHING

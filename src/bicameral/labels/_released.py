@@ -1,17 +1,17 @@
-"""Detection of laundered text: untrusted texts that were handed out unlabelled, so that they are recognised on return.
+"""Detection of laundered text: untrusted texts that were released without a label are recognised when they come back.
 
-An outcome's `value` is there to be shown to a person. A program that passes it to the next pattern as the user's own
-words sheds its label, and Python cannot prevent that; but the text can be recognised. This is a second line of
-defence behind the types (`Labelled`, `LiteralString`), and no proof: a text that was translated, encoded, reworded or
-cut into short pieces is not recognised, nor are numbers, nor what another process handed out.
+An outcome's `value` is meant to be shown to a person. A program that passes it to the next pattern as the user's own
+words drops its label, and Python cannot prevent that; but the text can be recognised. This is a second line of defence
+behind the types (`Labelled`, `LiteralString`), and no proof: a text that was translated, encoded, reworded or cut into
+short pieces is not recognised, nor are numbers, nor texts that another process released.
 
-What is recognised, after case and white space are normalised:
+Recognised, after normalising case and white space:
 
-- the very same string object, however short, if it is more than a word;
-- a text that is the whole of one handed out, from `WHOLE` characters on;
-- a text that shares a run of `3 * BLOCK - 1` characters with one; of fewer than `2 * BLOCK` never.
+- the same string object, however short, if it is more than a word;
+- a text that equals a whole released text, from `WHOLE` characters on;
+- a text that shares `3 * BLOCK - 1` consecutive characters with a released one; never one shorter than `2 * BLOCK`.
 
-What the user or the program said before is theirs, also where a model repeats it. Shorter pieces are let through on
+Texts that the user or the program used before are theirs, even if a model repeats them. Shorter pieces pass on
 purpose: a person who was shown a list of files names one of them in the next request.
 """
 
@@ -23,13 +23,13 @@ from dataclasses import fields, is_dataclass
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from bicameral.labels._label import Label, join
+from bicameral.labels._label import Label, join_all
 from bicameral.labels._label_tree import LabelTree
 
 WHOLE = 8
 BLOCK = 16
 _DISTINCT = 5
-"""A block of fewer kinds of characters (a ruler, dots) tells nothing about where it came from."""
+"""A block with fewer distinct characters (a ruler, dots) is too common to identify a text."""
 _MOST_TEXT = 200_000
 _MOST_BLOCKS = 1 << 16
 _MOST_SHORT = 1 << 10
@@ -39,7 +39,7 @@ K = TypeVar("K")
 
 
 class _RecentEntries(OrderedDict[K, Any]):
-    """The entries that were added last, a bounded number of them."""
+    """The entries that were added last, up to a maximum."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class _RecentEntries(OrderedDict[K, Any]):
 
 
 class _ReleasedTexts:
-    """What was handed out and what was said, by all threads of this process."""
+    """The released texts and the user's own texts, of all threads of this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -66,18 +66,22 @@ class _ReleasedTexts:
         self._own_windows: _RecentEntries[str] = _RecentEntries(_MOST_BLOCKS)
 
     def release(self, text: str, label: Label) -> None:
-        alike = _normalize_text(text[:_MOST_TEXT])
+        normal = _normalize_text(text[:_MOST_TEXT])
+        # One lock for lookup and insertion: threads release and check texts at the same time.
         with self._lock:
-            if any(alike in own for own in self._own):
+            # The user or the program wrote it first, so repeating it is no laundering.
+            if any(normal in own for own in self._own):
                 return
             if not text.isidentifier() and not text.isalnum() and text:
-                # The object is kept, so that no other one gets its id. Single words are one object wherever they stand
-                # in a program, and tell nothing.
+                # The object is kept alive, so that no other object gets its id. Single words are left out: Python
+                # interns them, so the same object may come from anywhere.
                 self._same.add(id(text), (text, label))
-            if WHOLE <= len(alike) < 3 * BLOCK:
-                self._short.add(alike, label)
-            for start in range(0, len(alike) - BLOCK + 1, BLOCK):
-                block = alike[start : start + BLOCK]
+            if WHOLE <= len(normal) < 3 * BLOCK:
+                self._short.add(normal, label)
+            # Blocks are stored at fixed offsets and looked up at every offset, so 3 * BLOCK - 1 common characters
+            # always contain two adjacent blocks.
+            for start in range(0, len(normal) - BLOCK + 1, BLOCK):
+                block = normal[start : start + BLOCK]
                 if block not in self._own_windows and len(set(block)) >= _DISTINCT:
                     self._blocks.add(block, label)
 
@@ -87,70 +91,66 @@ class _ReleasedTexts:
                 return None
             if (same := self._same.get(id(text))) is not None and same[0] is text:
                 return cast("Label", same[1])
-            alike = _normalize_text(text)
-            if alike in self._own:
+            normal = _normalize_text(text)
+            if normal in self._own:
                 return None
-            if (label := self._short.get(alike)) is not None:
+            if (label := self._short.get(normal)) is not None:
                 return cast("Label", label)
-            # Two blocks side by side: one alone is a turn of phrase that anybody uses.
-            for start, block in enumerate(_windows(alike)):
+            # Two adjacent blocks are required: a single one may be a common phrase.
+            for start, block in enumerate(_windows(normal)):
                 if block in self._blocks:
-                    label = self._blocks.get(alike[start + BLOCK : start + 2 * BLOCK])
+                    label = self._blocks.get(normal[start + BLOCK : start + 2 * BLOCK])
                     if label is not None:
                         return cast("Label", label)
             return None
 
     def remember_own(self, text: str) -> None:
-        alike = _normalize_text(text[:_MOST_TEXT])
+        normal = _normalize_text(text[:_MOST_TEXT])
         with self._lock:
-            if alike in self._own:
+            if normal in self._own:
                 return
-            self._own.add(alike, None)
-            for window in _windows(alike):
+            self._own.add(normal, None)
+            for window in _windows(normal):
                 self._own_windows.add(window, None)
 
 
 _released = _ReleasedTexts()
 
 
-def remember_released(value: object, shade: LabelTree) -> None:
-    """Remember the texts in a value that is handed out, as far as strangers had a hand in them."""
-    if shade.flat.trusted:
+def remember_released(value: object, tree: LabelTree) -> None:
+    """Remember the untrusted texts in a value that is released."""
+    if tree.flat.trusted:
         return
-    for text, label in _iter_labelled_texts(value, shade, _MOST_DEEP):
+    for text, label in _iter_labelled_texts(value, tree, _MOST_DEEP):
         if not label.trusted:
             _released.release(text, label)
 
 
 def laundered_label(value: object) -> Label | None:
-    """The label of a released text that is in a value, or None."""
-    label: Label | None = None
-    for text in iter_texts(value):
-        found = _released.find_label(text)
-        if found is not None:
-            label = found if label is None else join(label, found)
-    return label
+    """The join of the labels of all released texts in a value, or None."""
+    labels = [label for text in iter_texts(value) if (label := _released.find_label(text)) is not None]
+    return join_all(labels) if labels else None
 
 
 def note_own_words(value: object) -> None:
-    """Remember what the user or the program said, so that a model that repeats it does not make it a stranger's."""
+    """Remember texts of the user or the program: a model that repeats them does not make them untrusted."""
     for text in iter_texts(value):
         _released.remember_own(text)
 
 
 def forget_released() -> None:
-    """Forget everything, as in a fresh process. For tests."""
-    with _released._lock:  # pyright: ignore[reportPrivateUsage] the other half of this file
+    """Forget everything, as in a new process. For tests."""
+    with _released._lock:  # pyright: ignore[reportPrivateUsage] same module
         _released.clear()
 
 
-def iter_texts(value: object, deep: int = _MOST_DEEP) -> Iterator[str]:
-    """The texts in a plain value, keys of mappings among them."""
+def iter_texts(value: object, depth: int = _MOST_DEEP) -> Iterator[str]:
+    """The texts in a plain value, including the keys of mappings."""
     if isinstance(value, str):
         yield value
-    elif deep:
+    elif depth:
         for part in _value_parts(value):
-            yield from iter_texts(part, deep - 1)
+            yield from iter_texts(part, depth - 1)
 
 
 def _value_parts(value: object) -> Iterable[object]:
@@ -159,30 +159,30 @@ def _value_parts(value: object) -> Iterable[object]:
         return [*entries.keys(), *entries.values()]
     if is_dataclass(value) and not isinstance(value, type):
         return [getattr(value, each.name, None) for each in fields(value)]
-    listed = isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray | memoryview)
-    return cast("Iterable[object]", value) if listed else ()
+    is_sequence = isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray | memoryview)
+    return cast("Iterable[object]", value) if is_sequence else ()
 
 
-def _iter_labelled_texts(value: object, shade: LabelTree, deep: int) -> Iterator[tuple[str, Label]]:
+def _iter_labelled_texts(value: object, tree: LabelTree, depth: int) -> Iterator[tuple[str, Label]]:
     if isinstance(value, str):
-        yield value, shade.flat
-    elif deep and isinstance(value, Mapping):
+        yield value, tree.flat
+    elif depth and isinstance(value, Mapping):
         for name, part in cast("Mapping[object, object]", value).items():
             if isinstance(name, str):
-                yield name, shade.own
-                yield from _iter_labelled_texts(part, shade.field(name), deep - 1)
+                yield name, tree.own
+                yield from _iter_labelled_texts(part, tree.field(name), depth - 1)
             else:
-                yield from ((text, shade.flat) for text in iter_texts((name, part), deep))
-    elif deep and isinstance(value, list | tuple):
+                yield from ((text, tree.flat) for text in iter_texts((name, part), depth))
+    elif depth and isinstance(value, list | tuple):
         for number, part in enumerate(cast("Sequence[object]", value)):
-            yield from _iter_labelled_texts(part, shade.place(number), deep - 1)
+            yield from _iter_labelled_texts(part, tree.place(number), depth - 1)
     else:
-        yield from ((text, shade.flat) for text in iter_texts(value, deep))
+        yield from ((text, tree.flat) for text in iter_texts(value, depth))
 
 
 def _normalize_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _windows(alike: str) -> Iterator[str]:
-    return (alike[start : start + BLOCK] for start in range(len(alike) - BLOCK + 1))
+def _windows(normal: str) -> Iterator[str]:
+    return (normal[start : start + BLOCK] for start in range(len(normal) - BLOCK + 1))

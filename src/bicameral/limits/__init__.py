@@ -1,7 +1,7 @@
 """Limits: prices, charges, accounts and quotas of model and tool calls.
 
-What a call of a model costs comes in from `routing`, and what it may cost from `config`; accounts are told of each
-charge and can refuse the next call. This room lies between `routing` and `models`.
+`routing` reports what each model call costs, and `config` says what it may cost. Accounts get each charge and can
+refuse the next call. This room lies between `routing` and `models`.
 """
 
 from bicameral.limits._accounting import (

@@ -1,8 +1,8 @@
-"""Accounting of model calls: the charge of each call, the accounts that are told of it, and sums over a journal.
+"""Accounting of model calls: the charge of each call, the accounts that get it, and sums over a journal.
 
-A reply that came after a retry, from the second model of a cascade or beside a hedge has cost more than itself. Every
-model that is really asked reports its own charge, so that nothing is paid unseen. An account is asked before each
-call and can refuse it: `BudgetSpent` says which budget has run out.
+A reply that came after a retry, from the second model of a cascade or from a hedged request costs more than its own
+tokens. Every model that is really asked reports its own charge, so no cost is missed. An account is asked before each
+call and can refuse it: `BudgetSpent` says which budget is used up.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from bicameral.errors import ModelError
 from bicameral.models import ModelRequest, Usage
 
 BudgetBound = Literal["calls", "tokens", "money", "seconds"]
-"""What a budget can run out of."""
+"""What a budget limits."""
 BudgetScope = Literal["run", "role", "model"]
-"""Whose budget it is: that of a whole run, of one role in it, or of one model."""
+"""What a budget applies to: a whole run, one role in it, or one model."""
 
 
 class BudgetSpent(ModelError):
-    """A model was not asked: `bound` is what has run out, `spent` of `limit`, for `whom` of this `scope`."""
+    """A model was not asked: the budget of `whom` (a role or model, by `scope`) has used up `spent` of `limit`."""
 
     def __init__(self, bound: BudgetBound, spent: float, limit: float, scope: BudgetScope, whom: str = "") -> None:
-        of = f"{scope} {whom!r}" if whom else scope
+        owner = f"{scope} {whom!r}" if whom else scope
         super().__init__(
             "models.budget-spent",
-            f"the budget of the {of} has no {bound} left: {spent:g} of {limit:g} are spent",
+            f"the budget of the {owner} has no {bound} left: {spent:g} of {limit:g} are spent",
             fix="Allow more of it, or ask for less.",
         )
         self.bound: BudgetBound = bound
@@ -45,15 +45,15 @@ class BudgetSpent(ModelError):
 
 
 CallEnding = Literal["answered", "failed", "cancelled", "remembered"]
-"""How a call ended: with a reply, with an error, called off, or with a reply that was kept from before."""
+"""How a call ended: with a reply, with an error, cancelled, or with a reply from the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One call of one model: its tokens, what they cost, and how it ended. `money` is None where no price is known.
+    """One call of one model: its tokens, their cost, and how it ended. `money` is None where no price is known.
 
-    `estimated` says that the tokens are a guess from the length of the texts: of a call that was called off nobody
-    tells how much it had written, so that only what it read is counted.
+    `estimated` says that the tokens are a guess from the length of the texts. No provider reports how much a cancelled
+    call had written, so only its prompt is counted.
     """
 
     model: str
@@ -70,7 +70,7 @@ class Charge:
         return self.usage.prompt + self.usage.output
 
     def to_json(self) -> dict[str, Any]:
-        """For the journal: what is not known or not worth telling is left out."""
+        """For the journal; facts that are unknown or have their default are left out."""
         pairs = (("role", self.role), ("phase", self.phase), ("estimated", self.estimated or None))
         return {
             "model": self.model,
@@ -85,20 +85,20 @@ class Charge:
 
 
 class Account(Protocol):
-    """Whoever counts calls: asked before each one, and told what it cost."""
+    """Counts model calls: it is asked before each one, and gets its charge afterwards."""
 
     def begin(self, call: Asked) -> None:
-        """Before a model is asked; raises if it must not be."""
+        """Called before a model is asked; raises if it must not be."""
         ...
 
     def end(self, call: Asked, charge: Charge) -> None:
-        """When it has ended, however it did; once for each `begin` that did not raise."""
+        """Called when the call has ended in any way, once for each `begin` that did not raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A call that is about to be made: of which model, for which role, about how many tokens it reads."""
+    """A call that is about to be made: the model, the role, and an estimate of its prompt tokens."""
 
     model: str
     request: ModelRequest
@@ -106,29 +106,30 @@ class Asked:
     prompt_tokens: int
     has_price: bool
     is_real: bool = True
-    """False for a reply that was kept from before: nothing was begun."""
+    """False for a reply from the cache, for which no model is asked."""
 
 
+# A context variable: tasks inherit it, and concurrent runs in one process do not share accounts.
 _ACCOUNTS: ContextVar[tuple[Account, ...]] = ContextVar("bicameral-accounts", default=())
 
 
 @contextmanager
 def charge_to(account: Account) -> Generator[None]:
-    """Have every model call made inside counted here too, also those of tasks begun there."""
-    before = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
+    """Report every model call made inside to this account too, also those of tasks started there."""
+    token = _ACCOUNTS.set((*_ACCOUNTS.get(), account))
     try:
         yield
     finally:
-        _ACCOUNTS.reset(before)
+        _ACCOUNTS.reset(token)
 
 
 def current_accounts() -> tuple[Account, ...]:
-    """Those who count what is asked now, outermost first."""
+    """The accounts in force here, the outermost first."""
     return _ACCOUNTS.get()
 
 
 class ChargeList(list[Charge]):
-    """An account that only keeps what it is told."""
+    """An account that only collects charges."""
 
     def begin(self, call: Asked) -> None: ...
 
@@ -151,15 +152,15 @@ def collect_charges() -> Generator[ChargeList]:
 
 
 CostGrouping = Literal["role", "phase", "step", "model", "run", "day"]
-"""What costs can be told apart by."""
+"""What costs can be grouped by."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostTotals:
-    """Calls, tokens and money. `unpriced` calls are in no sum of money, since nobody knows what they cost.
+    """Calls, tokens and money. `unpriced` calls have no known price and are missing from `money`.
 
-    `kept` are calls that were answered from the cache, `failed` those that gave no reply, and `estimated` those whose
-    tokens are a guess.
+    `kept` calls were answered from the cache, `failed` ones gave no reply, and the tokens of `estimated` ones are a
+    guess.
     """
 
     calls: int = 0
@@ -190,7 +191,7 @@ class CostTotals:
 
 @dataclass(frozen=True, slots=True)
 class CostEntry:
-    """One call of one model, with where it belongs."""
+    """One call of one model, with its run, step, role and phase."""
 
     run: str
     at: float
@@ -202,6 +203,7 @@ class CostEntry:
     degraded: str | None = None
 
     def key(self, by: CostGrouping) -> str:
+        """The group that this call belongs to."""
         if by == "day":
             return datetime.datetime.fromtimestamp(self.at).date().isoformat()
         return str(getattr(self, by)) or "(none)"
@@ -209,42 +211,42 @@ class CostEntry:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """What was spent, call by call.
+    """The costs of several calls, with their sum.
 
     Example:
-        >>> costs = CostReport.of(spending_in(run, events))
-        >>> costs.by("role")["delta"].tokens
+        >>> report = CostReport.of(cost_entries(run, at, kind, step, body))
+        >>> report.by("role")["delta"].tokens
     """
 
     entries: tuple[CostEntry, ...] = ()
     total: CostTotals = field(default_factory=CostTotals)
 
     @classmethod
-    def of(cls, spendings: Iterable[CostEntry]) -> CostReport:
-        found = tuple(spendings)
-        return cls(found, sum((each.cost for each in found), CostTotals()))
+    def of(cls, entries: Iterable[CostEntry]) -> CostReport:
+        listed = tuple(entries)
+        return cls(listed, sum((entry.cost for entry in listed), CostTotals()))
 
     def by(self, by: CostGrouping) -> dict[str, CostTotals]:
-        """The sums, those that cost most first; they add up to the total."""
+        """The sum of each group, the most expensive first; together they are the total."""
         sums: dict[str, CostTotals] = {}
-        for each in self.entries:
-            key = each.key(by)
-            sums[key] = sums.get(key, CostTotals()) + each.cost
+        for entry in self.entries:
+            key = entry.key(by)
+            sums[key] = sums.get(key, CostTotals()) + entry.cost
         return dict(sorted(sums.items(), key=lambda pair: (-pair[1].money, -pair[1].tokens, pair[0])))
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """The models of which nobody knows what they cost."""
-        return tuple(sorted({each.model for each in self.entries if each.cost.unpriced}))
+        """The models without a known price."""
+        return tuple(sorted({entry.model for entry in self.entries if entry.cost.unpriced}))
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """The ways in which replies were less than what was wanted."""
-        return tuple(dict.fromkeys(each.degraded for each in self.entries if each.degraded is not None))
+        """The ways in which replies were less than requested, each once."""
+        return tuple(dict.fromkeys(entry.degraded for entry in self.entries if entry.degraded is not None))
 
 
 def cost_entries(run: str, at: float, kind: str, step: str, body: Mapping[str, Any]) -> Iterator[CostEntry]:
-    """The calls that an event of a journal tells of: that of a model, or those that wrote a plan or came to nothing."""
+    """The model calls that a journal event reports: one call, or those for a plan and those that failed."""
     if kind == "model-called":
         yield from _entries_of_call(run, at, step, body)
         return
@@ -256,14 +258,15 @@ def cost_entries(run: str, at: float, kind: str, step: str, body: Mapping[str, A
 
 
 def _entries_of_call(run: str, at: float, step: str, call: Mapping[str, Any]) -> Iterator[CostEntry]:
+    """The charges of one recorded call; malformed ones are skipped, since a journal file may have been edited."""
     charges: object = call.get("charges")
-    said: object = call.get("degraded")
+    call_degraded: object = call.get("degraded")
     for charge in cast("list[object]", charges) if isinstance(charges, list) else []:
         if isinstance(charge, Mapping):
             facts = cast("Mapping[str, Any]", charge)
             role = str(facts.get("role") or call.get("role") or "")
             phase, model = str(facts.get("phase") or ""), str(facts.get("model") or "")
-            degraded = said if isinstance(said, str) and facts.get("ending") == "answered" else None
+            degraded = call_degraded if isinstance(call_degraded, str) and facts.get("ending") == "answered" else None
             yield CostEntry(run, at, step, role, phase, model, _totals_of_charge(facts), degraded)
 
 
@@ -288,4 +291,5 @@ def _count_or_zero(value: object) -> int:
 
 
 def _amount_or_zero(value: object) -> float:
+    # The upper bound also refuses `inf`, and the comparison `nan`, which would spoil every sum.
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e18 else 0.0

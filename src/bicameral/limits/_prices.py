@@ -1,4 +1,4 @@
-"""Prices of tokens: a table by model, which a file of the user's can change. A price nobody knows is None, never 0."""
+"""Prices of tokens: a table by model, which a file of the user can override. An unknown price is None, never 0."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bicameral.models import Usage
 _MILLION = 1_000_000
 _MAX_FILE_BYTES = 1_000_000
 _LOCAL_FAMILIES = frozenset({"scripted", "ollama", "vllm", "llamacpp"})
-"""Families that are asked on this machine, unless their name says on which other."""
+"""Families that run on this machine, unless the name gives another host."""
 _LOCAL_HOST = re.compile(r"(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?::\d+)?(?:/|$)")
 # `openai:gpt-4.1-2025-04-14` and `anthropic:claude-opus-4-5-20251101` are dated names of priced models.
 _DATE_SUFFIX = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{4})$")
@@ -27,9 +27,9 @@ _DATE_SUFFIX = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{4})$")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost that a model reads, and that it writes; `cached` if reading them again is cheaper.
+    """The price of a million tokens that a model reads, and that it writes; `cached` if cached tokens are cheaper.
 
-    From `long_from` tokens of prompt on, the whole call is charged by `long`.
+    If a prompt has more than `long_from` tokens, `long` is the price of the whole call.
     """
 
     read: float = 0.0
@@ -42,9 +42,9 @@ class Price:
         """What this usage costs, in the currency of the table."""
         if self.long is not None and self.long_from is not None and usage.prompt > self.long_from:
             return self.long.of(usage)
-        again = self.read if self.cached is None else self.cached
+        cached = self.read if self.cached is None else self.cached
         fresh = max(0, usage.prompt - usage.cached)
-        return (fresh * self.read + (usage.prompt - fresh) * again + usage.output * self.written) / _MILLION
+        return (fresh * self.read + (usage.prompt - fresh) * cached + usage.output * self.written) / _MILLION
 
     def worst_case(self, prompt: int, output: int) -> float:
         """The most that so many tokens can cost: nothing is cached."""
@@ -52,33 +52,34 @@ class Price:
 
 
 FREE_PRICE = Price()
-"""What a model on one's own machine costs."""
+"""The price of a local model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices by the exact names of models; `version` is the day of the table, `currency` what the numbers are in."""
+    """Prices by exact model names; `version` is the date of the table, `currency` the unit of the numbers."""
 
     models: Mapping[str, Price] = field(default_factory=dict[str, Price])
     version: str = ""
     currency: str = "USD"
 
     def of(self, model: str) -> Price | None:
-        """The price of a model by its name, such as `openai:gpt-4.1`; None if it is not known.
+        """The price of a model by its name, such as `openai:gpt-4.1`; None if it is unknown.
 
-        What runs on this machine costs nothing. A dated name has the price of the name without its date.
+        A local model costs nothing. A dated name has the price of the name without its date.
         """
         name = model.partition("#")[0]
-        found = self.models.get(name)
-        if found is not None:
-            return found
+        price = self.models.get(name)
+        if price is not None:
+            return price
         family, host = name.partition(":")[0], name.partition("@")[2]
+        # A host in the name decides: `ollama:x@gpu.example.com` is not on this machine, and so not known to be free.
         if family == "local" or (family in _LOCAL_FAMILIES and not host) or (host and _LOCAL_HOST.match(host)):
             return FREE_PRICE
         return self.models.get(_DATE_SUFFIX.sub("", name))
 
     def merged_over(self, others: Prices) -> Prices:
-        """These prices over others: of a model that is in both, this one counts."""
+        """These prices over others: for a model in both, this one counts."""
         if others.currency != self.currency and others.models:
             raise ConfigError(
                 "config.prices", f"the prices are in {self.currency}, and those they go over in {others.currency}"
@@ -88,16 +89,16 @@ class Prices:
 
 @cache
 def known_prices() -> Prices:
-    """The table that comes with Bicameral."""
+    """The table that ships with Bicameral."""
     file = resources.files("bicameral.limits").joinpath("prices.toml")
     return parse_prices(file.read_text("utf-8"), "prices.toml")
 
 
 def load_prices(file: Path) -> Prices:
-    """A table of one's own over the one that comes with Bicameral.
+    """A table of the user, merged over the one that ships with Bicameral unless the currencies differ.
 
     Example:
-        >>> load_prices(Path("current_prices.toml")).of("openai:gpt-4.1")
+        >>> load_prices(Path("prices.toml")).of("openai:gpt-4.1")
     """
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
@@ -119,15 +120,16 @@ def current_prices() -> Prices:
 
 @contextmanager
 def use_prices(table: Prices) -> Generator[None]:
-    """Count what is asked inside by these prices."""
-    before = _CURRENT_PRICES.set(table)
+    """Use these prices for calls made inside."""
+    token = _CURRENT_PRICES.set(table)
     try:
         yield
     finally:
-        _CURRENT_PRICES.reset(before)
+        _CURRENT_PRICES.reset(token)
 
 
 def parse_prices(text: str, file: str) -> Prices:
+    """The prices in a TOML text; `file` names it in errors."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -141,13 +143,13 @@ def parse_prices(text: str, file: str) -> Prices:
 
 
 def _model_entries(file: str, tables: dict[str, Any]) -> list[tuple[str, object]]:
-    """`[openai]` with `"gpt-4.1" = { … }` names the model `openai:gpt-4.1`."""
-    found: list[tuple[str, object]] = []
+    """The entries by model name: `"gpt-4.1" = { … }` under `[openai]` is the model `openai:gpt-4.1`."""
+    entries_by_name: list[tuple[str, object]] = []
     for family, entries in tables.items():
         if not isinstance(entries, dict):
             raise _bad_price(file, family, "a table of models, such as [openai]")
-        found += [(f"{family}:{name}", entry) for name, entry in cast("dict[str, object]", entries).items()]
-    return found
+        entries_by_name += [(f"{family}:{name}", entry) for name, entry in cast("dict[str, object]", entries).items()]
+    return entries_by_name
 
 
 _PRICE_KEYS = {"read", "written", "cached", "long_from", "long"}
@@ -161,7 +163,7 @@ def _parse_price(file: str, name: str, entry: object) -> Price:
         raise _bad_price(file, name, "long_from and long together")
     numbers = {key: facts[key] for key in ("read", "written", "cached", "long_from") if key in facts}
     for key, value in numbers.items():
-        # Not a bool, not below nothing, not infinite and not `nan`.
+        # By exact type, since a bool is an int; the comparison refuses negative, infinite and `nan`.
         if type(value) not in (int, float) or not 0 <= value < 1e12:
             raise _bad_price(file, f"{name}.{key}", "a number from 0 on")
     long = _parse_price(file, f"{name}.long", facts["long"]) if "long" in facts else None

@@ -1,9 +1,9 @@
-"""Models: one protocol, and the providers that speak it.
+"""Language models: the provider protocol, its implementations, and the store of local weights.
 
-In comes a `ModelRequest` (messages, a prefill, a JSON Schema or grammar, bounds), out comes a `ModelReply` (text,
-the calls it wants, why it ended, what it cost). `LocalProvider` runs a weights file inside this process,
-`RemoteProvider` asks a server, `ScriptedProvider` replies from a script; `Client` asks any of them. `ModelStore` keeps
-weights on disk, addressed by SHA-256. Nothing is loaded at import or before the first request.
+A provider takes a `ModelRequest` (messages, a prefill, a JSON Schema or grammar, limits) and returns a `ModelReply`
+(text, tool calls, why it ended, token usage). `LocalProvider` runs a weights file inside this process,
+`RemoteProvider` asks a server, and `ScriptedProvider` replies from a script; `Client` is a small front end to any of
+them. `ModelStore` keeps weights on disk, addressed by SHA-256. Nothing is loaded before the first request.
 """
 
 from bicameral.models._local import LocalProvider, engine_threads

@@ -1,7 +1,6 @@
-"""One completion of llama.cpp: the request body, the reply from the streamed pieces, token confidence, and grammar
-errors.
+"""One completion of llama.cpp: its request body, the reply, token confidence, and the errors of grammars.
 
-llama.cpp prints the messages of its grammar parsers or drops them, so the two parsers inside its library are asked
+llama.cpp prints the messages of its grammar parsers or drops them, so the two parsers in its library are called
 directly, through their published C interfaces (`llguidance.h` and `llama.h`).
 """
 
@@ -23,15 +22,22 @@ from bicameral.models._protocol import ModelReply, ModelRequest, ReplyToken, Usa
 from bicameral.models._tool_calls import compact_schema
 
 REPORTED_ALTERNATIVES = 10
-"""How many of the likeliest tokens are reported at each place."""
+"""How many of the likeliest tokens are reported at each position."""
+
+LLGUIDANCE = "%llguidance"
+_MESSAGE_BYTES = 4096
+
+_TRIPWIRE = "<|im_start|>"
+_TRIPWIRE_BIAS = 1e5
+_SEED_MODULUS = 2**32 - 1
 
 
 def read_token_confidence(entries: Iterable[dict[str, Any]], request: ModelRequest) -> Iterator[ReplyToken]:
-    """The tokens of one streamed piece; the end of the text is none.
+    """The tokens of one streamed piece with their probabilities; the end of the text is not a token.
 
-    llama.cpp reports what the model held likely before the constraint was applied. At temperature 0 the likeliest
-    token that is allowed is written, so everything that was likelier was forbidden, and the rest is what there was to
-    choose from: a probability among that is never too high.
+    llama.cpp reports probabilities from before the constraint was applied. At temperature 0 the likeliest allowed token
+    is written, so every likelier token was forbidden. The probability is given relative to the remaining tokens, of
+    which more may have been forbidden, so it is never too high.
     """
     greedy = request.temperature == 0
     for entry in entries:
@@ -47,12 +53,8 @@ def _share_of(probability: float, rest: float) -> float:
     return min(1.0, probability / rest) if rest > 0 else 1.0 if probability > 0 else 0.0
 
 
-LLGUIDANCE = "%llguidance"
-_MESSAGE_BYTES = 4096
-
-
 class _LlgTokenizerInit(ctypes.Structure):
-    """`LlgTokenizerInit`; the spare room keeps fields that a later version adds at zero."""
+    """`LlgTokenizerInit`; the spare fields keep those that a later version may add at zero."""
 
     _fields_ = (
         ("vocab_size", ctypes.c_uint32),
@@ -70,7 +72,7 @@ class _LlgTokenizerInit(ctypes.Structure):
 
 
 def llguidance_error(grammar: str | dict[str, Any]) -> str | None:
-    """What LLGuidance says against a Lark grammar or a JSON Schema, or None if it says nothing."""
+    """LLGuidance's error message for a Lark grammar or a JSON Schema, or None if it accepts it."""
     kind, text = ("lark", grammar) if isinstance(grammar, str) else ("json_schema", json.dumps(grammar))
     library = _xllamacpp_library()
     if not hasattr(library, "llg_validate_grammar"):
@@ -85,20 +87,21 @@ def llguidance_error(grammar: str | dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=64)
 def gbnf_error(grammar: str) -> str | None:
-    """What llama.cpp says against a GBNF grammar, or None if it accepts it."""
+    """llama.cpp's error message for a GBNF grammar, or None if it accepts it."""
     library = _xllamacpp_library()
     library.llama_sampler_init_grammar.restype = ctypes.c_void_p
-    with tempfile.TemporaryFile() as said:
-        # The parser writes to stderr only. It takes microseconds and the GIL is held throughout.
+    with tempfile.TemporaryFile() as log:
+        # The parser writes its messages to stderr only. The call takes microseconds and `PyDLL` keeps the GIL, so no
+        # other Python thread writes to the redirected stderr meanwhile.
         stderr = os.dup(2)
-        os.dup2(said.fileno(), 2)
+        os.dup2(log.fileno(), 2)
         try:
             sampler = library.llama_sampler_init_grammar(None, _c_text(grammar), b"root")
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
-        said.seek(0)
-        message = said.read().decode("utf-8", "replace").strip()
+        log.seek(0)
+        message = log.read().decode("utf-8", "replace").strip()
     if sampler:
         library.llama_sampler_free(ctypes.c_void_p(sampler))
         return None
@@ -115,7 +118,7 @@ def _xllamacpp_library() -> ctypes.PyDLL:
 
 @cache
 def _byte_tokenizer() -> int:
-    """The smallest tokenizer that LLGuidance takes: one token a byte, and an end."""
+    """The smallest tokenizer that LLGuidance accepts: one token for each byte, and an end token."""
     end = b"\xff<end>"
     lengths = (ctypes.c_uint32 * 257)(*[1] * 256, len(end))
     init = _LlgTokenizerInit(
@@ -136,20 +139,15 @@ def _c_text(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-_TRIPWIRE = "<|im_start|>"
-_TRIPWIRE_BIAS = 1e5
-_SEED_MODULUS = 2**32 - 1
-
-
 def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, Any]:
-    """The body of one completion, without its prompt."""
+    """The request body of one completion, without its prompt."""
     body: dict[str, Any] = {
         "n_predict": request.max_tokens,
         "temperature": request.temperature,
         # The highest 32-bit number would ask llama.cpp for a random seed.
         "seed": request.seed % _SEED_MODULUS,
         "stop": list(request.stop),
-        # Named, because weights may carry defaults of their own.
+        # Set explicitly, because weights files may contain other defaults.
         "top_k": 40,
         "top_p": 0.95,
         "min_p": 0.05,
@@ -164,20 +162,20 @@ def completion_body(request: ModelRequest, vocabulary: Vocabulary) -> dict[str, 
     if request.json_schema is not None:
         body["json_schema"] = compact_schema(request.json_schema)
     if uses_llguidance(request):
-        # LLGuidance drops a constraint that it cannot follow and the model goes on writing freely. A control
-        # token that no constraint allows is made irresistible: if it is ever written, the constraint is gone.
+        # LLGuidance drops a constraint that it cannot follow, and the model continues without it. A control token that
+        # no constraint allows gets the highest bias: if it is ever written, the constraint has been dropped.
         body["logit_bias"] = [[vocabulary.start, _TRIPWIRE_BIAS]]
         body["preserved_tokens"] = [_TRIPWIRE]
     return body
 
 
 def uses_llguidance(request: ModelRequest) -> bool:
-    """Whether LLGuidance holds the reply to its shape (JSON Schemas go through it too)."""
+    """Whether LLGuidance enforces the constraint of the reply; it does so for JSON Schemas, too."""
     return request.json_schema is not None or (request.grammar or "").startswith(LLGUIDANCE)
 
 
 class Completion:
-    """Gathers what the engine streams; `take` is its callback and must not raise."""
+    """Collects the streamed pieces of a reply; `take` is the engine's callback and must not raise."""
 
     def __init__(
         self, request: ModelRequest, on_text: Callable[[str], object] | None, stopped: threading.Event
@@ -185,7 +183,7 @@ class Completion:
         self._request = request
         self._on_text = on_text
         self._stopped = stopped
-        self._guarded = uses_llguidance(request)
+        self._has_tripwire = uses_llguidance(request)
         self._tripped = False
         self._texts: list[str] = []
         self._confidence: list[ReplyToken] = []
@@ -193,18 +191,18 @@ class Completion:
         self._last: dict[str, Any] | None = None
 
     def take(self, chunk: dict[str, Any]) -> bool:
-        """One piece of the stream; True ends it."""
+        """Take one piece of the stream; return True to end it."""
         if self._stopped.is_set():
             return True
         if "error" in chunk:
             self._error = chunk["error"]
             return True
         text: str = chunk["choices"][0]["text"]
-        if self._guarded and _TRIPWIRE in text:
+        if self._has_tripwire and _TRIPWIRE in text:
             self._tripped = True
             return True
-        if self._request.confidence and (told := chunk["choices"][0].get("logprobs")):
-            self._confidence += read_token_confidence(told["content"], self._request)
+        if self._request.confidence and (reported := chunk["choices"][0].get("logprobs")):
+            self._confidence += read_token_confidence(reported["content"], self._request)
         if text:
             self._texts.append(text)
             if self._on_text is not None:
@@ -214,7 +212,7 @@ class Completion:
         return False
 
     def reply(self, seconds: float, reused: int) -> ModelReply:
-        """The whole reply, or the error that ended it; `reused` tokens of its prompt were not evaluated again."""
+        """The whole reply; raises the error that ended it. `reused` tokens of its prompt were not evaluated again."""
         if self._tripped:
             constraint = self._request.json_schema or self._request.grammar or ""
             raise _bad_grammar(llguidance_error(constraint) or "it grew too large while it was followed")
@@ -228,11 +226,7 @@ class Completion:
         return ModelReply(
             text="".join(self._texts),
             finish="length" if self._last["choices"][0]["finish_reason"] == "length" else "stop",
-            usage=Usage(
-                prompt=counts["prompt_tokens"],
-                cached=reused,
-                output=counts["completion_tokens"],
-            ),
+            usage=Usage(counts["prompt_tokens"], reused, counts["completion_tokens"]),
             seconds=seconds,
             confidence=tuple(self._confidence),
         )

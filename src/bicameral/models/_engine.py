@@ -1,9 +1,8 @@
-"""The llama.cpp engine inside this process: one engine per weights file, one request at a time, not reachable from
-outside.
+"""The llama.cpp engine inside this process: one per weights file, one request at a time, with a private socket.
 
 `InferenceEngine` queues jobs and is shared by all providers of a file. `EngineServer` is llama.cpp's server: its
-set-up, its private socket, and the few calls that only the socket offers. `Slots` gives each adapter a slot of its
-own, so that no prefix is evaluated twice.
+configuration, its private socket, and the few calls that only the socket offers. `Slots` assigns a slot to each
+adapter, so that no prefix is evaluated twice.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bicameral.errors import ModelError, Place
-from bicameral.models import _evaluator as _canonical
+from bicameral.models import _evaluator
 from bicameral.models._completion import Completion, completion_body
-from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, UnexpectedReuse
+from bicameral.models._evaluator import Evaluator, PrefixStates, SlotPlacement, TakePiece, UnexpectedReuse
 from bicameral.models._prompts import PromptTokenizer, Vocabulary, read_vocabulary
 from bicameral.models._protocol import ModelReply, ModelRequest
 from bicameral.models._weights import Adapter
@@ -39,12 +38,17 @@ if TYPE_CHECKING:
 
 
 _PLAIN_SLOTS = 2
+# Bounds the wait for an engine that hangs.
+_HTTP_TIMEOUT_SECONDS = 120
+_SOCKET_NAME = "engine.sock"
 
 
 class Slots:
-    """Without adapters one slot serves all. With them every adapter gets one slot, since what was evaluated under one
-    adapter is of no use to another, and the conversations without one share two, each going where its setup was read
-    last.
+    """Assigns requests to slots.
+
+    Without adapters there is one slot. With adapters each of them has its own, because what was evaluated with one
+    adapter cannot be reused with another. Requests without an adapter then share two slots, and go to the one that
+    evaluated their first message last.
     """
 
     def __init__(self, adapters: tuple[Adapter, ...]) -> None:
@@ -54,10 +58,10 @@ class Slots:
         self._last = 0
 
     def place(self, request: ModelRequest, adapter: Adapter | None) -> SlotPlacement:
-        """Where a request runs, and with which adapter."""
+        """The slot and the adapter that a request runs with."""
         if not self.adapters:
             return SlotPlacement(0, "", {"id_slot": 0})
-        scales = [{"id": number, "scale": float(each == adapter)} for number, each in enumerate(self.adapters)]
+        scales = [{"id": number, "scale": float(known == adapter)} for number, known in enumerate(self.adapters)]
         if adapter is not None:
             slot = _PLAIN_SLOTS + self.adapters.index(adapter)
             return SlotPlacement(slot, adapter.sha256, {"id_slot": slot, "lora": scales})
@@ -70,15 +74,12 @@ class Slots:
         return SlotPlacement(self._last, "", {"id_slot": self._last, "lora": scales})
 
 
-_HTTP_TIMEOUT_SECONDS = 120
-_SOCKET_NAME = "engine.sock"
-
-
 class EngineServer:
-    """One weights file, loaded.
+    """One loaded weights file.
 
-    Token numbers and the state of a slot can be had over HTTP only, so the socket stays while the weights are loaded.
-    It lies in a folder that only this user can enter, and every call needs a key that never leaves this process.
+    Tokenizing and the state of a slot are available over HTTP only, so the socket stays open while the weights are
+    loaded. It lies in a folder that only this user can enter, and every call needs a key that never leaves this
+    process.
     """
 
     def __init__(self, path: Path, context: int, threads: int, slots: Slots) -> None:
@@ -87,8 +88,8 @@ class EngineServer:
         for adapter in slots.adapters:
             adapter.check()
         self._path = path
-        # Made by `mkdtemp`, for this user alone. A `TemporaryDirectory` would be removed at exit before the engine is
-        # closed, which is where this folder goes.
+        # `mkdtemp` makes it accessible to this user only. A `TemporaryDirectory` would be removed at exit before the
+        # engine is closed; `close` removes this one.
         self._folder = Path(tempfile.mkdtemp(prefix="bicameral-"))
         self._key = secrets.token_urlsafe(32)
         self.states = self._folder / "states"
@@ -104,8 +105,8 @@ class EngineServer:
                 place=Place(file=str(path)),
                 fix="Run `bicameral models verify` to check the file, and see that enough memory is free.",
             ) from error
-        # The server is there before its loop runs, and a loop that begins after it was told to end never ends: `close`
-        # would wait for ever. What goes through its queue comes back only when it runs.
+        # The constructor returns before the server's loop runs, and a loop that starts after the order to end never
+        # ends: `close` would wait for ever. A request through its queue returns only once the loop runs.
         self.erase(0)
 
     def close(self) -> None:
@@ -113,8 +114,8 @@ class EngineServer:
         self._server = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def complete(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
-        """One streamed completion; `take` gets its pieces and ends it by returning True."""
+    def complete(self, body: dict[str, Any], take: TakePiece) -> None:
+        """Stream one completion to `take`, which ends it by returning True."""
         assert self._server is not None
         try:
             self._server.handle_completions(body, take)
@@ -122,32 +123,32 @@ class EngineServer:
             raise self._engine_failure(error) from error
 
     def tokenize(self, pieces: list[str], separator: int) -> list[tuple[int, ...]]:
-        """The tokens of each piece by itself; `separator` is a control token that no piece can spell."""
+        """The tokens of each piece; `separator` is a control token, which no piece can contain."""
         content = [part for piece in pieces for part in (piece, separator)]
-        found: list[tuple[int, ...]] = []
+        tokenized: list[tuple[int, ...]] = []
         current: list[int] = []
         for token in self._post("/tokenize", {"content": content})["tokens"]:
             if token == separator:
-                found.append(tuple(current))
+                tokenized.append(tuple(current))
                 current = []
             else:
                 current.append(token)
-        return found
+        return tokenized
 
     def erase(self, slot: int) -> None:
         """Empty a slot."""
         self._post(f"/slots/{slot}?action=erase", {})
 
     def save(self, slot: int, name: str) -> int:
-        """Write a slot's state to a file of this name in `states`; how many bytes that were."""
+        """Write a slot's state to a file of this name in `states`; return its number of bytes."""
         return int(self._post(f"/slots/{slot}?action=save", {"filename": name})["n_written"])
 
     def restore(self, slot: int, name: str) -> int:
-        """Read a slot's state back; how many tokens that were. The engine aborts on a damaged file: check it first."""
+        """Read a slot's state back; return its number of tokens. The engine aborts on a damaged file: check it."""
         return int(self._post(f"/slots/{slot}?action=restore", {"filename": name})["n_restored"])
 
     def _post(self, target: str, body: dict[str, Any]) -> dict[str, Any]:
-        # One connection a call: the only HTTP thread would wait on an idle one.
+        # A new connection for each call: the only HTTP thread would block on an idle one.
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Connection": "close"}
         connection = http.client.HTTPConnection("engine", timeout=_HTTP_TIMEOUT_SECONDS)
         try:
@@ -168,10 +169,10 @@ class EngineServer:
             assert self._server is not None
             address = urlsplit(self._server.listening_address)
             return socket.create_connection(("127.0.0.1", address.port or 0), _HTTP_TIMEOUT_SECONDS)
-        connected = socket.socket(socket.AF_UNIX)
-        connected.settimeout(_HTTP_TIMEOUT_SECONDS)
-        connected.connect(str(self._folder / _SOCKET_NAME))
-        return connected
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_HTTP_TIMEOUT_SECONDS)
+        connection.connect(str(self._folder / _SOCKET_NAME))
+        return connection
 
     def _engine_failure(self, reason: object) -> ModelError:
         return ModelError(
@@ -183,22 +184,22 @@ class EngineServer:
 
 
 def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: Path, key: str) -> CommonParams:
-    """The set-up of an engine: deterministic, silent and shut to the outside."""
+    """The configuration of an engine: deterministic, silent, and reachable only through its private socket."""
     from xllamacpp import CommonAdapterLoraInfo, CommonParams, ggml_type, llama_flash_attn_type
 
     params = CommonParams()
     params.model.path = str(path)
     params.n_ctx = context * slots.count
-    # A stop is seen between batches: small ones cost little on a CPU and bound the wait.
-    params.n_batch = params.n_ubatch = _canonical.BLOCK
+    # A request to stop is seen between batches: small batches cost little on a CPU and bound the wait.
+    params.n_batch = params.n_ubatch = _evaluator.BLOCK
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     params.n_parallel = slots.count
     params.lora_adapters = [CommonAdapterLoraInfo(str(adapter.path), 1.0) for adapter in slots.adapters]
     params.lora_init_without_apply = True
     params.cache_type_k = params.cache_type_v = ggml_type.GGML_TYPE_BF16
     params.flash_attn_type = llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
-    # What is reused is decided by `_canonical` alone. Everything by which the engine would keep, move or cut evaluated
-    # tokens on its own is off, and slots share no cells, so that where a token lies depends on its own slot only.
+    # `_evaluator` alone decides what is reused. Everything by which the engine would keep, move or cut evaluated tokens
+    # on its own is off, and slots share no cells, so that the place of a token depends on its own slot only.
     params.cache_ram_mib = 0
     params.cache_idle_slots = False
     params.n_cache_reuse = 0
@@ -207,7 +208,7 @@ def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: 
     params.ctx_shift = False
     params.kv_unified = False
     params.slot_save_path = os.path.join(folder, "states", "")
-    # The embedded HTTP server cannot be left out: a socket in a folder of this user's own, and a key for every call.
+    # The embedded HTTP server cannot be switched off, so it gets a socket in a private folder and a key.
     params.hostnames = ["127.0.0.1" if sys.platform == "win32" else os.path.join(folder, _SOCKET_NAME)]
     params.api_keys = [key]
     params.n_threads_http = 1
@@ -220,7 +221,7 @@ def engine_params(path: Path, context: int, threads: int, slots: Slots, folder: 
 
 @dataclass(eq=False, slots=True)
 class EngineJob:
-    """One request on its way through an engine."""
+    """One request to an engine; setting `stopped` ends it."""
 
     request: ModelRequest
     context: int
@@ -231,7 +232,7 @@ class EngineJob:
 
 @dataclass(frozen=True, slots=True)
 class _LoadedModel:
-    """The weights in memory, and what is known of what their slots hold; both end together."""
+    """The loaded weights and the known content of their slots, which are only valid together."""
 
     server: EngineServer
     context: int
@@ -241,7 +242,7 @@ class _LoadedModel:
 
 
 class InferenceEngine:
-    """One weights file in memory. Requests from any thread or event loop wait in one queue."""
+    """One weights file in memory. Requests from any thread or event loop share one queue."""
 
     def __init__(self, path: Path, threads: int) -> None:
         self.path = path
@@ -251,17 +252,18 @@ class InferenceEngine:
         self._loaded: _LoadedModel | None = None
         self._vocabulary: Vocabulary | None = None
         self._jobs: set[EngineJob] = set()
+        # One worker: the engine, its slots and their records are used by this thread only and need no lock.
         self._queue = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bicameral-engine")
 
     def submit(self, job: EngineJob) -> Future[ModelReply]:
-        """Put a request in the queue; setting `job.stopped` ends it within a batch or a token."""
+        """Queue a request; setting `job.stopped` ends it within a batch or a token."""
         self._jobs.add(job)
         future = self._queue.submit(self._run_job, job)
         future.add_done_callback(lambda _: self._jobs.discard(job))
         return future
 
     def close(self) -> None:
-        """Stop what is running and free the weights."""
+        """Stop all jobs and free the weights."""
         for job in tuple(self._jobs):
             job.stopped.set()
         self._queue.shutdown(wait=True, cancel_futures=True)
@@ -281,7 +283,7 @@ class InferenceEngine:
             try:
                 reused = loaded.evaluator.complete(prompt, body, place, completion.take, job.stopped.is_set)
             except UnexpectedReuse:
-                # Even in an emptied slot: better no reply than one that might have been another.
+                # The retry in an erased slot failed, too. No reply is better than one that is not reproducible.
                 raise ModelError(
                     "models.engine-failed",
                     "the engine reused tokens that it was not to reuse",
@@ -293,9 +295,9 @@ class InferenceEngine:
     def _load(self, vocabulary: Vocabulary, job: EngineJob) -> _LoadedModel:
         context = min(job.context, vocabulary.trained_context or job.context)
         loaded = self._loaded
-        lacks = loaded is not None and job.adapter is not None and job.adapter not in loaded.slots.adapters
-        if loaded is None or loaded.context < context or lacks:
-            # The old one goes first: there may be no room for both.
+        lacks_adapter = loaded is not None and job.adapter is not None and job.adapter not in loaded.slots.adapters
+        if loaded is None or loaded.context < context or lacks_adapter:
+            # The old engine is freed first: there may not be enough memory for both.
             self._unload()
             slots = Slots(tuple(self.adapters))
             server = EngineServer(self.path, context, self.threads, slots)
@@ -314,11 +316,12 @@ class InferenceEngine:
 
 
 _engines: dict[Path, InferenceEngine] = {}
+# Protects `_engines`, and the leases and adapters of each engine: providers may be used in several threads.
 _engines_lock = threading.Lock()
 
 
 def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> InferenceEngine:
-    """The engine of this file, shared by everyone who asks; give it back with `return_engine`."""
+    """The engine of this file, shared by all callers; return it with `return_engine`."""
     with _engines_lock:
         key = path.resolve()
         if key not in _engines:
@@ -330,12 +333,13 @@ def lease_engine(path: Path, threads: int, adapters: Iterable[Adapter] = ()) -> 
 
 
 def return_engine(engine: InferenceEngine) -> None:
-    """Give a lease back; the last one frees the weights."""
+    """Return a lease; the last one frees the weights."""
     with _engines_lock:
         engine.leases -= 1
         if engine.leases:
             return
         _engines.pop(engine.path, None)
+    # Outside of the lock: closing waits for the job that is running.
     engine.close()
 
 

@@ -1,18 +1,17 @@
-"""Canonical evaluation of prompts: what a model computes for a token does not depend on what was cached before.
+"""Canonical evaluation of prompts: the result for a token does not depend on what was cached before.
 
-A CPU backend has other kernels for one token than for many, and they round differently. So the result for a token
+A CPU backend has different kernels for one token and for many, and they round differently. So the result for a token
 depends on how many tokens are evaluated together with it, and a reply would depend on how much of its prompt was
-reused. Here the prompt alone decides that:
+reused. Here the prompt alone decides how tokens are grouped:
 
 - The messages are evaluated in blocks of `BLOCK` tokens from the first token on, the rest as one shorter block.
-- Every token of the reply is evaluated alone: those that the model writes, and those of a prefill, which it might have
-  written.
+- Every token of the reply is evaluated alone, whether the model writes it or it comes from a prefill.
 
-What a slot holds is reused only where that makes no difference: whole blocks of messages that were evaluated without
-an output, and behind the same messages any number of tokens of a reply. A plan is decoded statement by statement with
-a growing prefill; each statement finds all tokens before it. The state of a fixed prefix is saved to a file in a
-private folder before another conversation overwrites it; such a file is checked by length and hash before the engine
-reads it, since the engine aborts the process on a damaged one.
+The content of a slot is reused only where that makes no difference: whole blocks of messages that were evaluated
+without an output, and after the same messages any number of tokens of a reply. A plan is decoded statement by
+statement with a growing prefill, so each statement reuses all tokens before it. The state of a fixed prefix is saved
+to a file in a private folder before another conversation overwrites it. The file is checked by length and hash before
+the engine reads it, because the engine aborts the process on a damaged file.
 """
 
 from __future__ import annotations
@@ -22,17 +21,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from bicameral.errors import ModelError
 
 MAX_STATE_FILES = 8
 MAX_STATE_BYTES = 512 * 2**20
 
+BLOCK = 32
+_MIN_SAVED_BLOCKS = 2
+_EVALUATE_ONLY: dict[str, Any] = {"n_predict": 0, "temperature": 0.0}
+"""A completion that only evaluates its prompt (and writes one token, which is not evaluated)."""
+
+TakePiece: TypeAlias = Callable[[dict[str, Any]], bool]
+"""Takes one streamed piece of a completion; True ends the completion."""
+StopCheck: TypeAlias = Callable[[], bool]
+
 
 @dataclass(frozen=True, slots=True)
 class PrefixState:
-    """One file, and the tokens that a slot has after it was read."""
+    """A saved state: its file, and the tokens that a slot holds after reading it."""
 
     name: str
     tokens: tuple[int, ...]
@@ -41,10 +49,10 @@ class PrefixState:
 
 
 class PrefixStates:
-    """The states of a folder, the least recently used of which goes when there are too many files or bytes.
+    """The saved states of a folder; the least recently used is deleted when there are too many files or bytes.
 
-    An engine aborts the whole process on a damaged file. So a file is written under another name and renamed when it is
-    whole, and its length and hash are compared before the engine is told of it.
+    The engine aborts the whole process on a damaged file. So a file is written under another name and renamed when it
+    is complete, and its length and hash are checked before the engine reads it.
     """
 
     def __init__(self, folder: Path, *, most_files: int = MAX_STATE_FILES, most_bytes: int = MAX_STATE_BYTES) -> None:
@@ -57,14 +65,14 @@ class PrefixStates:
         return key in self._states
 
     def add(self, key: str, tokens: tuple[int, ...], write: Callable[[str], int]) -> None:
-        """Let `write` make a file of the name that it is given and say how many bytes it wrote; keep it if it did."""
+        """Save a state: `write` makes a file of the given name and returns how many bytes it wrote."""
         part, name = f"{key}.part", f"{key}.state"
         written = write(part)
         path = self.folder / part
         try:
             size, digest = _size_and_hash(path)
             if size != written:
-                # A full disk: the engine does not look at what closing the file said.
+                # The disk is full: the engine does not check the result of closing the file.
                 path.unlink()
                 return
             path.replace(self.folder / name)
@@ -76,22 +84,22 @@ class PrefixStates:
             self.drop(next(iter(self._states)))
 
     def find(self, key: str) -> PrefixState | None:
-        """The state of this key, if its file is still what was written."""
+        """The state of this key, if its file is unchanged since it was written."""
         state = self._states.get(key)
         if state is None:
             return None
         try:
-            whole = _size_and_hash(self.folder / state.name) == (state.size, state.sha256)
+            intact = _size_and_hash(self.folder / state.name) == (state.size, state.sha256)
         except OSError:
-            whole = False
-        if not whole:
+            intact = False
+        if not intact:
             self.drop(key)
             return None
         self._states.move_to_end(key)
         return state
 
     def drop(self, key: str) -> None:
-        """Forget a state and remove its file."""
+        """Delete a state and its file."""
         state = self._states.pop(key, None)
         if state is not None:
             (self.folder / state.name).unlink(missing_ok=True)
@@ -101,7 +109,7 @@ class PrefixStates:
 
 
 def prefix_key(adapter: str, tokens: tuple[int, ...]) -> str:
-    """The name of a prefix: the adapter that it was evaluated with, and its tokens."""
+    """The cache key of a prefix: a hash over the adapter that it was evaluated with, and its tokens."""
     return hashlib.sha256(f"{adapter}:{','.join(map(str, tokens))}".encode()).hexdigest()
 
 
@@ -111,17 +119,11 @@ def _size_and_hash(path: Path) -> tuple[int, str]:
         return file.tell(), digest
 
 
-BLOCK = 32
-_MIN_SAVED_BLOCKS = 2
-_EVALUATE_ONLY: dict[str, Any] = {"n_predict": 0, "temperature": 0.0}
-"""A completion that only evaluates its prompt (and writes one token, which is not evaluated)."""
-
-
 @dataclass(frozen=True, slots=True)
 class TokenizedPrompt:
-    """The tokens of a prompt: the first `messages` of them are the messages, what follows is the reply's prefill.
+    """The tokens of a prompt: the first `message_tokens` are the messages, the rest is the reply's prefill.
 
-    The first `fixed` are whole blocks of a system message, which later conversations may begin with, too.
+    The first `prefix_tokens` are whole blocks of the system message, which later conversations may begin with, too.
     """
 
     tokens: tuple[int, ...]
@@ -130,7 +132,7 @@ class TokenizedPrompt:
 
     @property
     def block_tokens(self) -> int:
-        """How many tokens are in whole blocks without an output; the last token of the messages always has one."""
+        """How many tokens are in whole blocks without an output: the last token of the messages always has one."""
         return whole_block_tokens(self.message_tokens - 1)
 
     def evaluation_lengths(self, reused: int) -> Iterator[int]:
@@ -142,9 +144,9 @@ class TokenizedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class SlotContent:
-    """What a slot is known to hold: tokens, of which the first `blocks` were evaluated as whole blocks.
+    """The known tokens of a slot, of which the first `block_tokens` were evaluated as whole blocks.
 
-    With `messages` all tokens from that one on were evaluated alone. The slot may hold more than is known here.
+    If `message_tokens` is set, all tokens from there on were evaluated alone. The slot may hold more tokens.
     """
 
     tokens: tuple[int, ...] = ()
@@ -153,21 +155,22 @@ class SlotContent:
     prefix_tokens: int = 0
 
     def common_tokens(self, prompt: TokenizedPrompt) -> int:
-        """How many tokens at the beginning are those of the prompt."""
+        """How many tokens slot and prompt have in common at the beginning."""
         pairs = zip(self.tokens, prompt.tokens, strict=False)
         shorter = min(len(self.tokens), len(prompt.tokens))
         return next((at for at, (mine, other) in enumerate(pairs) if mine != other), shorter)
 
     def reusable_tokens(self, prompt: TokenizedPrompt) -> int:
-        """How many tokens the prompt may leave as they are; at least its last token is always evaluated."""
+        """How many tokens of the slot the prompt may reuse; at least its last token is always evaluated."""
         common = self.common_tokens(prompt)
         last = len(prompt.tokens) - 1
+        # Same messages, and tokens of a reply evaluated alone after them: any number of those gives the same result.
         if self.message_tokens == prompt.message_tokens <= min(common, last):
             return min(common, last)
         return whole_block_tokens(min(common, self.block_tokens, prompt.block_tokens))
 
     def diverges(self, prompt: TokenizedPrompt, at: int) -> bool:
-        """Whether the slot is known to hold another token than the prompt there."""
+        """Whether the slot is known to hold a different token than the prompt at this position."""
         return at < len(self.tokens) and self.tokens[at] != prompt.tokens[at]
 
 
@@ -175,9 +178,9 @@ EMPTY_SLOT = SlotContent()
 
 
 class SlotServer(Protocol):
-    """What an evaluator needs of an engine's server."""
+    """The part of an engine's server that an evaluator uses."""
 
-    def complete(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None: ...
+    def complete(self, body: dict[str, Any], take: TakePiece) -> None: ...
     def erase(self, slot: int) -> None: ...
     def save(self, slot: int, name: str) -> int: ...
     def restore(self, slot: int, name: str) -> int: ...
@@ -185,7 +188,7 @@ class SlotServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotPlacement:
-    """Where a request runs: a slot, the adapter by its hash, and how a body says both."""
+    """Where a request runs: its slot, the hash of its adapter, and the fields of a request body for both."""
 
     slot: int
     adapter: str
@@ -194,10 +197,10 @@ class SlotPlacement:
 
 @dataclass(eq=False, slots=True)
 class _CompletionWatch:
-    """Looks at the pieces of a completion on their way: how much was reused and evaluated, what was written."""
+    """Records from the pieces of a completion how much was reused, evaluated and written, and passes them on."""
 
     reused: int
-    take: Callable[[dict[str, Any]], bool]
+    take: TakePiece
     cached: int | None = None
     evaluated: int = 0
     written: list[int] = field(default_factory=list[int])
@@ -209,7 +212,8 @@ class _CompletionWatch:
 
     def observe(self, piece: dict[str, Any]) -> bool:
         if progress := piece.get("prompt_progress"):
-            # The first piece comes before anything is evaluated, and before any text.
+            # The first piece comes before anything is evaluated and before any text, so a wrong number of reused
+            # tokens stops the completion before the caller has seen anything of it.
             self.cached = progress["cache"] if self.cached is None else self.cached
             self.evaluated = progress["processed"]
             if self.is_unexpected:
@@ -217,37 +221,37 @@ class _CompletionWatch:
         elif "__verbose" in piece:
             verbose = piece["__verbose"]
             self.count = verbose["tokens_predicted"]
-            # A token without a piece of its own (half a character, perhaps a stop string) ends what is known.
+            # A token without a piece of its own (half a character, or perhaps a stop string) ends the known tokens.
             if not verbose["stop"] and self.count == len(self.written) + 1:
                 self.written += verbose["tokens"]
         return self.take(piece)
 
 
 class UnexpectedReuse(Exception):
-    """The engine reused another number of tokens than it was to."""
+    """The engine reused a different number of tokens than it should have."""
 
 
 class Evaluator:
-    """Evaluates prompts in one engine, and keeps the books of what each of its slots holds."""
+    """Evaluates prompts in one engine and tracks what each of its slots holds.
+
+    Args:
+        marks: Two different tokens, one of which is put into a slot to limit how much the engine reuses.
+    """
 
     def __init__(self, server: SlotServer, states: PrefixStates, marks: tuple[int, int]) -> None:
         self._server = server
         self._states = states
         self._marks = marks
+        # By slot; None while a request is under way there and after it failed: the content is unknown then.
         self._contents: dict[int, SlotContent | None] = {}
 
     def complete(
-        self,
-        prompt: TokenizedPrompt,
-        body: dict[str, Any],
-        place: SlotPlacement,
-        take: Callable[[dict[str, Any]], bool],
-        stopped: Callable[[], bool],
+        self, prompt: TokenizedPrompt, body: dict[str, Any], place: SlotPlacement, take: TakePiece, stopped: StopCheck
     ) -> int:
-        """Stream the completion of a prompt to `take`; how many tokens of the prompt were reused.
+        """Stream the completion of a prompt to `take`; return how many tokens of the prompt were reused.
 
-        When the engine did not reuse what the books say, the slot is emptied and everything evaluated anew, once. That
-        is known before the first piece of text.
+        If the engine reuses a different number than expected, the slot is erased and everything is evaluated again,
+        once. This is known before the first piece of text.
         """
         try:
             return self._run(prompt, body, place, take, stopped)
@@ -256,21 +260,17 @@ class Evaluator:
             return self._run(prompt, body, place, take, stopped)
 
     def erase_slot(self, slot: int) -> None:
-        """Empty a slot, so that whatever comes next is evaluated from its first token on."""
+        """Empty a slot, so that the next prompt is evaluated from its first token on."""
         self._server.erase(slot)
         self._contents[slot] = EMPTY_SLOT
 
     def _run(
-        self,
-        prompt: TokenizedPrompt,
-        body: dict[str, Any],
-        place: SlotPlacement,
-        take: Callable[[dict[str, Any]], bool],
-        stopped: Callable[[], bool],
+        self, prompt: TokenizedPrompt, body: dict[str, Any], place: SlotPlacement, take: TakePiece, stopped: StopCheck
     ) -> int:
         if self._contents.get(place.slot, EMPTY_SLOT) is None:
-            # Something failed there, so nobody knows what the slot holds.
+            # An earlier request failed in this slot, so its content is unknown.
             self.erase_slot(place.slot)
+        # Saving comes first: restoring overwrites the slot.
         self._save_prefix(prompt, place)
         self._restore_prefix(prompt, place)
         reused = self._content(place).reusable_tokens(prompt)
@@ -289,14 +289,9 @@ class Evaluator:
         return reused
 
     def _send(
-        self,
-        part: TokenizedPrompt,
-        body: dict[str, Any],
-        place: SlotPlacement,
-        reused: int,
-        take: Callable[[dict[str, Any]], bool],
+        self, part: TokenizedPrompt, body: dict[str, Any], place: SlotPlacement, reused: int, take: TakePiece
     ) -> _CompletionWatch:
-        """Evaluate what is behind the first `reused` tokens, and enter in the books what the slot holds then."""
+        """Evaluate the tokens after the first `reused`, and record what the slot holds then."""
         watch = _CompletionWatch(reused, take)
         before, self._contents[place.slot] = self._content(place), None
         request = {
@@ -313,7 +308,7 @@ class Evaluator:
         if watch.is_unexpected:
             raise UnexpectedReuse
         if watch.cached is None:
-            # Refused before it began: the slot is as it was.
+            # The engine refused the request before it began, so the slot is unchanged.
             self._contents[place.slot] = before
         else:
             self._contents[place.slot] = _slot_content_after(part, watch)
@@ -323,27 +318,26 @@ class Evaluator:
         return self._contents.get(place.slot) or EMPTY_SLOT
 
     def _limit_reuse(self, prompt: TokenizedPrompt, reused: int, length: int, place: SlotPlacement) -> None:
-        """See that the engine reuses exactly these tokens when it evaluates the prompt up to this length.
+        """Make the engine reuse exactly these tokens when it evaluates the prompt up to this length.
 
-        It reuses all that the slot has in common with a prompt, except for the prompt's last token. One token that
-        differs is put behind those that are to stay.
+        It reuses everything that the slot has in common with a prompt, except for the prompt's last token. So one
+        token that differs from the prompt is put after the tokens to reuse.
         """
         content = self._content(place)
         if reused in (0, length - 1) or content.diverges(prompt, reused):
             return
         mark = next(mark for mark in self._marks if mark != prompt.tokens[reused])
-        self._put_divergence_mark(
-            prompt.tokens[:reused], mark, content.prefix_tokens if content.prefix_tokens <= reused else 0, place
-        )
+        prefix = content.prefix_tokens if content.prefix_tokens <= reused else 0
+        self._put_divergence_mark(prompt.tokens[:reused], mark, prefix, place)
 
-    def _put_divergence_mark(self, tokens: tuple[int, ...], mark: int, fixed: int, place: SlotPlacement) -> None:
-        part = TokenizedPrompt((*tokens, mark), len(tokens) + 1, fixed)
-        self._send(part, _EVALUATE_ONLY, place, len(tokens), _ignore_piece)
-        # The mark is there to differ: nothing may be taken for the end of these messages.
-        self._contents[place.slot] = SlotContent(part.tokens, len(tokens), None, fixed)
+    def _put_divergence_mark(self, tokens: tuple[int, ...], mark: int, prefix: int, place: SlotPlacement) -> None:
+        part = TokenizedPrompt((*tokens, mark), len(tokens) + 1, prefix)
+        self._send(part, _EVALUATE_ONLY, place, len(tokens), lambda _: False)
+        # Without `message_tokens`: the mark must not be taken for the end of real messages.
+        self._contents[place.slot] = SlotContent(part.tokens, len(tokens), None, prefix)
 
     def _save_prefix(self, prompt: TokenizedPrompt, place: SlotPlacement) -> None:
-        """Before the fixed prefix of a conversation is overwritten by another conversation, save it."""
+        """Save the fixed prefix in a slot before this prompt overwrites it."""
         content = self._content(place)
         if (
             content.prefix_tokens < _MIN_SAVED_BLOCKS * BLOCK
@@ -354,12 +348,12 @@ class Evaluator:
         key = prefix_key(place.adapter, prefix)
         if key in self._states:
             return
-        # Cut right behind the prefix: nothing that a user wrote gets into the file.
+        # The slot is cut right after the prefix, so that no text of a user gets into the file.
         self._put_divergence_mark(prefix, self._marks[0], content.prefix_tokens, place)
         try:
             self._states.add(key, self._content(place).tokens, lambda name: self._server.save(place.slot, name))
         except ModelError:
-            # A full disk, say. The prefix will be read again when it is needed.
+            # For example a full disk. The prefix is evaluated again when it is needed.
             return
 
     def _restore_prefix(self, prompt: TokenizedPrompt, place: SlotPlacement) -> None:
@@ -372,7 +366,7 @@ class Evaluator:
         if key not in self._states:
             return
         if not self._content(place).tokens:
-            # The first request of a slot chooses its adapter, which empties the slot.
+            # The first request of a slot sets its adapter, which empties the slot; so one is sent before restoring.
             self._put_divergence_mark((), self._marks[0], 0, place)
         state = self._states.find(key)
         if state is None:
@@ -390,9 +384,9 @@ class Evaluator:
 
 
 def _slot_content_after(part: TokenizedPrompt, watch: _CompletionWatch) -> SlotContent:
-    """What a slot holds after a completion, which may have been stopped at any time."""
+    """The content of a slot after a completion, which may have been stopped at any time."""
     if watch.evaluated >= len(part.tokens):
-        # The token that was written last was not evaluated any more.
+        # The token that was written last has not been evaluated.
         written = watch.written[: max(0, watch.count - 1)]
         return SlotContent((*part.tokens, *written), part.block_tokens, part.message_tokens, part.prefix_tokens)
     if watch.evaluated >= part.message_tokens:
@@ -402,23 +396,17 @@ def _slot_content_after(part: TokenizedPrompt, watch: _CompletionWatch) -> SlotC
 
 
 def whole_block_tokens(count: int) -> int:
-    """How many of so many tokens are in whole blocks."""
+    """`count` rounded down to whole blocks."""
     return max(0, count) // BLOCK * BLOCK
 
 
-def _ignore_piece(_: dict[str, Any]) -> bool:
-    return False
+def _forward_errors(take: TakePiece, stopped: StopCheck, length: int) -> TakePiece:
+    """Pass on only the errors of a completion that evaluates a part of the prompt; its text is dropped."""
 
-
-def _forward_errors(
-    take: Callable[[dict[str, Any]], bool], stopped: Callable[[], bool], length: int
-) -> Callable[[dict[str, Any]], bool]:
-    """Pieces of a completion of which nobody may see the text; it ends when the request is stopped."""
-
-    def see(piece: dict[str, Any]) -> bool:
+    def take_error(piece: dict[str, Any]) -> bool:
         if "error" not in piece:
             return stopped()
-        # It is about a part of the prompt; whoever asked knows of the whole.
+        # The error counts the tokens of the part; the caller knows only the whole prompt.
         return take({"error": {**piece["error"], "n_prompt_tokens": length}})
 
-    return see
+    return take_error

@@ -1,4 +1,4 @@
-"""The local provider: a GGUF model that runs in this process, and how many threads its engine gets."""
+"""The local provider, which runs a GGUF model in this process, and the number of threads of its engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bicameral.errors import ConfigError, ModelError, nearest_name
 from bicameral.models._protocol import (
@@ -31,9 +31,17 @@ if TYPE_CHECKING:
 class LocalProvider:
     """Asks a GGUF model through the embedded llama.cpp; nothing is loaded before the first request.
 
-    Providers of the same weights file share one engine; its threads are those of the first. Equal requests get equal
+    Providers of the same weights file share one engine, with the threads of the first. Equal requests get equal
     replies on one machine, at any temperature with the same seed, whatever was asked before and however much of the
-    prompt was cached; another kind of CPU, another number of threads or another engine may round differently.
+    prompt was cached. Another kind of CPU, another number of threads or another engine may round differently.
+
+    Args:
+        path: The weights file.
+        name: Identifies model and weights exactly; cache keys contain it.
+        context: Tokens of prompt and reply together, at most those that the model was trained with.
+        threads: Threads of the engine; by default `engine_threads()`.
+        adapters: The adapters that requests may name, by job.
+        chamber: The side that it serves; None if it may serve either.
 
     Example:
         >>> weights = find_weights("0.5b")
@@ -53,25 +61,14 @@ class LocalProvider:
     ) -> None:
         if context < 1 or (threads is not None and threads < 1):
             raise ModelError("models.bad-setting", "context and threads must be 1 or more")
+        self.name: Final = name
+        self.grammars: Final = True
+        self.chamber: Final[Chamber | None] = chamber
         self._path = path
-        self._name = name
         self._context = context
         self._threads = threads
         self._adapters = dict(adapters or {})
-        self._chamber: Chamber | None = chamber
         self._engine: InferenceEngine | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def grammars(self) -> bool:
-        return True
-
-    @property
-    def chamber(self) -> Chamber | None:
-        return self._chamber
 
     @property
     def adapters(self) -> Mapping[str, str]:
@@ -79,67 +76,70 @@ class LocalProvider:
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation stops the engine too."""
-        from bicameral.models._engine import EngineJob
-
-        check_request(request)
-        return await self._run_job(
-            request, EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
-        )
+        return await self._run_job(request, self._make_job(request))
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The reply's text as it is written; leaving the loop early stops the engine."""
         return stream_texts(self.chunks(request))
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
-        """The same with the call, what it cost, and the end. A call comes whole and not as text."""
-        from bicameral.models._engine import EngineJob
-
-        check_request(request)
+        """Like `stream`, with the call, the usage and the end. A call is one chunk and never text."""
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[str | None] = asyncio.Queue()
-        job = EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
+        job = self._make_job(request)
 
         def on_text(text: str) -> None:
             try:
                 loop.call_soon_threadsafe(pieces.put_nowait, text)
-            except RuntimeError:  # the loop is closed: nobody listens any more
+            except RuntimeError:
+                # The loop is closed, so nobody reads the stream any more.
                 job.stopped.set()
 
         job.on_text = on_text
         answer = asyncio.ensure_future(self._run_job(request, job))
+        # None ends the loop below, also when the job fails: `await answer` then raises.
         answer.add_done_callback(lambda _: pieces.put_nowait(None))
-        more, told = answer_filter(request), False
+        answer_text, text_sent = answer_filter(request), False
         try:
             while (piece := await pieces.get()) is not None:
-                if text := more(piece):
-                    told = True
+                if text := answer_text(piece):
+                    text_sent = True
                     yield TextChunk(text)
-            for chunk in reply_chunks(await answer, told=told):
+            for chunk in reply_chunks(await answer, text_sent=text_sent):
                 yield chunk
         finally:
+            # Cancelling sets `job.stopped`; waiting for it keeps the job from outliving its stream.
             answer.cancel()
             await asyncio.gather(answer, return_exceptions=True)
 
     async def aclose(self) -> None:
-        """Give the engine back; the last provider of a weights file frees its memory. May be used again."""
+        """Return the engine; the last provider of a weights file frees its memory. May be used again."""
         if self._engine is not None:
             from bicameral.models._engine import return_engine
 
             engine, self._engine = self._engine, None
             await asyncio.to_thread(return_engine, engine)
 
+    def _make_job(self, request: ModelRequest) -> EngineJob:
+        from bicameral.models._engine import EngineJob
+
+        check_request(request)
+        return EngineJob(constrain_to_step(request), self._context, self._find_adapter(request))
+
     async def _run_job(self, request: ModelRequest, job: EngineJob) -> ModelReply:
         try:
+            # The time-out includes waiting in the engine's queue and loading the weights.
             async with asyncio.timeout(job.request.timeout):
                 reply = await asyncio.wrap_future(self._lease_engine().submit(job))
-                return replace(parse_step(request, reply, self._name), model=self._name)
+                return replace(parse_step(request, reply, self.name), model=self.name)
         except TimeoutError:
             raise ModelError(
                 "models.timeout",
-                f"{self._name} did not finish within {job.request.timeout:g} s",
+                f"{self.name} did not finish within {job.request.timeout:g} s",
                 fix="Allow more time, ask for fewer tokens, or shorten the prompt.",
             ) from None
         finally:
+            # The engine runs in another thread and cannot be cancelled; it looks at this event.
             job.stopped.set()
 
     def _find_adapter(self, request: ModelRequest) -> Adapter | None:
@@ -148,7 +148,7 @@ class LocalProvider:
         if request.adapter not in self._adapters:
             raise ModelError(
                 "models.unknown-adapter",
-                f"{self._name} has no adapter for {request.adapter!r}",
+                f"{self.name} has no adapter for {request.adapter!r}",
                 expected=f"one of {', '.join(self._adapters) or 'none'}",
                 nearest=nearest_name(request.adapter, self._adapters),
             )
@@ -167,7 +167,7 @@ _MAX_THREADS = 8
 
 
 def engine_threads() -> int:
-    """`$BICAMERAL_THREADS`, else the cores that this program may use, at most eight."""
+    """The number of threads for an engine: `$BICAMERAL_THREADS`, else the usable cores, at most eight."""
     if chosen := os.environ.get("BICAMERAL_THREADS"):
         if chosen.isdecimal() and 1 <= int(chosen) <= 512:
             return int(chosen)
@@ -181,13 +181,13 @@ def engine_threads() -> int:
 
 
 def _usable_cores() -> int:
-    affine = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     quota = _container_cores()
-    return affine if quota is None else min(affine, quota)
+    return cores if quota is None else min(cores, quota)
 
 
 def _container_cores() -> int | None:
-    # A container may show every core of its host and be allowed the time of two; more threads only wait.
+    # A container may see every core of its host and have CPU time for two; more threads than that only wait.
     try:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
         return max(1, int(quota) // int(period))

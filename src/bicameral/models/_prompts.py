@@ -1,7 +1,8 @@
-"""Prompts of a local model: ChatML in which only the runtime can write a control token, as token numbers.
+"""Prompts of a local model: ChatML as token numbers, in which only the runtime can write a control token.
 
-The vocabulary is read from the header of the weights file before an engine loads it: which texts its tokenizer turns
-into control tokens, and where ChatML's two markers are. Texts are cut inside every control token that they spell.
+The vocabulary is read from the header of the weights file before an engine loads it: which texts the tokenizer turns
+into control tokens, and the numbers of ChatML's two markers. Every control token that a text spells is split in two,
+so that untrusted text cannot end its turn or begin another one.
 """
 
 from __future__ import annotations
@@ -22,18 +23,22 @@ from bicameral.models._tool_calls import render_turns
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
+# A damaged or hostile header must not make the reader allocate more than this.
 _MAX_TEXT_BYTES = 1 << 24
 _MAX_ARRAY_ITEMS = 1 << 24
+_MAX_CACHED_TEXTS = 64
 _NORMAL, _UNUSED, _BYTE = 1, 5, 6
 _LOOKS_LIKE_CONTROL = re.compile(r"<[^<>\s]+>")
 
 _VOCABULARY_TEXTS = "tokenizer.ggml.tokens"
 _VOCABULARY_KINDS = "tokenizer.ggml.token_type"
 
+Tokenize = Callable[[list[str], int], list[tuple[int, ...]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Which texts a tokenizer turns into control tokens, and where ChatML's two markers are."""
+    """The texts that a tokenizer turns into control tokens, and the numbers of ChatML's two markers."""
 
     start: int
     end: int
@@ -42,7 +47,7 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Read the header of a weights file; one that is missing, no GGUF, or not ChatML is refused."""
+    """Read the header of a weights file; raises if it is missing, not GGUF, or has no ChatML markers."""
     try:
         with path.open("rb") as file:
             return _build_vocabulary(_read_metadata(file), path)
@@ -72,7 +77,7 @@ def read_vocabulary(path: Path) -> Vocabulary:
 def _build_vocabulary(facts: dict[str, Any], path: Path) -> Vocabulary:
     tokens: list[str] = facts[_VOCABULARY_TEXTS]
     kinds: tuple[int, ...] = facts[_VOCABULARY_KINDS]
-    # llama.cpp promotes some ordinary tokens to control tokens by their look (`</s>`), so a look is enough.
+    # llama.cpp turns some ordinary tokens into control tokens by their form (`</s>`), so the form is enough here.
     control = frozenset(
         text
         for text, kind in zip(tokens, kinds, strict=True)
@@ -106,7 +111,7 @@ def _read_metadata(file: BinaryIO) -> dict[str, Any]:
     for _ in range(count):
         key = _read_text(file)
         facts[key] = _read_value(file, _read_struct(file, "I")[0])
-        # What follows the vocabulary (the merges, the tensors) is long and not needed.
+        # The rest of the header (the merges, the tensors) is long and not needed.
         if _VOCABULARY_TEXTS in facts and _VOCABULARY_KINDS in facts:
             break
     return facts
@@ -142,13 +147,8 @@ def _read_struct(file: BinaryIO, layout: str) -> tuple[Any, ...]:
     return struct.unpack("<" + layout, file.read(struct.calcsize("<" + layout)))
 
 
-_MAX_CACHED_TEXTS = 64
-
-Tokenize = Callable[[list[str], int], list[tuple[int, ...]]]
-
-
 class PromptTokenizer:
-    """Turns requests into token numbers; texts that come again, as a system message does, are tokenized once."""
+    """Turns requests into token numbers; caches texts, so that a repeated system message is tokenized once."""
 
     def __init__(self, vocabulary: Vocabulary, tokenize: Tokenize) -> None:
         self._vocabulary = vocabulary
@@ -156,17 +156,16 @@ class PromptTokenizer:
         self._known: OrderedDict[str, tuple[int, ...]] = OrderedDict()
 
     def prompt(self, request: ModelRequest) -> TokenizedPrompt:
-        """The prompt of a request, and where its parts end."""
+        """The tokens of a request's prompt, and where its parts end."""
         vocabulary, tools = self._vocabulary, request.tools
         parts = [render_prompt(request.messages, prefill, vocabulary, tools) for prefill in ("", request.prefill)]
         system = render_system_prefix(request.messages, vocabulary, tools)
         self._tokenize_new(piece for part in parts for piece in part if isinstance(piece, str))
         messages, whole = (self._tokens(part) for part in parts)
-        # The prefill may change the tokens at the seam: what both have in common is the messages.
+        # The prefill may change the tokens where it begins: the messages end where the two versions differ.
         common = next((at for at, (one, other) in enumerate(zip(messages, whole, strict=False)) if one != other), None)
         end = len(messages) if common is None else common
-        fixed = whole_block_tokens(min(len(self._tokens(system)), end - 1))
-        return TokenizedPrompt(whole, end, fixed)
+        return TokenizedPrompt(whole, end, whole_block_tokens(min(len(self._tokens(system)), end - 1)))
 
     def _tokenize_new(self, pieces: Iterable[str]) -> None:
         needed = dict.fromkeys(pieces)
@@ -188,49 +187,41 @@ class PromptTokenizer:
 def render_prompt(
     messages: Iterable[Message], prefill: str, vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
 ) -> list[int | str]:
-    """A prompt as llama.cpp takes it: token numbers for the markers, texts for everything that was said.
+    """A prompt as llama.cpp takes it: token numbers for the markers, texts for everything else.
 
-    The engine tokenizes each text by itself and would read `<|im_end|>` inside one as the end of the turn, so a
-    text is cut inside every control token that it spells: the characters stay, the control token is gone.
+    The engine tokenizes each text by itself and would read `<|im_end|>` inside one as the end of the turn. So every
+    control token that a text spells is split: the characters stay, but the tokenizer sees no control token.
     """
     prompt: list[int | str] = []
     for speaker, text in render_turns(tuple(messages), tools):
-        prompt += [
-            vocabulary.start,
-            *_split_control_tokens(f"{speaker}\n{text}", vocabulary.control),
-            vocabulary.end,
-            "\n",
-        ]
+        prompt += _render_turn(speaker, text, vocabulary)
     return [*prompt, vocabulary.start, *_split_control_tokens(f"assistant\n{prefill}", vocabulary.control)]
+
+
+def _render_turn(speaker: str, text: str, vocabulary: Vocabulary) -> list[int | str]:
+    content = _split_control_tokens(f"{speaker}\n{text}", vocabulary.control)
+    return [vocabulary.start, *content, vocabulary.end, "\n"]
 
 
 def render_system_prefix(
     messages: tuple[Message, ...], vocabulary: Vocabulary, tools: tuple[ToolSchema, ...] = ()
 ) -> list[int | str]:
-    """The beginning of a prompt that is its system message; nothing if it has none."""
-    for speaker, text in render_turns(messages, tools):
-        if speaker == "system":
-            return [
-                vocabulary.start,
-                *_split_control_tokens(f"{speaker}\n{text}", vocabulary.control),
-                vocabulary.end,
-                "\n",
-            ]
-        break
-    return []
+    """The system message at the beginning of a prompt; empty if the prompt does not begin with one."""
+    speaker, text = next(render_turns(messages, tools), ("", ""))
+    return _render_turn(speaker, text, vocabulary) if speaker == "system" else []
 
 
 def _split_control_tokens(text: str, control: frozenset[str]) -> Iterator[str]:
-    # A lone surrogate has no UTF-8 form; the engine would refuse the whole request for it.
+    # A lone surrogate has no UTF-8 form, and the engine would refuse the whole request because of it.
     text = text.encode("utf-8", "replace").decode("utf-8")
-    begun = 0
+    start = 0
     for match in _control_token_pattern(control).finditer(text):
-        # One past where it begins: no piece holds a whole control token, however they overlap.
+        # After its first character: then no piece holds a whole control token, even where they overlap.
         cut = match.start() + 1
-        yield text[begun:cut]
-        begun = cut
-    if begun < len(text):
-        yield text[begun:]
+        yield text[start:cut]
+        start = cut
+    if start < len(text):
+        yield text[start:]
 
 
 @lru_cache(maxsize=8)
@@ -238,5 +229,6 @@ def _control_token_pattern(control: frozenset[str]) -> re.Pattern[str]:
     if not control:
         return re.compile(r"(?!)")
     first = "".join(sorted({re.escape(text[0]) for text in control}))
-    longer = "|".join(re.escape(text) for text in sorted(control))
-    return re.compile(f"(?=[{first}])(?={longer})")
+    # A lookahead consumes nothing, so control tokens that overlap are all found.
+    any_token = "|".join(re.escape(text) for text in sorted(control))
+    return re.compile(f"(?=[{first}])(?={any_token})")

@@ -1,17 +1,17 @@
 """The provider protocol: requests, replies, streamed chunks, failures, and the client that asks any provider.
 
-A provider takes a `ModelRequest` and gives a `ModelReply`, whole or in chunks. A stream is made of typed chunks and
-not of bare text, so that tool calls, usage and the end of the reply are not lost. `check_request` refuses what no
-model could answer. A failure has one code for each thing that the caller can do about it:
+A provider takes a `ModelRequest` and returns a `ModelReply`, whole or in chunks. A stream consists of typed chunks
+and not of bare text, so that tool calls, usage and the end of the reply are not lost. `check_request` refuses a
+request that no model could answer. A failure has one code for each thing that the caller can do about it:
 
-models.rate-limited   wait (`retry_after` says how long, where the server does), then ask again
-models.unavailable    the server cannot be reached or failed; another time, or another model
-models.timeout        it took too long
-models.bad-reply      what came back is malformed, cut off, or not of the shape that was asked for
-models.refused        the model or its provider will not answer this; never asked again, of any model
+models.rate-limited   wait (`retry_after` says how long, if the server does), then retry
+models.unavailable    the server cannot be reached or failed; retry later, or use another model
+models.timeout        the reply took too long
+models.bad-reply      the reply is malformed, cut off, or does not fit the requested schema
+models.refused        the model or its server refuses to answer; never retried, with any model
 models.auth           the key is missing or not accepted
-models.bad-request    the request cannot be answered as it is
-models.cancelled      the provider was closed while it was asked
+models.bad-request    the request cannot be answered as it is; `models.prompt-too-long` if only its length is wrong
+models.cancelled      the provider was closed during the request
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
 Speaker = Literal["system", "user", "assistant", "tool"]
 Chamber = Literal["privileged", "quarantined"]
-"""Which of the two sides a model serves: the one that plans, or the one that reads what strangers wrote."""
+"""Which of the two sides a model serves: the one that plans, or the one that reads untrusted text."""
 FinishReason = Literal["stop", "length", "calls"]
-"""Why a reply ended: by itself, since it was long enough, or since the model wants tools to be called."""
+"""Why a reply ended: by itself, at the limit of tokens, or because the model asks for tool calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool as a model is told of it; `parameters` is a JSON Schema of an object."""
+    """A tool as it is described to a model; `parameters` is a JSON Schema of an object."""
 
     name: str
     description: str
@@ -46,7 +47,7 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that a model asks for. Nothing is called because of it until policy has decided."""
+    """A call that a model asks for. It is a request only: policy decides whether the tool is called."""
 
     id: str
     name: str
@@ -57,8 +58,11 @@ class ToolCall:
 class Message:
     """One turn of a conversation.
 
-    An assistant's turn may ask for `calls`; a turn of the speaker `tool` answers one of them, the one with the id
-    `answers`.
+    Args:
+        speaker: Who said it.
+        text: What was said; for `tool`, the result.
+        calls: The tool calls that an assistant's turn asks for.
+        answers: For a turn of `tool`: the id of the call that it answers.
     """
 
     speaker: Speaker
@@ -71,10 +75,19 @@ class Message:
 class ModelRequest:
     """Everything a provider needs for one reply; equal requests get equal replies at temperature 0.
 
-    `prefill` is the beginning of the assistant's own reply: the model continues it, and the reply's text does
-    not repeat it. At most one of `json_schema` and `grammar` constrains the reply. `adapter` is one of the provider's.
-    `model` is an alias, or a hint for whoever chooses among models; `tools` are those that the model may ask for.
-    `confidence` asks how sure the model was of each token; a provider that cannot say leaves it out of the reply.
+    Args:
+        prefill: The beginning of the assistant's reply. The model continues it; the reply's text does not repeat it.
+        json_schema: The schema that the reply must fit; not together with `grammar`.
+        grammar: A GBNF grammar, or a Lark grammar for LLGuidance; only where `Provider.grammars` is true.
+        stop: Texts at which the reply ends; they are not part of it.
+        adapter: The job whose adapter is used, one of `Provider.adapters`.
+        timeout: Seconds until `models.timeout`; None waits without limit.
+        model: An alias, or a hint for a router.
+        tools: The tools that the model may ask for.
+        confidence: Whether to report the probability of each token; a provider that cannot leaves it out.
+
+    Example:
+        >>> request = ModelRequest((Message("user", "Say hi."),), max_tokens=20)
     """
 
     messages: tuple[Message, ...]
@@ -94,9 +107,9 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplyToken:
-    """A piece of a reply, and how likely the model held it to be among what it was allowed to write there.
+    """One token of a reply with its probability among the tokens that its constraint allowed there.
 
-    `overruled` is how likely it held the pieces that it would rather have written and that its constraint forbade.
+    `overruled` is the total probability of the likelier tokens that the constraint forbade.
     """
 
     text: str
@@ -106,7 +119,7 @@ class ReplyToken:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply; `cached` of the `prompt` tokens were reused from an earlier call."""
+    """Tokens of one reply; `cached` counts those of the `prompt` that were reused from an earlier call."""
 
     prompt: int = 0
     cached: int = 0
@@ -118,10 +131,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How a model was chosen for a call: its alias, what chose it (`call`, `rule`, `phase`, `role`, `default`), why.
+    """How a model was chosen for a call.
 
-    `rule` is the number of the rule that matched, from 0. `attempts` are those that were asked before and did not
-    serve, each with the reason.
+    Args:
+        alias: The alias of the chosen model.
+        by: What chose it: `call`, `rule`, `phase`, `role` or `default`.
+        why: The reason in words.
+        rule: The number of the matching rule, from 0.
+        attempts: The models that were asked before and failed, each with the reason.
     """
 
     alias: str
@@ -142,11 +159,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What a model wrote or wants called, why it stopped, and what it cost.
+    """The text or tool calls of a reply, why it ended, and its token usage.
 
-    `model` is the name of the provider that answered, `route` how it was chosen, and `degraded` says in what way this
-    is less than what was asked for. `confidence` has the reply's tokens, if the request asked for them and the provider
-    can say how sure it was.
+    Args:
+        seconds: How long the model took.
+        model: The name of the provider that answered.
+        route: How that model was chosen, if a router chose it.
+        degraded: In what way the reply is less than what was requested, if it is.
+        confidence: The tokens with their probabilities, if requested and known.
     """
 
     text: str
@@ -162,24 +182,24 @@ class ModelReply:
 
 @runtime_checkable
 class Provider(Protocol):
-    """A model that can be asked. `name` identifies model and weights exactly, since caches are keyed by it."""
+    """A model that can be asked. `name` identifies model and weights exactly, because cache keys contain it."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def grammars(self) -> bool:
-        """Whether `ModelRequest.grammar` is honoured."""
+        """Whether `ModelRequest.grammar` is supported."""
         ...
 
     @property
     def chamber(self) -> Chamber | None:
-        """The side that it was made for; None says that it holds neither tools nor a key, and may serve either."""
+        """The side that it was made for; None means that it has neither tools nor a key and may serve either."""
         ...
 
     @property
     def adapters(self) -> Mapping[str, str]:
-        """The jobs that the model was trained for, each with what identifies that training exactly."""
+        """The jobs that it has adapters for, each with the hash of its adapter."""
         ...
 
     async def generate(self, request: ModelRequest) -> ModelReply: ...
@@ -217,7 +237,16 @@ _FAILURE_TEXTS: dict[FailureCode, tuple[str, str]] = {
 
 
 class ModelFailure(ModelError):
-    """A model did not answer. `retry_after` is in seconds; `usage` is what was spent all the same."""
+    """A model did not answer.
+
+    Args:
+        code: What the caller can do about it; the list is at the top of this module.
+        name: The provider that failed.
+        why: The reason, appended to the message.
+        retry_after: Seconds to wait, if the server says so.
+        usage: The tokens that were spent all the same.
+        nearest: The nearest valid name, for one that is unknown.
+    """
 
     def __init__(
         self,
@@ -244,21 +273,21 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class CallChunk:
-    """A call that the model asks for, whole: half a call is of no use to anyone."""
+    """A complete call that the model asks for; calls are never streamed in parts."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class UsageChunk:
-    """What the reply cost."""
+    """The token usage of the reply."""
 
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
 class EndChunk:
-    """The last one: the whole reply, as `generate` would have given it. A stream without it was cut off."""
+    """The last chunk: the whole reply, as `generate` returns it. A stream without one was cut off."""
 
     reply: ModelReply
 
@@ -268,17 +297,17 @@ ReplyChunk: TypeAlias = TextChunk | CallChunk | UsageChunk | EndChunk
 
 @runtime_checkable
 class StreamingProvider(Protocol):
-    """A provider that tells more than text while it writes; routers and wrappers pass `chunks` on."""
+    """A provider that streams typed chunks and not only text; routers and wrappers pass `chunks` on."""
 
     def chunks(self, request: ModelRequest) -> AsyncIterator[ReplyChunk]:
-        """Texts, then calls, then what it cost, then the end."""
+        """The texts, then the calls, then the usage, then the end."""
         ...
 
 
 async def stream_chunks(provider: Provider, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
     """The chunks of any provider.
 
-    One that has only `stream` would lose the calls and the costs, so it is asked for its whole reply at once.
+    A provider without `chunks` is asked for its whole reply, because its `stream` would lose calls and usage.
     """
     if not isinstance(provider, StreamingProvider):
         for chunk in reply_chunks(await provider.generate(request)):
@@ -292,10 +321,10 @@ async def stream_chunks(provider: Provider, request: ModelRequest) -> AsyncGener
         await _close_stream(chunks)
 
 
-def reply_chunks(reply: ModelReply, *, told: bool = False) -> tuple[ReplyChunk, ...]:
-    """A reply that is already there, as chunks; without its text if that was told before."""
+def reply_chunks(reply: ModelReply, *, text_sent: bool = False) -> tuple[ReplyChunk, ...]:
+    """The chunks of a complete reply, without its text if that was already sent."""
     return (
-        *((TextChunk(reply.text),) if reply.text and not told else ()),
+        *((TextChunk(reply.text),) if reply.text and not text_sent else ()),
         *(CallChunk(call) for call in reply.calls),
         UsageChunk(reply.usage),
         EndChunk(reply),
@@ -303,7 +332,7 @@ def reply_chunks(reply: ModelReply, *, told: bool = False) -> tuple[ReplyChunk, 
 
 
 async def stream_texts(chunks: AsyncIterator[ReplyChunk]) -> AsyncGenerator[str, None]:
-    """Only the text; leaving early closes what it came from."""
+    """The texts of a stream of chunks; closing this generator closes the stream."""
     try:
         async for chunk in chunks:
             if isinstance(chunk, TextChunk):
@@ -313,7 +342,7 @@ async def stream_texts(chunks: AsyncIterator[ReplyChunk]) -> AsyncGenerator[str,
 
 
 async def _close_stream(chunks: AsyncIterator[ReplyChunk]) -> None:
-    # A generator that nobody closes keeps its connection until it is collected.
+    # A generator that is not closed keeps its connection open until it is garbage-collected.
     if isinstance(chunks, AsyncGenerator):
         await chunks.aclose()
 
@@ -351,12 +380,12 @@ def _check_tools(request: ModelRequest) -> None:
 
 
 def _check_turns(messages: tuple[Message, ...]) -> None:
-    asked: set[str] = set()
+    call_ids: set[str] = set()
     for message in messages:
         if message.calls and message.speaker != "assistant":
             raise _bad_request(f"the speaker {message.speaker!r} asks for calls", "Only the assistant does.")
-        asked |= {call.id for call in message.calls}
-        if (message.speaker == "tool") != (message.answers is not None) or not {message.answers} <= asked | {None}:
+        call_ids |= {call.id for call in message.calls}
+        if (message.speaker == "tool") != (message.answers is not None) or not {message.answers} <= call_ids | {None}:
             raise _bad_request(
                 "a result answers no call that was asked for", "Set `answers` to the id of an earlier call."
             )
@@ -367,7 +396,7 @@ def _bad_request(message: str, fix: str) -> ModelError:
 
 
 class Bounds(TypedDict, total=False):
-    """What a call may say besides its messages; each has the default of `ModelRequest`."""
+    """Options of a request besides its messages; the defaults are those of `ModelRequest`."""
 
     stop: tuple[str, ...]
     max_tokens: int
@@ -377,7 +406,10 @@ class Bounds(TypedDict, total=False):
 
 
 class Client:
-    """Asks any provider, a router as well as a single model. `model` is an alias or a hint for whoever chooses.
+    """Asks any provider, whether a router or a single model.
+
+    Args:
+        provider: The provider to ask. With a router, `model` of each method is an alias or a hint for it.
 
     Example:
         >>> client = Client(ScriptedProvider(["Sunny."]))
@@ -397,7 +429,7 @@ class Client:
         schema: dict[str, Any] | type[BaseModel] | None = None,
         **bounds: Unpack[Bounds],
     ) -> ModelReply:
-        """The reply to a conversation: a text, one that fits `schema`, or the calls of `tools` that the model wants."""
+        """The reply to a conversation: a text, JSON that fits `schema`, or calls of `tools`."""
         return await self.provider.generate(_build_request(messages, model, tools, schema, bounds))
 
     async def generate(
@@ -409,7 +441,7 @@ class Client:
         schema: dict[str, Any] | type[BaseModel] | None = None,
         **bounds: Unpack[Bounds],
     ) -> ModelReply:
-        """The reply to a prompt alone, or to one with something to know beforehand."""
+        """The reply to a single prompt; `context`, a text or JSON, is put before it."""
         message = Message("user", _prompt_with_context(prompt, context))
         return await self.provider.generate(_build_request([message], model, None, schema, bounds))
 
@@ -422,13 +454,11 @@ class Client:
         schema: dict[str, Any] | type[BaseModel] | None = None,
         **bounds: Unpack[Bounds],
     ) -> AsyncGenerator[ReplyChunk, None]:
-        """The same as it is written: texts, calls, what it cost, and at the end the whole reply."""
-        chunks = stream_chunks(self.provider, _build_request(messages, model, tools, schema, bounds))
-        try:
+        """Like `complete`, as it is written: texts, calls, usage, and at the end the whole reply."""
+        request = _build_request(messages, model, tools, schema, bounds)
+        async with aclosing(stream_chunks(self.provider, request)) as chunks:
             async for chunk in chunks:
                 yield chunk
-        finally:
-            await chunks.aclose()
 
 
 def _build_request(
@@ -450,5 +480,5 @@ def _build_request(
 def _prompt_with_context(prompt: str, context: str | Mapping[str, Any] | None) -> str:
     if not context:
         return prompt
-    told = context if isinstance(context, str) else json.dumps(dict(context), ensure_ascii=False, indent=2, default=str)
-    return f"Context:\n{told}\n\nTask: {prompt}"
+    text = context if isinstance(context, str) else json.dumps(dict(context), ensure_ascii=False, indent=2, default=str)
+    return f"Context:\n{text}\n\nTask: {prompt}"

@@ -1,7 +1,7 @@
-"""JSON Schema validation of model replies. It rejects and never repairs; a schema that it cannot follow is refused.
+"""JSON Schema validation of model replies. It rejects and never repairs; a schema that it cannot check is refused.
 
-Models are told a schema and may still write anything, so their reply is validated here. Messages name places of the
-schema and never quote the value, which may be untrusted text.
+A model may ignore the schema in its request, so its reply is validated here. Messages name paths in the schema and
+never quote the value, which may be untrusted text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from bicameral.errors import ModelError
 
+# A schema that refers to itself must not recurse without limit.
 _MAX_DEPTH = 64
 _ANNOTATIONS = frozenset(
     "$schema $id $anchor $comment $defs definitions title description default examples deprecated readOnly writeOnly"
@@ -31,12 +32,17 @@ _TYPE_PREDICATES: dict[str, Callable[[Any], bool]] = {
 
 
 def schema_violation(value: Any, schema: dict[str, Any]) -> str | None:
-    """Where and how the value does not fit, or None if it does."""
+    """The first violation of the schema by the value, with its path in the schema, or None if there is none.
+
+    Example:
+        >>> schema_violation({"age": "44"}, {"properties": {"age": {"type": "integer"}}})
+        'it is not integer (#/properties/age/type)'
+    """
     return next(_violations(value, schema, schema, "#", 0), None)
 
 
 def check_schema(schema: dict[str, Any]) -> None:
-    """Refuse a schema that says something that is not checked here: what is not checked is not held."""
+    """Raise `models.bad-request` for a schema with a keyword that is not checked here, and so not enforced."""
     for part, at in _subschemas(schema, "#"):
         for keyword in part:
             if keyword not in _KEYWORD_RULES and keyword not in _ANNOTATIONS and keyword != "$ref":
@@ -60,24 +66,22 @@ def _violations(value: Any, schema: Any, root: dict[str, Any], at: str, depth: i
 def _resolve_reference(reference: Any, root: dict[str, Any]) -> tuple[Any, str]:
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         raise _bad_schema("a $ref leads out of the schema")
-    found: Any = root
+    target: Any = root
     for step in reference.split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
-        if not isinstance(found, dict) or step not in found:
+        if not isinstance(target, dict) or step not in target:
             raise _bad_schema(f"the $ref {reference!r} leads nowhere")
-        found = cast("dict[str, Any]", found)[step]
-    return found, reference
+        target = cast("dict[str, Any]", target)[step]
+    return target, reference
 
 
 SchemaRule = Callable[[Any, Any, dict[str, Any], dict[str, Any], str, int], Iterator[str]]
 
 
-def _value_rule(applies: Callable[[Any], bool], fits: Callable[[Any, Any], bool], what: str) -> SchemaRule:
-    def rule(
-        value: Any, wanted: Any, schema: dict[str, Any], root: dict[str, Any], at: str, depth: int
-    ) -> Iterator[str]:
+def _value_rule(applies: Callable[[Any], bool], fits: Callable[[Any, Any], bool], message: str) -> SchemaRule:
+    def rule(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
         if applies(value) and not fits(value, wanted):
-            yield f"{what} ({at})"
+            yield f"{message} ({at})"
 
     return rule
 
@@ -138,9 +142,7 @@ def _check_all_of(value: Any, wanted: Any, schema: Any, root: Any, at: str, dept
 
 
 def _choice_rule(fewest: int, most: int | None) -> SchemaRule:
-    def rule(
-        value: Any, wanted: Any, schema: dict[str, Any], root: dict[str, Any], at: str, depth: int
-    ) -> Iterator[str]:
+    def rule(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
         parts = [wanted] if most == 0 else wanted
         fits = sum(next(_violations(value, part, root, at, depth), None) is None for part in parts)
         if fits < fewest or (most is not None and fits > most):
@@ -218,7 +220,7 @@ _SINGLE_SUBSCHEMAS = ("items", "additionalProperties", "not")
 
 
 def _subschemas(schema: Any, at: str) -> Iterator[tuple[dict[str, Any], str]]:
-    """Every schema within a schema."""
+    """A schema and every schema within it, each with its path."""
     if isinstance(schema, bool):
         return
     if not isinstance(schema, dict):

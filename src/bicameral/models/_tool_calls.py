@@ -1,7 +1,7 @@
-"""Tool calls of a local model: every reply is one step, a thought and then a call or the answer, enforced by a grammar.
+"""Tool calls of a local model: each reply is one step, a thought and then a call or the answer, enforced by a grammar.
 
-A small model that may write freely describes a call instead of making it, and one that must call something does not
-know when to stop. A thought first and then the choice of a key is what it can do, once it has seen an example.
+Without a constraint a small model describes a call instead of making it, and one that must always call something does
+not stop. With an example it can write a thought and then choose between a call and the answer.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _FINAL_THOUGHT = "Nothing is missing."
 
 
 def constrain_to_step(request: ModelRequest) -> ModelRequest:
-    """The same request as a grammar: one step. As it is where there are no tools."""
+    """The request with a grammar that allows exactly one step; unchanged if it has no tools."""
     if not request.tools:
         return request
     return replace(request, grammar=_step_grammar(request.tools, request.json_schema), json_schema=None)
 
 
 def _step_grammar(tools: tuple[ToolSchema, ...], schema: dict[str, Any] | None) -> str:
-    from bicameral.models._completion import LLGUIDANCE  # it brings ctypes, which the engine alone needs
+    from bicameral.models._completion import LLGUIDANCE  # imports ctypes, which only the engine needs
 
     calls = "".join(f" | call_{number}" for number in range(len(tools)))
     lines = [
@@ -48,8 +48,8 @@ def _step_grammar(tools: tuple[ToolSchema, ...], schema: dict[str, Any] | None) 
         f'answer: "\\"answer\\": " {_json_rule(schema or {"type": "string"})}',
     ]
     for number, tool in enumerate(tools):
-        begun = json.dumps(f'"tool": {json.dumps(tool.name)}, "arguments": ')
-        lines.append(f"call_{number}: {begun} {_json_rule(tool.parameters)}")
+        beginning = json.dumps(f'"tool": {json.dumps(tool.name)}, "arguments": ')
+        lines.append(f"call_{number}: {beginning} {_json_rule(tool.parameters)}")
     return "\n".join(lines) + "\n"
 
 
@@ -58,15 +58,12 @@ def _json_rule(schema: dict[str, Any]) -> str:
 
 
 def compact_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without white space, which a small model that is at a loss writes until its tokens are spent."""
+    """The schema without optional white space, which a small model may write until its tokens are used up."""
     return schema | {"x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
 
 
-# What the model reads -----------------------------------------------------------------------------------------------
-
-
 def render_turns(messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -> Iterator[tuple[str, str]]:
-    """Each turn as its speaker and its text."""
+    """Each turn as the model reads it: its speaker and its text."""
     if tools and (not messages or messages[0].speaker != "system"):
         yield "system", _system_with_tools(_SYSTEM, tools)
     for number, message in enumerate(messages):
@@ -93,12 +90,12 @@ def _system_with_tools(system: str, tools: Iterable[ToolSchema]) -> str:
 def _describe_arguments(parameters: dict[str, Any]) -> Iterator[str]:
     required: list[str] = parameters.get("required", [])
     for name, schema in cast("dict[str, dict[str, Any]]", parameters.get("properties", {})).items():
-        said = f" ({schema['description']})" if schema.get("description") else ""
-        yield f"{name}{'' if name in required else '?'}: {_describe_type(schema)}{said}"
+        description = f" ({schema['description']})" if schema.get("description") else ""
+        yield f"{name}{'' if name in required else '?'}: {_describe_type(schema)}{description}"
 
 
 def _describe_type(schema: dict[str, Any]) -> str:
-    """A type in a few words; what has no such words is shown as it is."""
+    """A type in a few words, or its JSON Schema where there are none."""
     match schema:
         case {"enum": [*values]}:
             return " | ".join(_to_json_text(value) for value in values)
@@ -121,11 +118,8 @@ def _to_json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# What the model wrote -----------------------------------------------------------------------------------------------
-
-
 def parse_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelReply:
-    """The reply that a step is: its call, with the thought as the text, or its answer."""
+    """The reply in a step that a model wrote: a call with the thought as its text, or the answer."""
     if not request.tools:
         return reply
     try:
@@ -140,7 +134,7 @@ def parse_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelRepl
 
 
 def _parse_cut_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelReply:
-    """The grammar allows nothing but a step, so a stop string or the bound of tokens has cut it."""
+    """The answer of an incomplete step; since the grammar allows only steps, a stop string or `max_tokens` cut it."""
     if request.json_schema is None and (answer := AnswerStream().feed(reply.text)):
         return replace(reply, text=answer)
     raise ModelFailure("models.bad-reply", name, "a step was cut off before its end", usage=reply.usage)
@@ -152,32 +146,33 @@ _HALF_SURROGATE_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\Z")
 
 
 def answer_filter(request: ModelRequest) -> Callable[[str], str]:
-    """What to tell of each piece that is written. An answer that must fit a schema is told when it is whole."""
+    """A function that returns the text of the answer in each piece; an answer with a schema is not streamed."""
     if not request.tools:
         return lambda piece: piece
     return AnswerStream().feed if request.json_schema is None else lambda piece: ""
 
 
 class AnswerStream:
-    """The text of an answer, while the step that it is in is still being written."""
+    """Extracts the text of an answer while its step is still being written."""
 
     def __init__(self) -> None:
-        self._left = ""
+        self._unread = ""
         self._begun = self._ended = False
 
     def feed(self, piece: str) -> str:
-        """What has become known of the answer with this piece."""
-        self._left += piece
+        """The part of the answer that this piece completes."""
+        self._unread += piece
         if not self._begun:
-            found = _ANSWER_START.match(self._left)
-            if not found:
+            start = _ANSWER_START.match(self._unread)
+            if not start:
                 return ""
-            self._begun, self._left = True, self._left[found.end() :]
+            self._begun, self._unread = True, self._unread[start.end() :]
         if self._ended:
             return ""
-        known = cast("re.Match[str]", _COMPLETE_CHARACTERS.match(self._left))[0]
-        rest = self._left[len(known) :]
+        known = cast("re.Match[str]", _COMPLETE_CHARACTERS.match(self._unread))[0]
+        rest = self._unread[len(known) :]
+        # Half of an escaped surrogate pair would be decoded to a lone surrogate; it waits for the other half.
         if half := _HALF_SURROGATE_PAIR.search(known):
             known, rest = known[: half.start()], known[half.start() :] + rest
-        self._ended, self._left = rest.startswith('"'), rest
+        self._ended, self._unread = rest.startswith('"'), rest
         return json.loads(f'"{known}"', strict=False)

@@ -1,7 +1,7 @@
-"""Known weights and adapters: names, sizes, hashes and where they are published.
+"""Known weights and adapters: names, sizes, hashes, and where they are published.
 
-`known.toml` pins every file by its SHA-256. Adapters are small additions to a weights file, trained for one job, that
-come with the package.
+`known.toml` pins every file by its SHA-256. Adapters are small additions to a weights file, each trained for one job,
+and are part of this package.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from bicameral.errors import ModelError, Place, nearest_name
 _MIN_HASH_PREFIX = 6
 
 WeightsKind = Literal["chat", "embedding"]
-"""What weights are for: a model that replies, or one that turns texts into vectors."""
+"""The purpose of weights: a model that replies, or one that turns texts into vectors."""
 _KIND_PURPOSES: dict[WeightsKind, str] = {"chat": "replies", "embedding": "embeddings"}
 
 
 @dataclass(frozen=True, slots=True)
 class WheelPin:
-    """One registry wheel that carries a piece of a weights file, pinned by its own hash."""
+    """A wheel of the package registry that contains a piece of a weights file, pinned by its own hash."""
 
     name: str
     version: str
@@ -39,7 +39,7 @@ class WheelPin:
 
 @dataclass(frozen=True, slots=True)
 class AdapterPin:
-    """A file beside the package's code that adds to some weights, pinned by its hash."""
+    """An adapter file of this package, pinned by its hash."""
 
     file: str
     sha256: str
@@ -47,18 +47,18 @@ class AdapterPin:
 
 @dataclass(frozen=True, slots=True)
 class FilePin:
-    """A file that weights cannot be used without, such as their tokenizer, pinned by its hash."""
+    """A file that weights need, such as their tokenizer, pinned by its hash."""
 
     file: str
     bytes: int
     sha256: str
     member: str
-    """Its name in the wheel that carries the weights."""
+    """Its name in the wheel that contains the weights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """One weights file, identified by its SHA-256; everything else says how to name and find it."""
+    """One weights file, identified by its SHA-256, with its names and where to fetch it."""
 
     id: str
     alias: str
@@ -72,14 +72,14 @@ class Weights:
     member: str = "*.gguf"
     """Which file inside each wheel is a piece (a glob over the names in the archive)."""
     adapters: dict[str, AdapterPin] = field(default_factory=dict[str, AdapterPin])
-    """What comes with the package for these weights, by the job it is for."""
+    """The adapters for these weights in this package, by job."""
     kind: WeightsKind = "chat"
     files: tuple[FilePin, ...] = ()
-    """What else must be in the store before these weights can be used."""
+    """Other files that must be in the store before these weights can be used."""
 
     @property
     def parts(self) -> tuple[Weights, ...]:
-        """The weights file and each file that goes with it, as what the store keeps one by one."""
+        """The weights file and each file that it needs, as separate entries of the store."""
         return (replace(self, files=()), *(self._part(pin) for pin in self.files))
 
     def _part(self, pin: FilePin) -> Weights:
@@ -104,22 +104,26 @@ def known_weights() -> tuple[Weights, ...]:
 
 
 def find_weights(name: str, kind: WeightsKind | None = "chat") -> Weights:
-    """The weights of this kind (any, with None) with this id, alias, or beginning of their SHA-256.
+    """The weights with this id, alias, or beginning of their SHA-256.
+
+    Args:
+        name: What to look for.
+        kind: The purpose that they must have; None accepts any.
 
     Example:
         >>> find_weights("0.5b").id
         'qwen2.5-coder-0.5b'
     """
-    found = _weights_by_name(name.strip().lower())
-    if found is None:
+    weights = _weights_by_name(name.strip().lower())
+    if weights is None:
         raise _unknown_weights(name, kind)
-    if kind not in (None, found.kind):
+    if kind not in (None, weights.kind):
         raise ModelError(
             "models.wrong-kind",
-            f"{found.id} is for {_KIND_PURPOSES[found.kind]}, not for {_KIND_PURPOSES[kind or found.kind]}",
+            f"{weights.id} is for {_KIND_PURPOSES[weights.kind]}, not for {_KIND_PURPOSES[kind or weights.kind]}",
             expected=_list_names(kind),
         )
-    return found
+    return weights
 
 
 def _weights_by_name(wanted: str) -> Weights | None:
@@ -135,8 +139,8 @@ def _weights_by_name(wanted: str) -> Weights | None:
 
 
 def _list_names(kind: WeightsKind | None) -> str:
-    meant = (weights for weights in known_weights() if kind in (None, weights.kind))
-    return f"one of {', '.join(f'{weights.id} ({weights.alias})' for weights in meant)}"
+    matching = (weights for weights in known_weights() if kind in (None, weights.kind))
+    return f"one of {', '.join(f'{weights.id} ({weights.alias})' for weights in matching)}"
 
 
 def _unknown_weights(name: str, kind: WeightsKind | None) -> ModelError:
@@ -157,24 +161,24 @@ ADAPTER_FOLDER = Path(__file__).with_name("adapters")
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A GGUF file with low-rank additions to some weights, identified like them by its SHA-256."""
+    """A GGUF file with low-rank additions to some weights, identified by its SHA-256."""
 
     path: Path
     sha256: str
 
     def check(self) -> None:
-        """Refuse a file that is not the one meant."""
+        """Raise `models.bad-adapter` if the file cannot be read or has another hash."""
         try:
             with self.path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise _bad_adapter(self.path, f"cannot be read: {error.strerror}") from None
-        if found != self.sha256:
+        if digest != self.sha256:
             raise _bad_adapter(self.path, "is damaged: its SHA-256 is another")
 
 
 def adapters_of(weights: Weights) -> Mapping[str, Adapter]:
-    """The adapters that come with the package for these weights, by the job they are for."""
+    """The adapters for these weights that are part of this package, by job."""
     return {job: Adapter(ADAPTER_FOLDER / pin.file, pin.sha256) for job, pin in weights.adapters.items()}
 
 

@@ -1,9 +1,9 @@
-"""Hostile formats are read in another process, which is killed when that takes too long or too much.
+"""Parsing of untrusted formats in a separate, confined process with limits on time, memory and output.
 
-In goes the name of a function and the bytes to read; out comes its result as JSON, validated by type, or a typed error:
-`tools.parse-limit` names the input and the limit that it went over. The process is started at first use, has no files,
-no network and no environment, ends with the process that started it, and is started again after a kill. Functions that
-run there are declared with `Parser`, and their modules import nothing heavy.
+The caller gives the name of a function and the bytes to parse. It gets the function's result as JSON, validated
+against a type, or a typed error; `tools.parse-limit` names the input and the limit that it exceeded. The process is
+started at first use and again after it was killed. It has no files, network or environment, and it ends with its
+parent. Functions that run there are declared with `Parser`; their modules must import nothing heavy.
 """
 
 from bicameral.parsing._parser import SHORT_TEXT, InvalidJson, ParseLimitError, Parser, check_json_values, read_json

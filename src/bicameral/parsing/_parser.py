@@ -1,8 +1,8 @@
-"""`Parser`: a function that reads hostile bytes in the parser process and returns a validated value; JSON reading.
+"""`Parser`, which calls a function in the parser process and validates its result, and bounded reading of JSON.
 
-The JSON parser of the standard library takes linear time. What it does not bound is memory (a text of empty lists
-becomes fifty times its size), depth, and how large a number may be. So the values in a text are counted, and a long
-text is first tried in the parser process, where too much of it ends that process and not this one.
+The standard library's JSON parser takes linear time. It does not bound memory (a text of empty lists grows to fifty
+times its size), depth, or the size of numbers. So the values of a text are counted, and a long text is first parsed
+in the parser process: if it exceeds a limit, that process is killed and not this one.
 """
 
 from __future__ import annotations
@@ -36,12 +36,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LONGEST = 500
-_LONGEST_CODE = 80
+# An error of the parser process is untrusted, so its texts are cut before they are shown.
+_MAX_ERROR_TEXT = 500
+_MAX_ERROR_CODE = 80
+
+SHORT_TEXT = 256 * 1024
+"""JSON up to this many characters is parsed in this process: it takes milliseconds and at most about 20 MB."""
+MAX_JSON_VALUES = 5_000_000
+MAX_JSON_DEPTH = 100
+
+_INFINITE = (math.inf, -math.inf)
 
 
 class ParseLimitError(ToolError):
-    """An input was not read, since that takes more than it may; nothing is known of it."""
+    """An input was not parsed because it exceeded a limit (`limit`); no part of it is returned.
+
+    Args:
+        what: The name of the input in the message, such as a path or an address.
+    """
 
     def __init__(self, what: str, limit: LimitKind, limits: ParseLimits) -> None:
         most = {
@@ -61,11 +73,17 @@ class ParseLimitError(ToolError):
 
 @dataclass(frozen=True)
 class Parser(Generic[T]):
-    """A function of the parser process: `function` is `module:name`, `result` the type that its reply must have.
+    """Calls a function in the parser process and validates what it returns.
 
-    The function takes the bytes and keyword arguments that JSON can hold, and gives such a value, or one with bytes. It
-    raises `ToolError` for an input that is wrong. The reply is untrusted: a process that reads hostile input may be in
-    the hands of whoever wrote it. So it is read as JSON and validated strictly, and never unpickled or evaluated.
+    The function takes the bytes and keyword arguments of JSON types. It returns a JSON value, or a tuple of a JSON
+    value and bytes, and raises `ToolError` for malformed input. Its reply is untrusted, because hostile input may have
+    taken over the process. So the reply is read as JSON and validated strictly, never unpickled or evaluated.
+
+    Args:
+        function: The function to call, as `module:name`.
+        result: The type that its result is validated against.
+        limits: Time, memory and output allowed for one call.
+        pool: The processes to run in; by default one pool for the whole program.
 
     Example:
         >>> read_page = Parser("bicameral.toolboxes._text:read_page", Page)
@@ -78,11 +96,11 @@ class Parser(Generic[T]):
     pool: ParserPool = field(default=POOL, repr=False)
 
     def __call__(self, raw: bytes, *, what: str, **arguments: Any) -> T:
-        """What the function gives for these bytes; `what` names them in errors."""
+        """Return the function's result for these bytes; `what` names the input in errors."""
         return self.with_body(raw, what=what, **arguments)[0]
 
     def with_body(self, raw: bytes, *, what: str, **arguments: Any) -> tuple[T, bytes]:
-        """The same, with the bytes that the function gives beside its value."""
+        """Like calling the parser, but return the bytes beside the result as well."""
         request = ParserFrame.from_value(REQUEST, request_header(self.limits, self.function, arguments), raw)
         try:
             reply = self.pool.exchange(request, self.limits)
@@ -110,19 +128,19 @@ class Parser(Generic[T]):
 
 
 def _parser_error(reply: ParserFrame, what: str) -> ToolError:
-    """The typed error of a parser; it is untrusted, too, so only its texts and numbers are taken."""
+    """The `ToolError` that a parser raised; it is untrusted, so only its texts and numbers are taken over."""
     try:
-        found = _error_adapter().validate_json(reply.text)
+        facts = _error_adapter().validate_json(reply.text)
     except ValueError:
         return _unreadable_error(what, "its parser failed")
-    place = found.place
+    place = facts.place
     return ToolError(
-        found.code[:_LONGEST_CODE],
-        found.message[:_LONGEST],
+        facts.code[:_MAX_ERROR_CODE],
+        facts.message[:_MAX_ERROR_TEXT],
         place=None if place is None else Place(place.file, place.line, place.column),
-        expected=found.expected and found.expected[:_LONGEST],
-        nearest=found.nearest and found.nearest[:_LONGEST],
-        fix=found.fix and found.fix[:_LONGEST],
+        expected=facts.expected and facts.expected[:_MAX_ERROR_TEXT],
+        nearest=facts.nearest and facts.nearest[:_MAX_ERROR_TEXT],
+        fix=facts.fix and facts.fix[:_MAX_ERROR_TEXT],
     )
 
 
@@ -151,7 +169,7 @@ def _error_adapter() -> TypeAdapter[_ErrorFacts]:
 
 
 def _failure_text(reply: ParserFrame) -> str:
-    text = reply.text[:_LONGEST].decode("ascii", "replace").strip('"')
+    text = reply.text[:_MAX_ERROR_TEXT].decode("ascii", "replace").strip('"')
     return text if text.isprintable() else "its parser failed"
 
 
@@ -159,16 +177,8 @@ def _unreadable_error(what: str, why: str) -> ToolError:
     return ToolError("tools.unreadable", f"{what} cannot be read: {why}")
 
 
-SHORT_TEXT = 256 * 1024
-"""Texts up to so many characters are read here at once: that is a few milliseconds, and some twenty megabytes."""
-MAX_JSON_VALUES = 5_000_000
-MAX_JSON_DEPTH = 100
-
-_INFINITE = (math.inf, -math.inf)
-
-
 class InvalidJson(ValueError):
-    """A text is not JSON, or not JSON that can be used: why, and where if that is known."""
+    """A text is not JSON, or exceeds what is accepted; has the reason and, where known, the position."""
 
     def __init__(self, why: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(why)
@@ -176,21 +186,33 @@ class InvalidJson(ValueError):
 
 
 def read_json(text: str, *, what: str) -> Any:
-    """The value in a text; `InvalidJson` where there is none, `ParseLimit` where reading it takes too much."""
+    """Parse a JSON text, of any length, from an untrusted source.
+
+    Args:
+        what: The name of the input in errors.
+
+    Raises:
+        InvalidJson: It is not JSON, or nested too deeply, or has too many values or a number too large.
+        ParseLimitError: Parsing it exceeds a limit on time or memory.
+
+    Example:
+        >>> read_json('{"a": [1, 2]}', what="settings.json")
+        {'a': [1, 2]}
+    """
     if len(text) <= SHORT_TEXT:
         value = parse_json(text)
         check_json_values(value)
         return value
-    # What is found there would be read from JSON here again, so only whether it can be read comes back.
-    found = _JSON_CHECKER(text.encode("utf-8", "surrogatepass"), what=what)
-    if found is not None:
-        why, line, column = found
+    # The reply of the parser process is JSON as well and would have to be parsed here, so it sends only a verdict.
+    fault = _JSON_CHECKER(text.encode("utf-8", "surrogatepass"), what=what)
+    if fault is not None:
+        why, line, column = fault
         raise InvalidJson(why[:200], line, column)
     return parse_json(text)
 
 
 def check_json(raw: bytes) -> tuple[object, bytes]:
-    """In the parser process: None if the text can be read, else why not and where."""
+    """Check a text in the parser process: None if it is accepted, else the reason, line and column."""
     try:
         check_json_values(parse_json(raw.decode("utf-8", "surrogatepass")))
     except InvalidJson as error:
@@ -206,8 +228,8 @@ _JSON_CHECKER: Parser[tuple[str, int | None, int | None] | None] = Parser(
 
 
 def parse_json(text: str) -> Any:
-    """The value in a text."""
-    # Python itself refuses numbers of very many digits, whose reading takes quadratic time, unless it was told not to.
+    """The value in a text; depth and count of values are not checked here (see `check_json_values`)."""
+    # Converting a number takes quadratic time. Python refuses numbers of very many digits unless that limit is off.
     as_int = None if sys.get_int_max_str_digits() else _parse_short_int
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_int=as_int)
@@ -232,19 +254,19 @@ def _parse_short_int(digits: str) -> int:
 
 
 def check_json_values(value: object) -> None:
-    """Refuse what holds too many values, holds them too deep, or has a number that no float can hold (`1e999`)."""
+    """Raise `InvalidJson` for too many values, too deep nesting, or a number that no float can hold (`1e999`)."""
     count = 0
     level: list[Any] = [value]
     for _ in range(MAX_JSON_DEPTH):
         if any(number in level for number in _INFINITE):
             raise InvalidJson("a number is larger than a float can hold")
-        # Only what holds something is looked into, level by level: no recursion, and quick for flat tables.
-        inner: list[list[Any] | dict[str, Any]] = [each for each in level if isinstance(each, list | dict)]
-        if not inner:
+        # Level by level and not recursively: hostile depth cannot overflow the stack, and flat tables are fast.
+        containers: list[list[Any] | dict[str, Any]] = [item for item in level if isinstance(item, list | dict)]
+        if not containers:
             return
         level = []
-        for each in inner:
-            level.extend(each.values() if isinstance(each, dict) else each)
+        for container in containers:
+            level.extend(container.values() if isinstance(container, dict) else container)
         count += len(level)
         if count > MAX_JSON_VALUES:
             raise InvalidJson(f"it holds more than {MAX_JSON_VALUES:,} values")

@@ -1,7 +1,7 @@
-"""The parent's side: a pool of parser processes, and the frames exchanged with them.
+"""The parent's side of parsing: a pool of parser processes, and the frames exchanged with them.
 
-Each process answers one request at a time within its limits. A frame is a kind, JSON text and bytes, preceded by
-their lengths.
+Each process answers one request at a time within its limits. A frame is a kind, the lengths of a JSON text and of a
+body, and then both.
 """
 
 from __future__ import annotations
@@ -26,12 +26,24 @@ FRAME_PREFIX = struct.Struct(">cQQ")
 """The kind, and the lengths of the JSON text and of the body."""
 
 REQUEST, HELLO, VALUE, ERROR, LIMIT, FAILED = b"r", b"h", b"v", b"e", b"l", b"f"
-"""What a frame is: a request; the first words of a process; a value, a typed error, a limit or a failure."""
+"""Kinds of frames: a request; the greeting of a new process; a value, a typed error, a limit or a failure."""
+
+MIB = 1 << 20
+MOST_PROCESSES = 4
+"""How many inputs are parsed at once. A hostile input can occupy one process until its time limit."""
+_CHUNK = 1 << 20
+# A new interpreter imports its modules from disk, which is slow on a cold or busy machine.
+_START_SECONDS = 30.0
+
+# This package's folder is appended, so that the isolated interpreter finds its own modules first.
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from bicameral.parsing._child import serve; serve()"
+
+LimitKind = Literal["cpu", "time", "memory", "output", "depth"]
 
 
 @dataclass(frozen=True, slots=True)
 class ParserFrame:
-    """One message: JSON text, and bytes that are not JSON (a mail, an attachment)."""
+    """One message: a JSON text, and bytes that are not JSON (a mail, an attachment)."""
 
     kind: bytes
     text: bytes
@@ -39,8 +51,8 @@ class ParserFrame:
 
     @classmethod
     def from_value(cls, kind: bytes, value: object, body: bytes = b"") -> ParserFrame:
-        """A frame with this value as its text; what JSON does not have does not get across."""
-        # ASCII, so that half a character (a lone surrogate) is an escape and not broken UTF-8.
+        """A frame with this JSON value as its text."""
+        # ASCII, so that a lone surrogate becomes an escape and not invalid UTF-8.
         return cls(kind, json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii"), body)
 
     @property
@@ -51,21 +63,16 @@ class ParserFrame:
         return b"".join((FRAME_PREFIX.pack(self.kind, len(self.text), len(self.body)), self.text, self.body))
 
 
-MIB = 1 << 20
-MOST_PROCESSES = 4
-"""So many inputs are read at once. A hostile one keeps one process busy for as long as its limit allows."""
-_CHUNK = 1 << 20
-_START_SECONDS = 30.0
-
-# Where this package lies comes last: the isolated interpreter finds its own modules first.
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from bicameral.parsing._child import serve; serve()"
-
-LimitKind = Literal["cpu", "time", "memory", "output", "depth"]
-
-
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """What reading one input may take: seconds of CPU, seconds on the clock, bytes of memory and of the result."""
+    """Limits for parsing one input.
+
+    Args:
+        cpu: Seconds of CPU time; the kernel ends the process after them.
+        wall: Seconds on the clock, for sending the request and receiving the reply together.
+        memory: Bytes of address space of the process.
+        output: Bytes of the reply.
+    """
 
     cpu: float = 10.0
     wall: float = 20.0
@@ -74,7 +81,7 @@ class ParseLimits:
 
 
 class LimitExceeded(Exception):
-    """A process went over a limit, or ended; it is of no more use."""
+    """A parser process exceeded a limit or ended; it must not be used again."""
 
     def __init__(self, limit: LimitKind) -> None:
         super().__init__(limit)
@@ -82,7 +89,7 @@ class LimitExceeded(Exception):
 
 
 class _ParserProcess:
-    """One parser process."""
+    """One parser process, and the parent's ends of its two pipes."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -91,10 +98,10 @@ class _ParserProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # No variable of ours is any business of what is read there.
+            # Environment variables may hold secrets, and hostile input may take the process over.
             env={},
             cwd="/",
-            # Ctrl-C at the terminal is for us: we end it, by closing its input.
+            # Ctrl-C at the terminal goes to the parent only, which ends the process by closing its input.
             start_new_session=True,
         )
         assert self._process.stdin is not None
@@ -117,7 +124,7 @@ class _ParserProcess:
 
     def exchange(self, request: ParserFrame, limits: ParseLimits) -> ParserFrame:
         """The reply to a request; after `LimitExceeded` the process must be killed."""
-        # One deadline for sending and receiving: a process that does not even read is over it like any other.
+        # One deadline covers sending and receiving, so a process that does not read its input exceeds it, too.
         deadline = time.monotonic() + limits.wall
         view = memoryview(request.to_bytes())
         while view:
@@ -131,20 +138,21 @@ class _ParserProcess:
         return self._receive(deadline, limits.output)
 
     def _receive(self, deadline: float, most: int) -> ParserFrame:
-        kind, text, body = FRAME_PREFIX.unpack(self._exactly(FRAME_PREFIX.size, deadline))
+        kind, text, body = FRAME_PREFIX.unpack(self._read_exactly(FRAME_PREFIX.size, deadline))
+        # The lengths are untrusted: checked before anything of the frame is read into memory.
         if text + body > most:
             raise LimitExceeded("output")
-        return ParserFrame(kind, self._exactly(text, deadline), self._exactly(body, deadline))
+        return ParserFrame(kind, self._read_exactly(text, deadline), self._read_exactly(body, deadline))
 
-    def _exactly(self, size: int, deadline: float) -> bytes:
-        found = bytearray()
-        while len(found) < size:
+    def _read_exactly(self, size: int, deadline: float) -> bytes:
+        received = bytearray()
+        while len(received) < size:
             self._wait_ready(self._out.fileno(), select.POLLIN, deadline)
-            part = os.read(self._out.fileno(), min(size - len(found), _CHUNK))
+            part = os.read(self._out.fileno(), min(size - len(received), _CHUNK))
             if not part:
                 raise self._end_reason()
-            found += part
-        return bytes(found)
+            received += part
+        return bytes(received)
 
     def _wait_ready(self, fd: int, event: int, deadline: float) -> None:
         poll = select.poll()
@@ -154,7 +162,7 @@ class _ParserProcess:
             raise LimitExceeded("time")
 
     def _end_reason(self) -> LimitExceeded:
-        """Why it is gone: the kernel ends one that is over its CPU time; one without memory ends in any way."""
+        """The limit to report for a process that ended: SIGXCPU means CPU time, any other end is taken for memory."""
         try:
             code = self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
@@ -168,14 +176,19 @@ class _ParserProcess:
         self._out.close()
 
     def close_inherited(self) -> None:
-        """Close our ends of its pipes, and nothing else: it belongs to the process that we are a copy of."""
+        """After a fork: close this copy's ends of the pipes. The process itself belongs to the original."""
         self._in.close()
         self._out.close()
+        # A known return code keeps `Popen` from waiting for a process that is not this one's child.
         self._process.returncode = 0
 
 
 class ParserPool:
-    """Parser processes, started when they are first needed and kept for the next input."""
+    """Parser processes, started when first needed and kept for later inputs.
+
+    Args:
+        most: How many inputs are parsed at once; further callers wait.
+    """
 
     def __init__(self, most: int = MOST_PROCESSES) -> None:
         self._lock = threading.Lock()
@@ -184,29 +197,29 @@ class ParserPool:
 
     def exchange(self, request: ParserFrame, limits: ParseLimits) -> ParserFrame:
         """The reply to a request; `LimitExceeded` if its process had to be killed. Blocks the calling thread."""
-        # Whoever waits here waits for inputs that are each within their limits.
+        # The wait is bounded: every input that holds a place ends within its own time limit.
         with self._free:
             process = self._take_process()
             try:
                 reply = process.exchange(request, limits)
             except BaseException:
-                # Also when we are interrupted: its reply would otherwise be taken for the next one's.
+                # Also after an interrupt: a late reply would be taken for the reply to the next request.
                 process.kill()
                 raise
-            # The lock is for the list alone; nothing is parsed, started or awaited under it.
+            # The lock protects the list only; no process is started, used or awaited while it is held.
             with self._lock:
                 self._idle.append(process)
             return reply
 
     def _take_process(self) -> _ParserProcess:
         with self._lock:
-            # The one used last: it is warm, and has what it keeps of the last input.
+            # The process used last has its modules loaded and its caches warm.
             if self._idle:
                 return self._idle.pop()
         return _ParserProcess()
 
     def discard_idle(self) -> None:
-        """End the processes that wait for work."""
+        """Kill the processes that have no request."""
         with self._lock:
             idle, self._idle = self._idle, []
         for process in idle:
@@ -214,14 +227,14 @@ class ParserPool:
 
     @property
     def confinement(self) -> tuple[str, ...]:
-        """What its processes are cut off from."""
+        """The confinements that are in force in its processes."""
         process = self._take_process()
         with self._lock:
             self._idle.append(process)
         return process.confinement
 
     def after_fork(self) -> None:
-        """In a copy of this process: the parsers are those of the original."""
+        """In a forked child: drop the parent's processes, and make new locks, since a copied one may be held."""
         for process in self._idle:
             process.close_inherited()
         self.__init__()
@@ -233,11 +246,16 @@ atexit.register(POOL.discard_idle)
 
 
 def request_header(limits: ParseLimits, function: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What a request says besides the bytes to read."""
+    """The JSON text of a request: the function, its arguments, and the limits that the process sets itself."""
     zone = os.environ.get("TZ")
     return {"function": function, "arguments": arguments, "cpu": limits.cpu, "memory": limits.memory, "zone": zone}
 
 
 def parser_confinement() -> tuple[str, ...]:
-    """What the parser process is cut off from: `files`, `network`."""
+    """The confinements in force in the parser process; the kernel may lack one of them.
+
+    Example:
+        >>> parser_confinement()
+        ('files', 'network')
+    """
     return POOL.confinement

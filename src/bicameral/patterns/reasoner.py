@@ -287,7 +287,7 @@ class _ReasoningRun:
 
     def _check(self, plan: Plan, start: StartState) -> Checked:
         of = self.of
-        return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, request=self.intent.request)
+        return check_plan(plan, of.registry, of.policy, limits=of.limits, start=start, intent=self.intent)
 
     async def _plan(self, number: int, *, fresh: bool = False) -> CompiledPlan:
         bounds, done = self.of.bounds, self._effects

@@ -16,7 +16,7 @@ from bicameral.planning._cascade import (
     deciding_tokens,
     weakest_token,
 )
-from bicameral.planning._delta import CompiledPlan, Delta
+from bicameral.planning._delta import CompiledPlan, Delta, PlanCheck
 from bicameral.planning._echo import Echo
 from bicameral.planning._intent import (
     MAX_REQUEST,
@@ -55,6 +55,7 @@ __all__ = [
     "NeutralNames",
     "Opening",
     "PlanCascade",
+    "PlanCheck",
     "PlanDoubt",
     "Planner",
     "asked_effects",

@@ -42,6 +42,32 @@ PLAN_CACHE_FORM = "plan-cache/1"
 
 
 @dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """The report of `plans.check` on a plan, with everything that the check was given.
+
+    Whoever needs the same check again asks for `report_for`, and is given the report only where it is of exactly that.
+    """
+
+    plan: Plan
+    registry: Registry
+    limits: PlanLimits
+    scope: Mapping[str, Type]
+    report: Report
+
+    def report_for(
+        self, plan: Plan, registry: Registry, limits: PlanLimits, scope: Mapping[str, Type]
+    ) -> Report | None:
+        """The report, if it is of this plan, these tools, these limits and these variables; None: check it."""
+        # Plan and registry by identity: whether another object would check the same is what a check is for.
+        if plan is not self.plan or registry is not self.registry:
+            return None
+        if limits != self.limits or dict(scope) != dict(self.scope):
+            return None
+        # The lines are those of the text that the model wrote, which nobody is shown.
+        return replace(self.report, findings=tuple(replace(each, place=None) for each in self.report.findings))
+
+
+@dataclass(frozen=True, slots=True)
 class CompiledPlan:
     """A plan that passes the check, and how it came about."""
 
@@ -61,6 +87,8 @@ class CompiledPlan:
     """The plan as the model wrote it: what somebody else called a column has a neutral name in it."""
     draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
     """The types of its variables, as a planner may read them."""
+    check: PlanCheck | None = field(default=None, repr=False, compare=False)
+    """The check that the plan passed, so that it need not be made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +103,7 @@ class _Attempt:
     confidence: tuple[ReplyToken, ...] = ()
     draft: Plan | None = None
     draft_types: Mapping[str, Type] = field(default_factory=dict[str, Type])
+    check: PlanCheck | None = None
 
     @property
     def is_usable(self) -> bool:
@@ -83,13 +112,17 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class _PlanningJob:
-    """What a plan is written for, and with whom. `registry` and `earlier` are as the planner sees them."""
+    """What a plan is written for, and with whom. `registry` and `earlier` are as the planner sees them.
+
+    `real_registry` has the chosen tools under their real names, `full_registry` all tools there are.
+    """
 
     session: Session
     request: str
     intent: Intent
     registry: Registry
     real_registry: Registry
+    full_registry: Registry
     watch: Callable[[str], None] | None
     earlier: EarlierRounds | None
     real_earlier: EarlierRounds | None
@@ -220,7 +253,9 @@ class Delta:
         if earlier is not None:
             request = earlier.with_request(request)
         seen = None if earlier is None else earlier.for_planner
-        return _PlanningJob(session, request, intent, shown, chosen, watch, seen, earlier, names, self._confidence)
+        return _PlanningJob(
+            session, request, intent, shown, chosen, registry, watch, seen, earlier, names, self._confidence
+        )
 
     # The cache ------------------------------------------------------------------------------------------------------
 
@@ -344,7 +379,8 @@ class Delta:
             seen = self._check(draft, writing.registry, writing.earlier, places)
             bound = writing.names.bind(plan, writing.real_registry)
             final = _with_left_variables(bound.plan, looks, writing.real_registry, writing.real_earlier)
-            report = self._check(final, writing.real_registry, writing.real_earlier, places)
+            check = self._check_bound(final, writing, places)
+            report = check.report
         except (PlanError, ValueError) as error:
             return _Attempt("", None, None, (), (error.code if isinstance(error, PlanError) else "plan.invalid",))
         if bound.problems or not report.ok:
@@ -359,13 +395,27 @@ class Delta:
         wrong = next((each.path for each in mismatches if each.path is not None), None)
         place = places.get(wrong) if wrong is not None and places is not None else None
         line = place.line if place else None
-        return _Attempt("", final, report, mismatches, problems, line, looks, draft=draft, draft_types=dict(seen.types))
+        kept: dict[str, Any] = {"draft": draft, "draft_types": dict(seen.types), "check": check}
+        return _Attempt("", final, report, mismatches, problems, line, looks, **kept)
+
+    def _check_bound(self, plan: Plan, writing: _PlanningJob, places: Mapping[str, Place] | None) -> PlanCheck:
+        """Check a plan with real names against all tools, so that nobody after Delta needs to check it again."""
+        chosen, every, earlier = writing.real_registry, writing.full_registry, writing.real_earlier
+        calls_chosen_only = all(step.tool in chosen for _, step in walk(plan.steps) if isinstance(step, Call))
+        # A plan may only call what was chosen. What a model writes cannot name another tool; an entry of the cache can.
+        registry = every if calls_chosen_only else chosen
+        report = self._check(plan, registry, earlier, places)
+        if not report.ok and registry is every:
+            # The planner is told what is wrong, and the hints of a check name tools of its registry. The name of a tool
+            # that was not chosen may be untrusted text: the planner must not read it.
+            registry = chosen
+            report = self._check(plan, registry, earlier, places)
+        return PlanCheck(plan, registry, self._limits, _scope_of(earlier), report)
 
     def _check(
         self, plan: Plan, registry: Registry, earlier: EarlierRounds | None, places: Mapping[str, Place] | None
     ) -> Report:
-        scope = earlier.variables if earlier is not None else None
-        return check(plan, registry, limits=self._limits, scope=scope, places=places)
+        return check(plan, registry, limits=self._limits, scope=_scope_of(earlier), places=places)
 
     def _no_plan_error(self, writing: _PlanningJob, registry: Registry, attempt: _Attempt) -> BicameralError:
         request = writing.intent.request
@@ -392,7 +442,13 @@ def _to_compiled(attempt: _Attempt, repairs: int, seconds: float, *, cached: boo
         attempt.confidence,
         draft=attempt.draft,
         draft_types=attempt.draft_types,
+        check=attempt.check,
     )
+
+
+def _scope_of(earlier: EarlierRounds | None) -> Mapping[str, Type]:
+    """The variables that a plan finds before its first step."""
+    return {} if earlier is None else earlier.variables
 
 
 def _with_left_variables(

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from bicameral.errors import IntentError
-from bicameral.text import STOP_WORDS, has_any_phrase, split_words, text_stems
+from bicameral.text import ENGLISH_MONTH_NUMBERS, ENGLISH_WEEKDAYS, STOP_WORDS, has_any_phrase, split_words, text_stems
 from bicameral.tools import CHANGING, Effect, Registry, Tool
 
 INTENT_VERSION = "intent/1"
@@ -74,29 +74,11 @@ def intent_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Intent.model_json_schema()}
 
 
-_WEEKDAY_NAMES = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_MONTH_NAMES = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
 _WEEKDAY_PATTERN = (
     r"(?:(?P<which>next|this|last|coming)\s+)?(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|"
     + (r"thu(?:rs?(?:day)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)")
 )
-_MONTH_PATTERN = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|"
-    + (r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)")
-)
+_MONTH_PATTERN = rf"(?P<month>{'|'.join(ENGLISH_MONTH_NUMBERS)})"
 DayRange = tuple[dt.date, dt.date]
 
 
@@ -125,7 +107,7 @@ def _resolve_relative(days: int) -> Callable[[re.Match[str], dt.date], DayRange]
 
 
 def _resolve_weekday(match: re.Match[str], today: dt.date) -> DayRange:
-    index = next(i for i, name in enumerate(_WEEKDAY_NAMES) if name.startswith(match["weekday"].lower()[:3]))
+    index = next(i for i, name in enumerate(ENGLISH_WEEKDAYS) if name.startswith(match["weekday"].lower()[:3]))
     if (match["which"] or "").lower() == "last":
         return _single_day(today - dt.timedelta(days=(today.weekday() - index - 1) % 7 + 1))
     return _single_day(today + dt.timedelta(days=(index - today.weekday() - 1) % 7 + 1))
@@ -146,7 +128,7 @@ def _resolve_month(match: re.Match[str], today: dt.date) -> DayRange:
 
 
 def _resolve_month_day(match: re.Match[str], today: dt.date) -> DayRange:
-    month = next(i for i, name in enumerate(_MONTH_NAMES, 1) if name.startswith(match["month"].lower()[:3]))
+    month = ENGLISH_MONTH_NUMBERS[match["month"].lower()[:3]]
     year = int(match["year"]) if match["year"] else today.year
     return _single_day(dt.date(year, month, int(match["day"])))
 

@@ -1,8 +1,10 @@
 """Policy: whether a call may be made, decided by Cedar on facts about the call and never on its values.
 
-What comes in are `CallFacts`: the tool, what its arguments are for, where their values came from and who may read
-them. Out goes `Allowed`, `Denied` with a reason or `Ask` with a question. The defaults follow from tool declarations
-alone; a user's own `.cedar` files may forbid more, and lift a default only by its name. What goes wrong is a no.
+The input is `CallFacts`: the tool, the purposes of its arguments, where their values came from and who may read them.
+The result is `Allowed`, `Denied` with a reason, or `Ask` with a question. The defaults follow from tool declarations
+alone; a user's own `.cedar` files may forbid more, and can override a default only by its name. Every failure is a
+denial. `audit_registry` tests whether a set of tools could leak private data, and `read_cases` and `run_case` test a
+policy.
 """
 
 from importlib import import_module
@@ -63,17 +65,9 @@ __all__ = [
     "run_case",
 ]
 
-# Cedar is loaded where somebody asks for a policy, so that `import bicameral` is quick.
+# Cedar is loaded at the first use of a policy, so that `import bicameral` stays fast.
 _LATER = {
-    "_audit": (
-        "AuditLeg",
-        "AUDIT_LEGS",
-        "AuditTrial",
-        "OutboundPath",
-        "AuditReport",
-        "audit_registry",
-        "brings_leg",
-    ),
+    "_audit": ("AUDIT_LEGS", "AuditLeg", "AuditReport", "AuditTrial", "OutboundPath", "audit_registry", "brings_leg"),
     "_cases": ("PolicyCase", "CaseResult", "read_cases", "run_case"),
     "_policy": ("Policy",),
     "_rules": ("PolicyRule",),

@@ -1,8 +1,8 @@
 """The audit: do these tools together hold private data, read untrusted text, and reach others?
 
-Any two of these are harmless. All three are how private data is stolen: an untrusted text says what to take and where
-to send it. The audit counts them over a registry and, where all three are present, tries every way out: it submits
-the worst calls to the policies in force, and reports which policy stops each. A way out that nothing stops fails the
+Any two of these are harmless. All three make data theft possible: an untrusted text says what to take and where to send
+it. The audit counts them over a registry and, if all three are present, tests every outbound tool: it submits the worst
+calls to the policies in force, and reports which policy stops each. An outbound tool that nothing stops fails the
 audit.
 """
 
@@ -39,7 +39,7 @@ class AuditTrial:
 
 @dataclass(frozen=True, slots=True)
 class OutboundPath:
-    """A tool that reaches others, and whether something holds it."""
+    """A tool that reaches others, and the trials of it."""
 
     tool: str
     declared: bool
@@ -48,16 +48,16 @@ class OutboundPath:
 
     @property
     def is_held(self) -> bool:
-        """Whether strangers cannot use it: it can reach only hosts that the user named, or policies stop every trial.
+        """Whether untrusted text cannot misuse the tool: it reaches only named hosts, or policies stop every trial.
 
-        No rule sees inside a call, so a tool that does not say what it does may read and send in one.
+        No rule sees inside a call, so a tool that declares nothing may read and send in one call.
         """
         if not self.declared:
             return False
         return bool(self.hosts) or all(trial.stopped_by is not None for trial in self.trials)
 
     def explain(self) -> Iterator[str]:
-        """What holds it, or what does not, in plain words."""
+        """What stops misuse of the tool, or does not, in plain words."""
         if not self.declared:
             yield "it declares nothing, so one call may read private data and send it"
             return
@@ -73,13 +73,13 @@ class OutboundPath:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What was found: which tools bring each leg, and every way out."""
+    """The tools that bring each leg, and every outbound tool with its trials."""
 
     legs: dict[AuditLeg, tuple[str, ...]]
     ways_out: tuple[OutboundPath, ...]
     undeclared: tuple[str, ...]
     fingerprint: str
-    """The registry that this is about: another one needs another audit."""
+    """The fingerprint of the registry: the report is valid for this one only."""
 
     @property
     def leg_count(self) -> int:
@@ -87,7 +87,7 @@ class AuditReport:
 
     @property
     def is_safe(self) -> bool:
-        """Whether the three legs are not all there, or every way out is held."""
+        """Whether a leg is missing, or every outbound tool is held."""
         return self.leg_count < len(AUDIT_LEGS) or all(way.is_held for way in self.ways_out)
 
     @property
@@ -117,7 +117,12 @@ class AuditReport:
 
 
 def audit_registry(registry: Registry, decide: Decide | None, *, mode: Mode = "strict") -> AuditReport:
-    """Count the three legs over a registry, and try every way out. `decide` is None where no policy is in force.
+    """Count the three legs over a registry, and test every outbound tool.
+
+    Args:
+        registry: The tools.
+        decide: The policies in force, as `Policy.decide`; None if there are none.
+        mode: Whether control flow counts.
 
     Example:
         >>> audit_registry(registry, Policy.load(registry=registry).decide).verdict
@@ -138,11 +143,11 @@ def audit_registry(registry: Registry, decide: Decide | None, *, mode: Mode = "s
 
 
 def brings_leg(tool: Tool, leg: Literal["private", "untrusted"]) -> bool:
-    """Whether a result of this tool may hold what is not for everyone, or what strangers wrote."""
+    """Whether a result of this tool may hold private data, or untrusted text."""
     if isinstance(tool.result, NullType):
         return False
     if not tool.declared or "" not in tool.origins:
-        # What is computed from its arguments alone brings in nothing new.
+        # A pure function brings in nothing but its arguments.
         return not (tool.declared and tool.effect == "pure" and not tool.origins)
     if leg == "private":
         return any(origin.readers != "public" for origin in tool.origins.values())
@@ -154,12 +159,12 @@ def _sorted_names(tools: Iterable[Tool]) -> tuple[str, ...]:
 
 
 def _run_trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[AuditTrial]:
-    """The calls that must not pass. All but what each is about is as harmless as it can be."""
+    """Calls that must not pass. Everything but the tested argument is as harmless as possible."""
     directs, carries = _arguments_for(tool, "directs"), _arguments_for(tool, "carries")
-    # To ask somebody a question is to tell him the question, and what a sending tool selects by itself it sends unseen,
-    # unless it is declared to go along.
-    along = set(map(part_argument, tool.attaches)) if tool.changes else set[str]()
-    leaves = (*carries, *(name for name in _arguments_for(tool, "selects") if name not in along))
+    # A query reveals its arguments to the service. What a sending tool selects by itself it sends unseen, unless it is
+    # declared as attached.
+    attached = set(map(part_argument, tool.attaches)) if tool.changes else set[str]()
+    leaves = (*carries, *(name for name in _arguments_for(tool, "selects") if name not in attached))
     private = tuple(name for name, origin in tool.attaches.items() if origin.readers != "public")
     trials: list[tuple[str, tuple[str, ...], Label, Label]] = [
         ("a stranger says where it goes", directs, _UNTRUSTED_LABEL, TRUSTED_USER),
@@ -172,17 +177,17 @@ def _run_trials(tool: Tool, decide: Decide | None, mode: Mode) -> Iterator[Audit
         ),
         ("a stranger's text with a link goes out in your name", carries, _UNTRUSTED_LABEL, TRUSTED_USER),
     ]
-    for what, names, label, others in trials:
-        # One by one: a single argument that nothing holds is enough for a thief.
+    for description, names, label, others in trials:
+        # One argument at a time: a single one that nothing stops is enough for a leak.
         stopped = {
             name: _stopping_rules(_trial_call(tool, name, label, others, TRUSTED_USER, mode), decide) for name in names
         }
         loose = tuple(name for name, rules in stopped.items() if rules is None)
         if loose:
-            yield AuditTrial(what, _argument_names(loose), None)
+            yield AuditTrial(description, _argument_names(loose), None)
         elif names:
             yield AuditTrial(
-                what,
+                description,
                 _argument_names(names),
                 tuple(dict.fromkeys(rule for rules in stopped.values() for rule in rules or ())),
             )

@@ -1,4 +1,4 @@
-"""Test cases for policies: what they must decide about given calls, in a file that `bicameral policy test` runs.
+"""Test cases for policies: the expected decisions on given calls, in a file that `bicameral policy test` runs.
 
     [[case]]
     name = "a stranger names the recipient"
@@ -10,7 +10,7 @@
     sources = [{ trust = "third_party", tool = "search_mail", part = "[].body" }]
     names = ["eve@example.com"]
 
-An argument without sources came from the user. The same may be written as JSON.
+An argument without sources came from the user. JSON files with the same content work, too.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _CaseArgument(_CaseLabel):
 
 
 class PolicyCase(_CaseModel):
-    """A call, and what must be said of it. `policies`, if given, are exactly those that stop it."""
+    """A call, and the expected decision. `policies`, if given, are exactly those that stop it."""
 
     name: str
     tool: str
@@ -78,7 +78,7 @@ class PolicyCase(_CaseModel):
     control: _CaseLabel = _CaseLabel()
     """What decided that the call is made."""
     lures: _Texts | None = None
-    """What could be followed in a stranger's text that the call carries; left out: nobody knows."""
+    """What a recipient could follow in untrusted text that the call carries; left out: unknown."""
     executed: bool = False
     """Whether the call writes a file that other programs execute or obey."""
 
@@ -89,7 +89,7 @@ class _CaseFile(_CaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What the policies said of a case."""
+    """The decision of the policies on a case."""
 
     case: PolicyCase
     decision: Decision
@@ -135,7 +135,7 @@ class CaseResult:
 
 
 def read_cases(file: Path) -> tuple[PolicyCase, ...]:
-    """The cases of a file: JSON if its name ends so, and TOML otherwise."""
+    """The cases in a file: JSON if its name ends in `.json`, otherwise TOML."""
     text, place = read_policy_file(file), Place(file=str(file))
     try:
         content: Any = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
@@ -150,7 +150,7 @@ def read_cases(file: Path) -> tuple[PolicyCase, ...]:
 
 
 def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult:
-    """What the policies say of a case; the facts about the tool are those of its declaration."""
+    """The decision of the policies on a case; the facts about the tool are those of its declaration."""
     tool = registry.get(case.tool)
     if tool is None:
         raise PolicyError(
@@ -160,8 +160,8 @@ def run_case(case: PolicyCase, policy: Policy, registry: Registry) -> CaseResult
             fix="`bicameral tools list` shows what there is.",
         )
     arguments = tuple(_argument_facts(case, name, given, tool) for name, given in case.arguments.items())
-    along = tool.attached_labels({}, tuple(case.arguments), "")
-    arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in along)
+    attached = tool.attached_labels({}, tuple(case.arguments), "")
+    arguments += tuple(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label) for name, label in attached)
     facts = (tool.name, tool.toolbox, tool.effect, tool.outbound, tool.declared)
     lures = None if case.lures is None else frozenset(case.lures)
     return CaseResult(
@@ -183,17 +183,17 @@ def _argument_facts(case: PolicyCase, name: str, given: _CaseArgument, tool: Too
 
 
 def _case_file_error(error: ValidationError, place: Place) -> PolicyError:
-    """The first thing wrong, with the case it is in."""
-    found = error.errors(include_url=False, include_context=False)[0]
-    path = ".".join(str(part) for part in found["loc"])
-    keys = [part for part in found["loc"] if isinstance(part, str)]
-    known = {"case": PolicyCase, "arguments": _CaseArgument, "sources": _CaseSource, "control": _CaseLabel}
-    around = next((known[key] for key in reversed(keys[:-1]) if key in known), _CaseFile)
-    unknown = found["type"] == "extra_forbidden"
+    """The first validation error, with the path to it."""
+    detail = error.errors(include_url=False, include_context=False)[0]
+    path = ".".join(str(part) for part in detail["loc"])
+    keys = [part for part in detail["loc"] if isinstance(part, str)]
+    models = {"case": PolicyCase, "arguments": _CaseArgument, "sources": _CaseSource, "control": _CaseLabel}
+    model = next((models[key] for key in reversed(keys[:-1]) if key in models), _CaseFile)
+    unknown = detail["type"] == "extra_forbidden"
     return PolicyError(
         "policy.bad-cases",
         f"there is no {path!r}" if unknown else f"{path!r} is wrong" if path else "this is no file of cases",
         place=place,
-        expected=found["msg"].removeprefix("Input should be ") if not unknown else ", ".join(around.model_fields),
-        nearest=nearest_name(keys[-1], around.model_fields) if unknown and keys else None,
+        expected=detail["msg"].removeprefix("Input should be ") if not unknown else ", ".join(model.model_fields),
+        nearest=nearest_name(keys[-1], model.model_fields) if unknown and keys else None,
     )

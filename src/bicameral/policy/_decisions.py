@@ -1,4 +1,4 @@
-"""Decisions about a call, and the facts they are made on.
+"""Decisions about a call, and the facts they are based on.
 
 The proof before a run, the engine at every call and the policies share these types. A decision is a value: `Allowed`,
 `Denied` with the reason, or `Ask` with the question that a person must answer first.
@@ -13,19 +13,23 @@ from typing import Literal
 from bicameral.labels import NOTHING, PUBLIC, Label, Readers, Source
 
 Mode = Literal["strict", "normal"]
-"""Whether control flow counts. `normal` is the weaker one: what is decided by untrusted data is not held against it."""
+"""Whether control flow counts. `normal` is weaker: it ignores that untrusted data decided whether a call is made."""
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 Purpose = Literal["selects", "directs", "carries", "attaches"]
-"""What is known of an argument's value, or (`attaches`) of a thing that goes along with a call because it is named."""
+"""What an argument is for: to select, to direct, or as content; `attaches`: content sent because it is named."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFacts:
-    """What is known about one argument of a call.
+    """The facts about one argument of a call.
 
-    `label` is the join of everything in its value. `bounded` says that it cannot hold free text. `principals` are the
-    texts in its value, any of which may name somebody; None before the run where the value is not a literal.
+    Args:
+        name: The argument, or a part of it with `ATTACHED_SUFFIX` for content that it names.
+        purpose: What the tool uses the value for.
+        label: The join of all labels in the value.
+        bounded: Whether the value cannot hold free text.
+        principals: The texts in the value, each of which may name somebody; None before the run if it is not a literal.
     """
 
     name: str
@@ -53,14 +57,19 @@ class ArgumentFacts:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What is known about a call: the tool, the arguments that are given, and the control flow (`pc`) that leads to it.
+    """The facts about a call: the tool, the arguments that are given, and the control flow (`pc`) that leads to it.
 
-    `step` is the path of the step in the plan. A tool that nobody knows has `known` False, and nothing else counts.
-    `lures` is what a receiver of strangers' text in the call could follow (links, addresses, accounts), less what the
-    user named or endorsed; None before the run, where it is not known. `assembled` are the directing arguments whose
-    value a plan of a model puts together, instead of taking it whole from the request, the settings or a result.
-    `executed` says whether the call writes a file that other programs execute or obey, None where that is not known;
-    `copied` is the label of what it writes there that is no argument of it, such as the content of a file it copies.
+    Args:
+        arguments: The arguments that are given, and the content that is sent because they name it.
+        pc: The label of everything that decided that the call is made.
+        step: The path of the step in the plan.
+        known: Whether the tool exists; if not, no other fact counts.
+        lures: What a recipient of untrusted text in the call could follow (links, addresses, accounts), except what
+            the user named or endorsed; None before the run, where it is unknown.
+        assembled: The directing arguments whose value a model's plan puts together, instead of taking it whole from the
+            request, the settings or a result.
+        executed: Whether the call writes a file that other programs execute or obey; None where that is unknown.
+        copied: The label of content that the call writes there without an argument, such as the file that it copies.
     """
 
     tool: str
@@ -79,18 +88,9 @@ class CallFacts:
     copied: Label = NOTHING
 
     @property
-    def pc_trusted(self) -> bool:
-        return self.pc.trusted
-
-    @property
     def changes(self) -> bool:
-        """Whether the world is different after the call."""
+        """Whether the call changes anything."""
         return self.effect in ("write", "send", "irreversible")
-
-    @property
-    def consequential(self) -> bool:
-        """Whether the call changes the world or tells anything to anybody."""
-        return self.outbound or self.changes
 
     def arguments_for(self, purpose: Purpose) -> tuple[ArgumentFacts, ...]:
         """The arguments with this purpose."""
@@ -104,7 +104,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The call must not be made; `rules` name what forbids it."""
+    """The call must not be made; `rules` name the policies that forbid it."""
 
     reason: str
     rules: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A person must say yes first; `rules` name what asks."""
+    """A person must approve the call first; `rules` name the policies that ask."""
 
     question: str
     rules: tuple[str, ...] = ()
@@ -120,9 +120,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Depends(Ask):
-    """A policy that leaves no choice may stop the call, depending on what is known only when it is made.
+    """A policy without a question may stop the call, depending on facts that are known only when it is made.
 
-    Only a preview gives it. Nobody can say yes to it beforehand; `question` says what it depends on.
+    Only a preview returns it. It cannot be approved in advance; `question` says what it depends on.
     """
 
 

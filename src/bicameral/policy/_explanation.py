@@ -1,4 +1,4 @@
-"""Explanations of a decision in plain words: which argument, what is wrong with it, and where its value came from."""
+"""Explanations of a decision for a person: which argument is the problem, why, and where its value came from."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ KnownReceivers = frozenset[str] | None
 def render_question(
     call: CallProfile, receivers: KnownReceivers, rules: Sequence[PolicyRule], unsure: Collection[str] = ()
 ) -> str:
-    """What a person is asked: everything that is wrong with a call, and the questions of the policies that stop it.
+    """The question to a person: everything that is wrong with a call, and the questions of the policies that stop it.
 
-    `unsure` are the policies of which only the call itself will tell whether they stop it.
+    `unsure` are the policies of which only the call itself shows whether they stop it.
     """
     asked = dict.fromkeys(rule.ask or _USUAL_QUESTION for rule in rules)
     return f"{render_reason(call, receivers, rules, unsure)} {' '.join(asked)}"
@@ -36,19 +36,19 @@ def render_reason(
     call: CallProfile, receivers: KnownReceivers, rules: Sequence[PolicyRule], unsure: Collection[str] = ()
 ) -> str:
     """Why these policies stop a call."""
-    found = dict.fromkeys(each for rule in rules for each in _rule_reasons(rule, call, receivers, rule.id in unsure))
-    return f"{call.tool}: {'; '.join(found)}."
+    reasons = dict.fromkeys(each for rule in rules for each in _rule_reasons(rule, call, receivers, rule.id in unsure))
+    return f"{call.tool}: {'; '.join(reasons)}."
 
 
 def render_uncertainty(call: CallProfile, rules: Sequence[PolicyRule]) -> str:
-    """What a call depends on that is known only when it is made."""
+    """Which policies depend on facts that are known only when the call is made."""
     named = ", ".join(_rule_text(rule) for rule in rules)
     return f"{call.tool}: it is known only when the call is made whether {named} stops it."
 
 
 def _rule_reasons(rule: PolicyRule, call: CallProfile, receivers: KnownReceivers, unsure: bool) -> Iterable[str]:
-    tell = _DEFAULT_REASONS.get(rule.id) if rule.default else None
-    return tell(call, receivers, unsure) if tell else _user_rule_reasons(rule, call)
+    explain = _DEFAULT_REASONS.get(rule.id) if rule.default else None
+    return explain(call, receivers, unsure) if explain else _user_rule_reasons(rule, call)
 
 
 def _directed_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterable[str]:
@@ -69,24 +69,24 @@ def _control_reasons(call: CallProfile, _: KnownReceivers, __: bool) -> Iterable
 
 def _leaving_reasons(call: CallProfile, receivers: KnownReceivers, _: bool) -> Iterable[str]:
     if receivers:
-        to = f"it would go to {_short_list(sorted(map(repr, receivers)))}"
+        destination = f"it would go to {_short_list(sorted(map(repr, receivers)))}"
     elif receivers is None:
-        to = "whom it would go to is known only when the call is made"
+        destination = "whom it would go to is known only when the call is made"
     else:
-        to = "it names nobody whom it would go to"
-    found = False
+        destination = "it names nobody whom it would go to"
+    explained = False
     for each in call.outgoing_content:
         if not _is_readable_by(each.label, receivers):
-            found = True
-            yield f"{_leaving_text(each)} {_readers_text(each.label)}, and {to}"
-    if not found:
-        yield f"the call tells something of what decided it, {_sources_text(call.control.sources)}, and {to}"
+            explained = True
+            yield f"{_leaving_text(each)} {_readers_text(each.label)}, and {destination}"
+    if not explained:
+        yield f"the call tells something of what decided it, {_sources_text(call.control.sources)}, and {destination}"
 
 
-def _leaving_text(known: ArgumentProfile) -> str:
-    if known.purpose == "attaches":
-        return f"what the argument {known.name.removesuffix(ATTACHED_SUFFIX)!r} names goes along,"
-    return f"the argument {known.name!r}, from {_sources_text(known.label.sources)},"
+def _leaving_text(argument: ArgumentProfile) -> str:
+    if argument.purpose == "attaches":
+        return f"what the argument {argument.name.removesuffix(ATTACHED_SUFFIX)!r} names goes along,"
+    return f"the argument {argument.name!r}, from {_sources_text(argument.label.sources)},"
 
 
 def _is_readable_by(label: Label, receivers: KnownReceivers) -> bool:
@@ -101,21 +101,21 @@ def _readers_text(label: Label) -> str:
 
 
 def _lure_reasons(call: CallProfile, _: KnownReceivers, unsure: bool) -> Iterable[str]:
-    lures = "which matters if there is" if unsure else "and there is"
+    clause = "which matters if there is" if unsure else "and there is"
     for each in call.carried_arguments:
         if each.is_untrusted_text:
             yield (
                 f"the argument {each.name!r} would carry {_provenance_text(each.label)}, "
-                f"{lures} more in it than words and short numbers, such as a link, an address or an account"
+                f"{clause} more in it than words and short numbers, such as a link, an address or an account"
             )
 
 
 def _executed_reasons(call: CallProfile, _: KnownReceivers, unsure: bool) -> Iterable[str]:
-    where = "a file, which matters if other programs execute or obey it" if unsure else "a file that programs execute"
+    target = "a file, which matters if other programs execute or obey it" if unsure else "a file that programs execute"
     for each in call.written_content:
         if each.is_untrusted_text:
-            what = "what it copies" if each.name == COPIED_CONTENT else f"the argument {each.name!r}"
-            yield f"{what} would bring {_provenance_text(each.label)}, into {where}"
+            content = "what it copies" if each.name == COPIED_CONTENT else f"the argument {each.name!r}"
+            yield f"{content} would bring {_provenance_text(each.label)}, into {target}"
 
 
 _DEFAULT_REASONS: dict[str, Callable[[CallProfile, KnownReceivers, bool], Iterable[str]]] = {
@@ -140,15 +140,15 @@ def _rule_text(rule: PolicyRule) -> str:
 
 
 def _provenance_text(label: Label) -> str:
-    """The way that untrusted text came: which tool, which field, which step, and who read it."""
-    strangers = [source for source in label.sources if source.trust == "third_party"]
-    read = sorted({source.step for source in strangers if source.tool == "extract"})
-    written = [source for source in strangers if source.tool != "extract"]
-    steps = _short_list([f"step {step}" for step in read]) if any(read) else ""
-    model = f"by the quarantined model{f' in {steps}' if steps else ''}" if read else ""
-    if not written:
+    """Where untrusted text came from: tool, field, step, and whether the quarantined model read it."""
+    untrusted = [source for source in label.sources if source.trust == "third_party"]
+    extract_steps = sorted({source.step for source in untrusted if source.tool == "extract"})
+    others = [source for source in untrusted if source.tool != "extract"]
+    steps = _short_list([f"step {step}" for step in extract_steps]) if any(extract_steps) else ""
+    model = f"by the quarantined model{f' in {steps}' if steps else ''}" if extract_steps else ""
+    if not others:
         return f"what was written {model}"
-    return f"text that a stranger wrote: {_sources_text(written)}{f', read {model}' if model else ''}"
+    return f"text that a stranger wrote: {_sources_text(others)}{f', read {model}' if model else ''}"
 
 
 def _sources_text(sources: Iterable[Source]) -> str:
@@ -163,8 +163,8 @@ def _source_text(source: Source) -> str:
 
 
 def _short_list(texts: Sequence[str]) -> str:
-    """A few of them, and how many more there are."""
-    shown = list(texts[:_MAX_LISTED])
+    """The first few texts, and how many more there are."""
+    listed = list(texts[:_MAX_LISTED])
     if len(texts) > _MAX_LISTED:
-        shown.append(f"{len(texts) - _MAX_LISTED} more")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+        listed.append(f"{len(texts) - _MAX_LISTED} more")
+    return " and ".join([", ".join(listed[:-1]), listed[-1]]) if len(listed) > 1 else "".join(listed)

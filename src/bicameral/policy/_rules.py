@@ -1,7 +1,7 @@
 """Policy rules: files are read and split into single policies, parsed, validated against the schema and checked.
 
-Cedar says what is wrong with a policy but not where, and uses its internal names; errors here have the line, what was
-expected and the nearest name.
+Cedar's errors have no line and use its internal names; errors here have the line, what was expected and the nearest
+name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bicameral.tools import Registry
 _MAX_BYTES = 1_000_000
 _HERE = Path(__file__).parent
 
-# What a semicolon can hide in, and the semicolon that ends a policy.
+# Strings and comments, in which a semicolon does not end a policy, and the semicolon that does.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|;', re.DOTALL)
 _BRACKET = re.compile(r"[(\[{)\]}]")
 _OPERATOR = re.compile(r"[.!+*<>=|&\[-]|\b(?:if|in|has|like|is)\b")
@@ -33,7 +33,7 @@ _BLANK_OR_COMMENT = re.compile(r"(?:\s+|//[^\r\n]*)*")
 
 @dataclass(frozen=True, slots=True)
 class PolicyText:
-    """The text of one policy, without what stands before it, and where it begins."""
+    """The text of one policy, without the comments before it, and where it begins."""
 
     text: str
     file: str
@@ -46,7 +46,7 @@ class PolicyText:
 
 @cache
 def read_packaged(name: str) -> str:
-    """A text that comes with the package."""
+    """A text file of this package."""
     return (_HERE / name).read_text(encoding="utf-8")
 
 
@@ -55,6 +55,7 @@ def read_policy_file(file: Path) -> str:
     place = Place(file=str(file))
     try:
         with file.open("rb") as stream:
+            # One byte beyond the limit shows that the file is larger, without reading all of it.
             raw = stream.read(_MAX_BYTES + 1)
     except OSError as error:
         raise PolicyError(
@@ -74,7 +75,7 @@ def read_policy_file(file: Path) -> str:
 
 
 def split_policies(text: str, file: str) -> Iterator[PolicyText]:
-    """Each policy of a text. What follows the last semicolon is a piece too, unless nothing but comments does."""
+    """Each policy of a text. A rest after the last semicolon counts, too, unless it is only comments."""
     start = 0
     for token in _TOKEN.finditer(text):
         if token[0] == ";":
@@ -86,7 +87,7 @@ def split_policies(text: str, file: str) -> Iterator[PolicyText]:
 
 
 def is_too_deep(piece: PolicyText) -> bool:
-    """Whether Cedar's parser might run out of stack, which would end the whole program: it goes down by recursion."""
+    """Whether Cedar's recursive parser might overflow the stack, which would kill the process."""
     bare = _TOKEN.sub(" ", piece.text)
     depth = 0
     for bracket in _BRACKET.finditer(bare):
@@ -97,8 +98,8 @@ def is_too_deep(piece: PolicyText) -> bool:
 
 
 def _make_policy_text(text: str, start: int, end: int, file: str) -> PolicyText:
-    silent = _BLANK_OR_COMMENT.match(text, start, end)
-    begin = silent.end() if silent else start
+    leading = _BLANK_OR_COMMENT.match(text, start, end)
+    begin = leading.end() if leading else start
     return PolicyText(text[begin:end].rstrip(), file, text.count("\n", 0, begin) + 1)
 
 
@@ -115,7 +116,8 @@ _EFFECTS = ("pure", "read", "write", "send", "irreversible")
 
 
 def parse_policy(piece: PolicyText) -> pst.Template:
-    """The policy as a tree."""
+    """The policy as a syntax tree."""
+    # Before Cedar sees the text: a stack overflow in native code cannot be caught.
     if is_too_deep(piece):
         raise PolicyError(
             "policy.too-large",
@@ -142,8 +144,8 @@ def parse_policy(piece: PolicyText) -> pst.Template:
 def validate_policy(piece: PolicyText, node: pst.Template, schema: Schema) -> None:
     """Refuse a policy that does not fit the schema.
 
-    Names are looked at first. Cedar itself says nothing of those that it can never reach (`resource has trsted && …`),
-    and a policy with a slip of the pen in it would protect nothing.
+    Names are checked first. Cedar ignores unknown names that it can never reach (`resource has trsted && …`), and a
+    policy with such a typo would protect nothing.
     """
     for clause in node.clauses:
         _check_names(piece, clause.expr)
@@ -168,7 +170,7 @@ def _syntax_error(piece: PolicyText, message: str) -> PolicyError:
 
 
 def _syntax_error_line(piece: PolicyText, message: str) -> int:
-    """The line of what Cedar stumbled over: the first with which the text is wrong, and not merely unfinished."""
+    """The line of a syntax error: the first at which the text is wrong and not merely unfinished."""
     lines = piece.text.splitlines(keepends=True)
     if len(lines) <= 200:
         for number in range(1, len(lines)):
@@ -187,19 +189,19 @@ def _cedar_error(text: str) -> str | None:
 
 
 def _validation_error(piece: PolicyText, message: str) -> PolicyError:
-    """What the validator found, in our words where we know them."""
-    if found := re.search(r"unrecognized entity type `(.*)`", message):
-        return _unknown_name_error(piece, "kind of entity", found[1], _ENTITY_KINDS)
-    if found := re.search(r"unrecognized action `(.*)`", message):
-        return _unknown_name_error(piece, "action", found[1], ('Action::"call"',))
-    if found := re.search(r'entity `(\w+)::.*but `"(.*)"` is not declared', message):
-        return _unknown_name_error(piece, found[1].lower(), found[2], _EFFECTS)
-    if found := re.search(r"safety of access to tag `\"(.*)\"`", message):
+    """An error of the validator, in our words for the kinds that we know."""
+    if match := re.search(r"unrecognized entity type `(.*)`", message):
+        return _unknown_name_error(piece, "kind of entity", match[1], _ENTITY_KINDS)
+    if match := re.search(r"unrecognized action `(.*)`", message):
+        return _unknown_name_error(piece, "action", match[1], ('Action::"call"',))
+    if match := re.search(r'entity `(\w+)::.*but `"(.*)"` is not declared', message):
+        return _unknown_name_error(piece, match[1].lower(), match[2], _EFFECTS)
+    if match := re.search(r"safety of access to tag `\"(.*)\"`", message):
         return PolicyError(
             "policy.wrong-type",
-            f"not every call has an argument {found[1]!r}",
-            place=_name_place(piece, found[1]),
-            expected=f'`resource.hasTag("{found[1]}") && …` before it',
+            f"not every call has an argument {match[1]!r}",
+            place=_name_place(piece, match[1]),
+            expected=f'`resource.hasTag("{match[1]}") && …` before it',
         )
     if "unable to find an applicable action" in message:
         return PolicyError(
@@ -224,7 +226,7 @@ def _check_names(piece: PolicyText, expr: pst.Expr) -> None:
 
 
 def _known_facts(base: pst.Expr) -> tuple[str, ...] | None:
-    """What can be asked of something; None if that is for Cedar to say."""
+    """The facts of an expression's base; None if Cedar must check them."""
     match base:
         case pst.Var(name="resource"):
             return _CALL_FACTS
@@ -241,17 +243,17 @@ def _known_facts(base: pst.Expr) -> tuple[str, ...] | None:
 def _unknown_fact_error(piece: PolicyText, name: str, known: tuple[str, ...]) -> PolicyError:
     error = _unknown_name_error(piece, "fact", name, known)
     if error.nearest is None:
-        # It may be a fact of something else.
+        # It may be a fact of another base.
         everywhere = {each: f"{owner}.{each}" for owner, names in _FACT_OWNERS.items() for each in names}
         meant = nearest_name(name, everywhere)
         error.nearest = everywhere[meant] if meant else None
     return error
 
 
-def _unknown_name_error(piece: PolicyText, what: str, name: str, known: tuple[str, ...]) -> PolicyError:
+def _unknown_name_error(piece: PolicyText, kind: str, name: str, known: tuple[str, ...]) -> PolicyError:
     return PolicyError(
         "policy.unknown-name",
-        f"there is no {what} {name!r}",
+        f"there is no {kind} {name!r}",
         place=_name_place(piece, name),
         expected=f"one of {', '.join(known)}" if known else None,
         nearest=nearest_name(name, known),
@@ -263,7 +265,7 @@ def _name_place(piece: PolicyText, name: str) -> Place:
 
 
 def _name_line(piece: PolicyText, name: str) -> int:
-    """The line on which a name first stands in a policy; the policy's own if it does not."""
+    """The line at which a name first occurs in a policy; the policy's first line if it does not."""
     at = piece.text.find(name)
     return piece.line + piece.text.count("\n", 0, at) if at >= 0 else piece.line
 
@@ -273,10 +275,10 @@ ANNOTATIONS = ("id", "ask", "reason", "overrides")
 
 @dataclass(frozen=True, slots=True)
 class PolicyRule:
-    """One policy: its name, what it does, and where it is written.
+    """One policy: its name, its effect, and where it is written.
 
-    `ask` is the question that a `forbid` puts to a person instead of refusing; `reason` says in plain words why it
-    stops a call; `overrides` are the defaults that a `permit` lifts.
+    `ask` is the question that a `forbid` puts to a person instead of refusing; `reason` says why it stops a call;
+    `overrides` are the defaults that a `permit` lifts.
     """
 
     id: str
@@ -292,7 +294,7 @@ class PolicyRule:
 
     @property
     def where(self) -> str:
-        """Its place, as a person reads it."""
+        """File and line, for messages."""
         return f"{Path(self.file).name}, line {self.line}"
 
     def to_json(self) -> dict[str, Any]:
@@ -311,26 +313,26 @@ class PolicyRule:
 
 @cache
 def policy_schema() -> Schema:
-    """The schema that every policy and every request must fit."""
+    """The schema of all policies and requests."""
     return Schema.from_str(read_packaged("schema.cedarschema"))
 
 
 @cache
 def default_rules() -> tuple[PolicyRule, ...]:
-    """The policies that hold without a line written by hand."""
-    found = split_policies(read_packaged("default.cedar"), "default.cedar")
-    return tuple(_make_rule(piece, _parse_validated(piece), default=True) for piece in found)
+    """The policies that are always in force."""
+    pieces = split_policies(read_packaged("default.cedar"), "default.cedar")
+    return tuple(_make_rule(piece, default=True) for piece in pieces)
 
 
 def user_rules(texts: Iterable[tuple[str, str]], registry: Registry | None) -> tuple[PolicyRule, ...]:
-    """The rules of a user's own texts, given with the names of their files; the first mistake ends it."""
+    """The rules of a user's texts, given as pairs of file name and text; the first error is raised."""
     taken = {rule.id: rule for rule in default_rules()}
     rules: list[PolicyRule] = []
     for file, text in texts:
         for piece in split_policies(text, file):
-            rule = _make_rule(piece, _parse_validated(piece))
-            for mistake in _rule_errors(rule, piece, registry):
-                raise mistake
+            rule = _make_rule(piece)
+            for error in _rule_errors(rule, piece, registry):
+                raise error
             if other := taken.get(rule.id):
                 raise PolicyError(
                     "policy.duplicate-id",
@@ -343,30 +345,26 @@ def user_rules(texts: Iterable[tuple[str, str]], registry: Registry | None) -> t
     return tuple(rules)
 
 
-def _parse_validated(piece: PolicyText) -> pst.Template:
+def _make_rule(piece: PolicyText, *, default: bool = False) -> PolicyRule:
     node = parse_policy(piece)
     validate_policy(piece, node, policy_schema())
-    return node
-
-
-def _make_rule(piece: PolicyText, node: pst.Template, *, default: bool = False) -> PolicyRule:
-    said = node.annotations
+    annotations = node.annotations
     return PolicyRule(
-        said.get("id") or f"{Path(piece.file).name}:{piece.line}",
+        annotations.get("id") or f"{Path(piece.file).name}:{piece.line}",
         node.effect,
         piece.text,
         piece.file,
         piece.line,
-        said.get("ask"),
-        said.get("reason"),
-        tuple(name.strip() for name in said["overrides"].split(",")) if "overrides" in said else (),
+        annotations.get("ask"),
+        annotations.get("reason"),
+        tuple(name.strip() for name in annotations["overrides"].split(",")) if "overrides" in annotations else (),
         default,
         node=node,
     )
 
 
 def _rule_errors(rule: PolicyRule, piece: PolicyText, registry: Registry | None) -> Iterator[PolicyError]:
-    """What is wrong with a rule that Cedar itself would take."""
+    """The errors of a rule that Cedar itself would accept."""
     yield from _annotation_errors(rule, piece)
     if rule.effect == "permit":
         yield from _override_errors(rule, piece)
@@ -432,7 +430,7 @@ def _names_a_tool(scope: pst.PrincipalOrResourceConstraint) -> bool:
 
 
 def _unknown_tool_errors(rule: PolicyRule, piece: PolicyText, registry: Registry) -> Iterator[PolicyError]:
-    """A tool that is not there: most often a slip of the pen, and the policy would protect nothing."""
+    """Tools that do not exist: most often a typo, and the policy would protect nothing."""
     known = {"Tool": set(registry.names), "Toolbox": {tool.toolbox for tool in registry}}
     for uid in sorted(pst.entity_uids(rule.node), key=str):
         names = known.get(str(uid.type))
@@ -450,7 +448,7 @@ _NAME_FACTS = ("receivers", "domains", "readers")
 
 
 def _case_errors(rule: PolicyRule, piece: PolicyText) -> Iterator[PolicyError]:
-    """A name in capitals would never be found: names are compared in lower case."""
+    """Names in upper case never match: names are compared in lower case."""
     compared = (
         (node.left, node.right)
         for clause in rule.node.clauses

@@ -1,10 +1,10 @@
-"""Retrieval: finding the passages that answer a question, and citing them so that anybody can look.
+"""Retrieval: find the passages that answer a question, and cite them verifiably.
 
-In go a `TextDocument` (id, text, label) and a query, out comes `SearchResults`: chunks with their scores, their places and their
-labels. An `DocumentIndex` searches by meaning (`LocalEmbedder`, on this machine) and by words (BM25) at once, embeds only what
-has changed, and is kept in one file. `cite` names a chunk, `DocumentIndex.resolve` says what a citation points to now, and
-`check_citations` which citations of an answer are true. Needs `bicameral[retrieval]`; nothing is loaded before it is
-used.
+`TextDocument`s (id, text, label) and a query come in, `SearchResults` come out: chunks with scores, positions and
+labels. A `DocumentIndex` searches by meaning (`LocalEmbedder`, on this machine) and by words (BM25) at once, embeds
+only what has changed, and is stored in one file. `cite` names a chunk, `DocumentIndex.resolve` finds what a citation
+refers to now, and `check_citations` which citations of an answer are valid. Needs `bicameral[retrieval]`; nothing is
+loaded before it is used.
 """
 
 from bicameral.errors import RetrievalError

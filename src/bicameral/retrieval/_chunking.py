@@ -1,9 +1,8 @@
 """Splitting documents into chunks along their structure.
 
-A chunk never reaches over a heading. Within a section it is as many whole sentences as fit, it ends with a paragraph
-where that does not leave it half empty, and it begins with the last sentences of the one before: a fact that stands
-across the cut is then whole in one of them. It can be longer than asked for by its headings, never by more than a
-quarter.
+A chunk never crosses a heading. Within a section it has as many whole sentences as fit, ends with a paragraph unless
+that leaves it half empty, and begins with the last sentences of the chunk before: a fact that is stated across the cut
+is then whole in one of them. Headings can make a chunk longer than requested, by at most a quarter.
 """
 
 from __future__ import annotations
@@ -16,15 +15,21 @@ from bicameral.retrieval._documents import Chunk, TextDocument, cut_chunk
 from bicameral.retrieval._text import TextSection, TextUnit, split_sections
 
 TokenCounter = Callable[[Sequence[str]], list[int]]
-"""How many tokens each of some texts has."""
+"""The number of tokens of each text."""
 
 MIN_CHUNK_TOKENS = 16
 _MAX_CHARACTERS_PER_TOKEN = 8
+"""A text counts as at least one token per this many characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunking:
-    """About how long chunks are, and how much of its end a chunk shares with the next; both in tokens."""
+    """The length of chunks and the overlap of two neighbours, in tokens.
+
+    Args:
+        tokens: About how long a chunk is.
+        overlap: How much of its end a chunk shares with the next; at most half of `tokens`.
+    """
 
     tokens: int = 200
     overlap: int = 40
@@ -37,27 +42,30 @@ class Chunking:
 
 
 def split_document(document: TextDocument, lengths: TokenCounter, chunking: Chunking | None = None) -> list[Chunk]:
-    """The chunks of a document, in order; every character that is no space is in at least one of them."""
-    wanted = chunking or Chunking()
-    found: list[Chunk] = []
+    """The chunks of a document, in order; every character except white space is in at least one of them.
+
+    `lengths` counts tokens, as `Embedder.lengths` does.
+    """
+    settings = chunking or Chunking()
+    chunks: list[Chunk] = []
     for section in split_sections(document.text):
-        units, sizes = _units_that_fit(document.text, section, lengths, wanted.tokens)
-        for first, last in _pack_units(units, sizes, wanted):
+        units, sizes = _units_that_fit(document.text, section, lengths, settings.tokens)
+        for first, last in _pack_units(units, sizes, settings):
             start, end = _trim_spaces(document.text, units[first].start, units[last - 1].end)
             if start < end:
-                found.append(cut_chunk(document, start, end, section.headings))
-    return found
+                chunks.append(cut_chunk(document, start, end, section.headings))
+    return chunks
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:
-    """A length for those who have no tokenizer at hand: words, with a third on top."""
+    """A token count without a tokenizer: the words, plus a third."""
     return [-(-4 * len(text.split()) // 3) for text in texts]
 
 
 def _units_that_fit(
     text: str, section: TextSection, lengths: TokenCounter, limit: int
 ) -> tuple[list[TextUnit], list[int]]:
-    """The units of a section and their sizes; those that are larger than a chunk are halved until they are not."""
+    """The units of a section and their sizes; units larger than a chunk are halved until they fit."""
     units = list(section.units)
     sizes = _unit_sizes(text, units, lengths)
     while any(size > limit for size in sizes):
@@ -70,19 +78,20 @@ def _units_that_fit(
 
 
 def _unit_sizes(text: str, units: Sequence[TextUnit], lengths: TokenCounter) -> list[int]:
-    # By characters too: a tokenizer may take a thousand of them for one unknown token.
+    # By characters too: a tokenizer may map a thousand characters to one unknown token.
     counted = lengths([text[unit.start : unit.end] for unit in units])
     by_characters = (-(-(unit.end - unit.start) // _MAX_CHARACTERS_PER_TOKEN) for unit in units)
     return [max(pair) for pair in zip(counted, by_characters, strict=True)]
 
 
 def _halve_unit(text: str, unit: TextUnit) -> list[TextUnit]:
-    """Two units in place of one, cut at the space next to the middle if there is one near it."""
+    """Two units in place of one, cut at the space nearest to the middle if one is near."""
     middle, reach = (unit.start + unit.end) // 2, max(1, (unit.end - unit.start) // 4)
     if unit.end - unit.start < 2:
         raise RetrievalError("retrieval.bad-setting", "one character has more tokens than a chunk may have")
     cut = next(
-        (at for at in _positions_around(middle, reach) if unit.start < at < unit.end and text[at - 1].isspace()), middle
+        (at for at in _positions_around(middle, reach) if unit.start < at < unit.end and text[at - 1].isspace()),
+        middle,
     )
     return [TextUnit(unit.start, cut), TextUnit(cut, unit.end, unit.ends_paragraph)]
 
@@ -94,7 +103,7 @@ def _positions_around(middle: int, reach: int) -> Iterator[int]:
 
 
 def _pack_units(units: Sequence[TextUnit], sizes: Sequence[int], chunking: Chunking) -> Iterator[tuple[int, int]]:
-    """From which unit to which each chunk goes."""
+    """The first unit of each chunk, and the unit after its last."""
     start = 0
     while True:
         end, total = start, 0
@@ -112,31 +121,31 @@ def _pack_units(units: Sequence[TextUnit], sizes: Sequence[int], chunking: Chunk
 
 
 def _has_only_headings(units: Sequence[TextUnit], total: int, chunking: Chunking) -> bool:
-    """Whether there are only headings so far: short ones are not left alone, even if what follows is then too long."""
+    """Whether the last unit follows short headings only: those are not left alone, even if the chunk gets too long."""
     return total <= chunking.tokens // 4 and not units[-1].is_heading and all(unit.is_heading for unit in units[:-1])
 
 
 def _paragraph_end(
     units: Sequence[TextUnit], sizes: Sequence[int], start: int, end: int, total: int, least: int
 ) -> int:
-    """The last end of a paragraph that leaves the chunk with at least so many tokens, else where it is full."""
-    for at in range(end, start, -1):
+    """The last end of a paragraph that leaves at least `least` tokens in the chunk, else where the chunk is full."""
+    for position in range(end, start, -1):
         if total < least:
             break
-        if units[at - 1].ends_paragraph:
-            return at
-        total -= sizes[at - 1]
+        if units[position - 1].ends_paragraph:
+            return position
+        total -= sizes[position - 1]
     return end
 
 
 def _overlap_start(sizes: Sequence[int], start: int, end: int, chunking: Chunking) -> int:
-    """Where the next chunk begins: a little before the end of this one, with room for what is new."""
-    room = min(chunking.overlap, chunking.tokens - sizes[end])
-    at, shared = end, 0
-    while at - 1 > start and shared + sizes[at - 1] <= room:
-        at -= 1
-        shared += sizes[at]
-    return at
+    """The first unit of the next chunk: before the end of this one, with room for at least one new unit."""
+    budget = min(chunking.overlap, chunking.tokens - sizes[end])
+    position, shared = end, 0
+    while position - 1 > start and shared + sizes[position - 1] <= budget:
+        position -= 1
+        shared += sizes[position]
+    return position
 
 
 def _trim_spaces(text: str, start: int, end: int) -> tuple[int, int]:

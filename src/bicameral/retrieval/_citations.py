@@ -1,9 +1,9 @@
-"""Citations: how a chunk is named in a text, what such a name points to, and whether an answer's citations are true.
+"""Citations: the name of a chunk in a text, what it refers to, and whether the citations of an answer are valid.
 
 A citation is the id of a document, `#`, and the first twelve digits of the chunk's fingerprint:
-`handbook/travel.md#3f2a91c07b64`. It names what the text said: when the document changes there, the citation does not
-point to something else, it says that the document has changed. In an answer every citation must name a chunk that its
-writer was shown.
+`handbook/travel.md#3f2a91c07b64`. It names the content: when the document changes there, the citation does not refer to
+something else, it resolves to `ChangedCitation`. In an answer every citation must name a chunk that its writer was
+shown.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from bicameral.retrieval._documents import Chunk, StoredDocument, TextDocument
 from bicameral.retrieval._text import TextUnit, split_sections
 
 DIGITS = 12
+"""Digits of the fingerprint in a citation."""
 _MAX_REMEMBERED = 4_096
+"""Past chunks of one document that are remembered."""
 _PLAIN_CHARACTERS = frozenset("-._~/:@+")
 _NAME_CHARACTERS = r"\w\-.~/:@+%"
 CITATION_PATTERN = re.compile(rf"(?<![{_NAME_CHARACTERS}])[{_NAME_CHARACTERS}]++#[0-9a-f]{{{DIGITS}}}(?![\w#])")
@@ -31,7 +33,7 @@ _ROUND_BRACKETS = str.maketrans("[]", "()")
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCitation:
-    """The citation points to this text, which stands in its document now, word for word."""
+    """The cited text is in its document now, word for word."""
 
     citation: str
     chunk: Chunk
@@ -40,7 +42,7 @@ class ResolvedCitation:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCitation:
-    """The document is here, and no longer says what was cited."""
+    """The document is in the index and no longer contains the cited text."""
 
     citation: str
     document: str
@@ -48,7 +50,7 @@ class ChangedCitation:
 
 @dataclass(frozen=True, slots=True)
 class GoneCitation:
-    """The document was taken out of the index."""
+    """The document was removed from the index."""
 
     citation: str
     document: str
@@ -56,7 +58,7 @@ class GoneCitation:
 
 @dataclass(frozen=True, slots=True)
 class InventedCitation:
-    """This names nothing that was ever here, as far as the index remembers."""
+    """The citation names nothing that was ever in the index, as far as it remembers."""
 
     citation: str
     why: str
@@ -66,7 +68,7 @@ Resolution = ResolvedCitation | ChangedCitation | GoneCitation | InventedCitatio
 
 
 def cite(chunk: Chunk) -> str:
-    """The citation of a chunk; the same text in the same document always has the same.
+    """The citation of a chunk; the same text in the same document always has the same one.
 
     Example:
         >>> cite(chunk)
@@ -78,48 +80,51 @@ def cite(chunk: Chunk) -> str:
 def render_passage(chunk: Chunk) -> str:
     """A chunk as a model is shown it: its citation in brackets, then its text.
 
-    What looks like a citation in the text itself is spelt apart, so that nothing in a document can pass for the
-    beginning of another, or lend its words another's name.
+    Citations in the text itself are defused, so that a document cannot imitate the beginning of another passage, or
+    attribute its own words to another document.
     """
     return f"[{cite(chunk)}]\n{defuse_citations(chunk.text)}"
 
 
 def defuse_citations(text: str) -> str:
-    """A text in which nothing is read as a citation any more, nor as a failed one."""
+    """A text in which nothing parses as a citation any more, valid or malformed."""
     return "\n".join(_defuse_line(line) if _HASH_MARK.search(line) else line for line in text.split("\n"))
 
 
 def _defuse_line(line: str) -> str:
-    return CITATION_PATTERN.sub(lambda found: found[0].replace("#", "# "), line).translate(_ROUND_BRACKETS)
+    return CITATION_PATTERN.sub(lambda match: match[0].replace("#", "# "), line).translate(_ROUND_BRACKETS)
 
 
 @dataclass
 class PastChunks:
-    """The chunks that were here once, by document; of each only the latest few thousand are remembered."""
+    """The fingerprints of chunks that were in the index, by document; only the latest few thousand of each."""
 
     known: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
 
     def remember(self, document: str, fingerprints: Iterable[str]) -> None:
+        """Add fingerprints of a document, and drop its oldest ones beyond the limit."""
         kept = self.known.setdefault(document, {})
-        for each in fingerprints:
-            kept.pop(each[:DIGITS], None)
-            kept[each[:DIGITS]] = None
-        for each in list(kept)[:-_MAX_REMEMBERED]:
-            del kept[each]
+        for fingerprint in fingerprints:
+            kept.pop(fingerprint[:DIGITS], None)
+            kept[fingerprint[:DIGITS]] = None
+        # A dict keeps its order of insertion, so these are the oldest.
+        for fingerprint in list(kept)[:-_MAX_REMEMBERED]:
+            del kept[fingerprint]
 
 
-def resolve_citation(citation: str, held: Mapping[str, StoredDocument], past: PastChunks) -> Resolution:
-    """What a citation points to among these documents."""
-    found = _CITATION_PARTS.fullmatch(citation)
-    if found is None:
+def resolve_citation(citation: str, stored: Mapping[str, StoredDocument], past: PastChunks) -> Resolution:
+    """What a citation refers to among these documents."""
+    match = _CITATION_PARTS.fullmatch(citation)
+    if match is None:
         return InventedCitation(citation, f"it does not read DOCUMENT#{DIGITS} digits")
-    name, digits = unquote(found[1]), found[2]
-    if _escape_name(name) != found[1]:
+    name, digits = unquote(match[1]), match[2]
+    # One spelling per document: otherwise `%61` and `a` would be two citations of one chunk.
+    if _escape_name(name) != match[1]:
         return InventedCitation(citation, "its document is not written the way citations are")
-    if name in held:
-        for chunk in held[name].chunks:
+    if name in stored:
+        for chunk in stored[name].chunks:
             if chunk.fingerprint.startswith(digits):
-                return ResolvedCitation(citation, chunk, held[name].document)
+                return ResolvedCitation(citation, chunk, stored[name].document)
         if digits in past.known.get(name, ()):
             return ChangedCitation(citation, name)
         return InventedCitation(citation, f"{name!r} never had such a part")
@@ -129,15 +134,13 @@ def resolve_citation(citation: str, held: Mapping[str, StoredDocument], past: Pa
 
 
 def _escape_name(name: str) -> str:
-    """The id of a document as it stands in a citation: nothing in it that could end the citation."""
+    """The id of a document as it is written in a citation, without characters that could end the citation."""
     return "".join(
-        character if character.isalnum() or character in _PLAIN_CHARACTERS else _percent_encode(character)
+        character
+        if character.isalnum() or character in _PLAIN_CHARACTERS
+        else quote(character, safe="", errors="surrogatepass")
         for character in name
     )
-
-
-def _percent_encode(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 CitationFault = Literal["not-shown", "malformed"]
@@ -153,7 +156,7 @@ _MAX_CLAIM = 600
 
 
 class CitationResolver(Protocol):
-    """Who knows what citations point to: an `Index`."""
+    """Resolves citations: a `DocumentIndex`."""
 
     def resolve(self, citation: str) -> Resolution: ...
 
@@ -164,45 +167,48 @@ class AnswerCitation:
 
     citation: str
     span: tuple[int, int]
-    """Where it stands in the answer."""
+    """Its position in the answer."""
     claim: str
-    """The sentence that it is given for; whether the chunk says so too is for a judge."""
+    """The sentence that it supports; whether the chunk states the same is for a judge."""
     chunk: Chunk | None
-    """What it points to among the chunks that were shown."""
+    """The chunk it names, if that was shown."""
     fault: CitationFault | None
     resolution: Resolution | None
-    """For one that was not shown, what the index knows about it, if it was asked."""
+    """For a citation that was not shown, what the index knows about it, if an index was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class CitationCheck:
-    """What was found in an answer, in order."""
+    """The citations of an answer, in order."""
 
     cited: tuple[AnswerCitation, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether there is no fault. An answer without citations has none; see `chunks` for what it rests on."""
+        """Whether there is no fault. An answer without citations has none; `chunks` says what it is based on."""
         return not self.faults
 
     @property
     def faults(self) -> tuple[AnswerCitation, ...]:
-        return tuple(each for each in self.cited if each.fault)
+        return tuple(citation for citation in self.cited if citation.fault)
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
         """The shown chunks that are cited, each once."""
-        return tuple({cite(each.chunk): each.chunk for each in self.cited if each.chunk}.values())
+        return tuple({cite(citation.chunk): citation.chunk for citation in self.cited if citation.chunk}.values())
 
 
 def check_citations(answer: str, shown: Sequence[Chunk], index: CitationResolver | None = None) -> CitationCheck:
-    """Find the citations of an answer and hold them against the chunks that its writer was shown.
+    """Find the citations of an answer and check them against the chunks that its writer was shown.
+
+    With an `index`, faults say what the citation refers to there.
 
     Example:
-        >>> checked = check_citations(reply.text, found.chunks, index)
-        >>> [each.citation for each in checked.faults]
+        >>> checked = check_citations(reply.text, results.chunks, index)
+        >>> [fault.citation for fault in checked.faults]
         ['travel.md#000000000000']
     """
+    # Reversed, so that of equal chunks the first one shown counts.
     known = {cite(chunk): chunk for chunk in reversed(shown)}
     units = [unit for section in split_sections(answer) for unit in section.units]
     return CitationCheck(
@@ -230,29 +236,29 @@ def _check_citation(
 
 
 def _citation_spans(answer: str) -> Iterator[tuple[int, int]]:
-    """Every citation of the right form, wherever it stands, and what is meant as one in square brackets."""
-    yield from (found.span() for found in CITATION_PATTERN.finditer(answer))
+    """The positions of every well-formed citation, and of malformed ones in square brackets."""
+    yield from (match.span() for match in CITATION_PATTERN.finditer(answer))
     for brackets in _BRACKETS.finditer(answer):
         for piece in _PIECE.finditer(answer, *brackets.span(1)):
             if _CITATION_ATTEMPT.fullmatch(piece[0]) and not CITATION_PATTERN.search(piece[0]):
                 yield piece.span()
 
 
-def _claim_around(answer: str, at: int, units: Sequence[TextUnit]) -> str:
-    """The sentence around a citation; of one that stands behind the full stop, the sentence before it."""
-    number = bisect_right(units, at, key=lambda unit: unit.start)
+def _claim_around(answer: str, position: int, units: Sequence[TextUnit]) -> str:
+    """The sentence around a citation; for one after the full stop, the sentence before it."""
+    number = bisect_right(units, position, key=lambda unit: unit.start)
     around = [
-        (max(unit.start, at - _MAX_CLAIM), min(unit.end, at + _MAX_CLAIM))
+        (max(unit.start, position - _MAX_CLAIM), min(unit.end, position + _MAX_CLAIM))
         for unit in reversed(units[max(0, number - _CLAIM_UNITS) : number])
     ]
     for start, end in around:
-        # In the sentence itself words must stand before the citation.
-        if _WORD.search(_strip_citations(answer[start : min(end, at)])):
+        # A citation belongs to this sentence only if words precede it there.
+        if _WORD.search(_strip_citations(answer[start : min(end, position)])):
             return _strip_citations(answer[start:end])
     return _strip_citations(answer[slice(*around[0])]) if around else ""
 
 
 def _strip_citations(words: str) -> str:
     """A sentence without its citations."""
-    left = _EMPTY_BRACKETS.sub("", CITATION_PATTERN.sub("", words))
-    return _BEFORE_A_STOP.sub(r"\1", " ".join(left.split()))
+    text = _EMPTY_BRACKETS.sub("", CITATION_PATTERN.sub("", words))
+    return _BEFORE_A_STOP.sub(r"\1", " ".join(text.split()))

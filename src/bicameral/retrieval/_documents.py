@@ -1,4 +1,4 @@
-"""Documents, the chunks of them that are found and cited, search results, and documents as an index stores them."""
+"""Documents, their chunks, search results, and documents as an index stores them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_DOCUMENT_ID = 200
 MAX_DOCUMENT_TEXT = 20_000_000
 _MAX_CONTEXT = 160
+"""Characters of the headings that are searched with a chunk."""
 
 
 def text_fingerprint(text: str) -> str:
@@ -29,14 +30,19 @@ def text_fingerprint(text: str) -> str:
 
 
 def corpus_fingerprint(documents: Iterable[TextDocument]) -> str:
-    """One hash of documents, in whatever order: of their ids and their texts."""
+    """One hash of the ids and texts of documents, independent of their order."""
     lines = sorted(f"{document.fingerprint} {document.id}\n" for document in documents)
     return text_fingerprint("".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
 class TextDocument:
-    """A text under a name of its owner's choosing, and the label that everything read out of it carries.
+    """A text with an id of the owner's choice, and the label of everything that is read from it.
+
+    Args:
+        id: The id, which citations contain.
+        text: The text.
+        label: Where the text comes from and who may read it; by default unknown, and so untrusted.
 
     Example:
         >>> TextDocument("handbook/travel.md", text, Label({Source("user", "request")}))
@@ -62,9 +68,9 @@ class Chunk:
     end: int
     text: str = field(repr=False)
     headings: tuple[str, ...]
-    """Under which headings of its own document it stands, the outermost first."""
+    """The headings above it in its document, the outermost first."""
     label: Label
-    """The document's."""
+    """The label of the document."""
     fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -76,20 +82,20 @@ class Chunk:
 
     @property
     def context(self) -> str:
-        """What is searched: the text, below those of its headings that do not stand in it."""
+        """What is searched: the text, below the headings that it does not contain itself."""
         above = " > ".join(heading for heading in self.headings if heading not in self.text)
         return f"{above[-_MAX_CONTEXT:]}\n{self.text}" if above else self.text
 
 
 def cut_chunk(document: TextDocument, start: int, end: int, headings: tuple[str, ...]) -> Chunk:
-    """The chunk of a document at a place; its label and fingerprint are not for anybody to choose."""
+    """The chunk of a document at a position; label and fingerprint come from the document and cannot be chosen."""
     text = document.text[start:end]
     return Chunk(document.id, document.fingerprint, start, end, text, headings, document.label)
 
 
 def _check_document(document: TextDocument) -> None:
     name, text, label = document.id, document.text, document.label
-    # By their exact types: what only behaves like a text or a label could behave otherwise later.
+    # Exact types: an object that only behaves like a text or a label could behave differently later.
     if type(name) is not str or not name.strip() or len(name) > MAX_DOCUMENT_ID or not name.isprintable():
         raise _bad_document(
             f"{str(name)[:MAX_DOCUMENT_ID]!r} cannot be the id of a document",
@@ -106,7 +112,7 @@ def _check_document(document: TextDocument) -> None:
 
 
 def is_utf8_writable(text: str) -> bool:
-    """Whether a text has no halves of characters in it, which broken bytes leave behind."""
+    """Whether a text has no lone surrogates, which decoding broken bytes can produce."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -120,29 +126,29 @@ def _bad_document(message: str, expected: str) -> RetrievalError:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A chunk that was found, and by what: `score` orders it, the other two say what was behind it.
+    """A chunk that was found. `score` determines its rank; `similarity` and `lexical` are its components.
 
-    None of them says that the chunk answers the question.
+    No score says that the chunk answers the question.
     """
 
     chunk: Chunk
     score: float
     similarity: float | None
-    """How near its meaning is, -1 to 1; None if nobody asked for that."""
+    """Similarity of meaning, -1 to 1; None if it was not computed."""
     lexical: float | None
-    """How much of the query's words it has, by their rarity (BM25), 0 to 1; None if nobody asked for that."""
+    """The share of the query's words in it, weighted by rarity (BM25), 0 to 1; None if it was not computed."""
     duplicates: tuple[Chunk, ...] = ()
     """Chunks that were left out because they repeat this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What a search gave, the best first."""
+    """The result of a search, the best hit first."""
 
     query: str
     hits: tuple[SearchHit, ...]
     searched_label: Label
-    """The label of which chunks these are: of everything that was searched, since all of it had a say in that."""
+    """The label of the choice of chunks: of everything that was searched, since all of it influenced the choice."""
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
@@ -150,18 +156,18 @@ class SearchResults:
 
     @property
     def label(self) -> Label:
-        """What whoever reads these chunks has read: the join of their labels."""
+        """The label of the content of the chunks: the join of their labels."""
         return join_all(chunk.label for chunk in self.chunks)
 
     @property
     def shade(self) -> ListLabels:
-        """The labels of `chunks`, place by place."""
+        """The labels of `chunks`, one by one."""
         return ListLabels(self.searched_label, places=[chunk.label for chunk in self.chunks])
 
 
 @dataclass(frozen=True, slots=True)
 class IndexChanges:
-    """What adding or updating documents did, in chunks."""
+    """What adding or updating documents changed, in chunks."""
 
     embedded: int = 0
     kept: int = 0
@@ -171,7 +177,7 @@ class IndexChanges:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document in the index."""
+    """A document in the index, with its chunks, vectors and bags of words."""
 
     document: TextDocument
     chunks: tuple[Chunk, ...]
@@ -180,27 +186,30 @@ class StoredDocument:
 
 
 class ChunkVectors:
-    """The vectors of chunks: those that are known, and those that have to be made, in one go."""
+    """The vectors of chunks: those that are known, and those that are embedded, in one batch."""
 
     def __init__(self, embedder: Embedder, before: Iterable[StoredDocument]) -> None:
         self._embedder = embedder
         self._known = {
             text_fingerprint(chunk.context): vector
-            for held in before
-            for chunk, vector in zip(held.chunks, held.vectors, strict=True)
+            for stored in before
+            for chunk, vector in zip(stored.chunks, stored.vectors, strict=True)
         }
         self.made = 0
 
     def embed_missing(self, chunks: Sequence[Chunk]) -> None:
+        """Embed the chunks whose vectors are not known."""
         new = {
             key: text
             for text in (chunk.context for chunk in chunks)
             if (key := text_fingerprint(text)) not in self._known
         }
+        # One call for all texts, since the embedder works in batches.
         self._known |= zip(new, self._embedder.vectors(list(new.values())), strict=True)
         self.made = len(new)
 
     def of(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
+        """The vectors of these chunks, one row each."""
         import numpy as np
 
         rows = [self._known[text_fingerprint(chunk.context)] for chunk in chunks]

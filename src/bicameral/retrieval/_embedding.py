@@ -1,6 +1,6 @@
-"""Embeddings: texts as vectors, so that what means the same is near even where no word is shared.
+"""Embeddings: texts as vectors, so that texts of similar meaning are close even without a common word.
 
-Needs the packages of `bicameral[retrieval]`; nothing of them is imported before it is used.
+Needs the packages of `bicameral[retrieval]`; they are imported on first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REQUIRED_PACKAGES = ("numpy", "threadpoolctl", "tokenizers")
 
 @cache
 def require_packages() -> None:
-    """Say at once, and clearly, if a package is missing."""
+    """Raise a clear error if a package of the extra is missing."""
     missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         raise RetrievalError(
@@ -42,18 +42,20 @@ def require_packages() -> None:
 
 
 _TRAINED_WINDOW = 256
+"""Tokens of a text that the model was trained on, its first and last special token included."""
 _BATCH_TOKENS = 1024
+"""Tokens that are embedded in one batch."""
 
 
 class Embedder(Protocol):
-    """What turns texts into vectors of length 1. Vectors of two embedders with different fingerprints never meet."""
+    """Turns texts into vectors of length 1. Vectors of embedders with different fingerprints are never compared."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same vectors: of the weights, the tokenizer, and how they are used."""
+        """Identifies the vectors: a hash of the weights, the tokenizer, and how they are used."""
         ...
 
     @property
@@ -61,20 +63,25 @@ class Embedder(Protocol):
 
     @property
     def window(self) -> int:
-        """How many tokens of a text it reads; what comes after does not count."""
+        """Tokens of a text that are read; the rest is ignored."""
         ...
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]: ...
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text has."""
+        """The number of tokens of each text."""
         ...
 
 
 class LocalEmbedder:
-    """The embedding model of the store, on the CPU of this machine; nothing is loaded before the first text.
+    """The embedding model of the model store, on the CPU; nothing is loaded before the first text.
 
-    Texts are embedded side by side, on as many cores as the engines of the chat models use, or `threads`.
+    Args:
+        weights: The name of the weights in the store.
+        store: The model store; by default the user's.
+        offline: Whether to fail instead of downloading missing weights.
+        progress: Reports a download.
+        threads: Texts that are embedded in parallel; by default as many as the chat models use cores.
 
     Example:
         >>> embedder = LocalEmbedder()
@@ -120,7 +127,7 @@ class LocalEmbedder:
         return _TRAINED_WINDOW - 2
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row a text. A text that is longer than the window counts by its beginning."""
+        """One row per text. Only the beginning of a text that is longer than the window counts."""
         import numpy as np
 
         from bicameral.retrieval._encoder import one_core_each
@@ -141,6 +148,7 @@ class LocalEmbedder:
         return [len(tokenizer.encode(_replace_surrogates(text), add_special_tokens=False).ids) for text in texts]
 
     def _model(self) -> tuple[Any, Bert]:
+        # Loading takes long and is done once; other threads wait for it.
         with self._loading:
             if self._loaded is None:
                 path = self._store.ensure(self.weights, progress=self._progress, offline=self._offline)
@@ -149,6 +157,7 @@ class LocalEmbedder:
 
 
 def _load_encoder(store: ModelStore, weights: Weights, path: Path) -> tuple[Any, Bert]:
+    """The tokenizer and the model, from the files of the weights."""
     from tokenizers import Tokenizer
 
     from bicameral.retrieval._encoder import Bert, BertShape, read_tensors
@@ -166,12 +175,13 @@ def _load_encoder(store: ModelStore, weights: Weights, path: Path) -> tuple[Any,
         ) from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    # A text that says [SEP] says five characters, and no more.
+    # Special tokens are encoded as text: `[SEP]` in a document is five characters, never a control token.
     tokenizer.encode_special_tokens = True
     return tokenizer, model
 
 
 def _embedder_fingerprint(weights: Weights) -> str:
+    # An index refuses vectors of another fingerprint, so everything that changes a vector is in here.
     used = {
         "files": [part.sha256 for part in weights.parts],
         "pooling": "mean",
@@ -182,17 +192,17 @@ def _embedder_fingerprint(weights: Weights) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """The text without halves of characters, which no tokenizer takes."""
+    """The text without lone surrogates, which tokenizers refuse."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _truncate_tokens(tokens: list[int]) -> list[int]:
-    """As many tokens as the model was trained for, the one that ends a text among them."""
+    """The first tokens that the model was trained for, with the token that ends a text."""
     return tokens if len(tokens) <= _TRAINED_WINDOW else [*tokens[: _TRAINED_WINDOW - 1], tokens[-1]]
 
 
 def _token_batches(texts: Sequence[list[int]]) -> Iterator[list[list[int]]]:
-    """As many texts at a time as fill the processor and not the memory."""
+    """Texts in batches that use the processor well and do not fill the memory."""
     batch: list[list[int]] = []
     size = 0
     for tokens in texts:

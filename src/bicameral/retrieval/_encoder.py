@@ -1,14 +1,13 @@
 """The encoder of the BERT family in numpy, the safetensors format, and matrix products on one core each.
 
-Tokens go in, one vector of length 1 per text comes out. Texts of a batch stand one after another in one matrix, so
-nothing is padded and no text is changed by its neighbours; only attention goes text by text. A safetensors file holds
-a length, a JSON header, then the bytes of each array: nothing in it is code, and every length in its header is
-checked against the file before anything is read. The embedding weights come in this format, and an index is saved in
-it.
+Tokens come in, one vector of length 1 per text comes out. The texts of a batch are stacked in one matrix, so nothing is
+padded and no text affects another; only attention is computed text by text. A safetensors file has a length, a JSON
+header, then the bytes of each array: it contains no code, and every length in its header is checked against the file
+before anything is read. The embedding weights come in this format, and an index is saved in it.
 
-The library below numpy splits a product over all cores and lets them wait for each other. On a machine that does
-something else too, that made a question take twenty times as long; so each product keeps to one core, and several
-texts are embedded in parallel instead.
+The BLAS library below numpy distributes a product over all cores, which wait for each other. On a busy machine that
+made a query take twenty times as long. So each product uses one core, and several texts are embedded in parallel
+instead.
 """
 
 from __future__ import annotations
@@ -32,12 +31,13 @@ Array = NDArray[Any]
 _DTYPES = {"F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 _DTYPE_NAMES = {np.dtype(kind): name for name, kind in _DTYPES.items()}
 _MAX_HEADER_BYTES = 1 << 22
+"""A header claims its own length, so it is bounded before it is read."""
 _MAX_DIMENSIONS = 4
 _ALIGNMENT = 8
 
 
 class BadTensorFile(ValueError):
-    """The file is not of this format, or says of itself what is not so."""
+    """The file does not have this format, or its header contradicts it."""
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
@@ -74,23 +74,24 @@ def _parse_notes(written: object) -> dict[str, str]:
 
 
 def _read_arrays(header: Mapping[str, Any], body: NDArray[np.uint8]) -> dict[str, Array]:
-    """Each array in turn; together they fill the file, without gaps and without sharing a byte."""
+    """The arrays by name. Together they must fill the file, without gaps and without sharing a byte."""
     arrays: dict[str, Array] = {}
-    reached = 0
+    offset = 0
     for name, (kind, shape, start, end) in sorted(
-        ((name, _parse_entry(name, facts)) for name, facts in header.items()), key=lambda each: each[1][2:]
+        ((name, _parse_entry(name, facts)) for name, facts in header.items()), key=lambda entry: entry[1][2:]
     ):
         dtype = np.dtype(_DTYPES[kind])
-        if start != reached or end > body.size or end - start != math.prod(shape) * dtype.itemsize:
+        if start != offset or end > body.size or end - start != math.prod(shape) * dtype.itemsize:
             raise BadTensorFile(f"the bytes of {name!r} are not where its header says")
         arrays[name] = body[start:end].view(dtype).reshape(shape)
-        reached = end
-    if reached != body.size:
-        raise BadTensorFile(f"{body.size - reached:,} bytes at its end belong to nothing")
+        offset = end
+    if offset != body.size:
+        raise BadTensorFile(f"{body.size - offset:,} bytes at its end belong to nothing")
     return arrays
 
 
 def _parse_entry(name: str, written: object) -> tuple[str, tuple[int, ...], int, int]:
+    """Type, shape, start and end of an array, from its entry in the header."""
     facts = cast("dict[str, Any]", written) if isinstance(written, dict) else {}
     kind, shape, place = facts.get("dtype"), facts.get("shape"), facts.get("data_offsets")
     if (
@@ -111,21 +112,22 @@ def _is_size_list(written: Any, most: int) -> TypeGuard[list[int]]:
 
 
 def tensor_file_pieces(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> list[bytes]:
-    """A file of these arrays, in pieces to be written one after another; the same arrays give the same bytes."""
+    """The bytes of a file with these arrays, in pieces to write one after another; equal arrays give equal bytes."""
     header: dict[str, object] = {"__metadata__": dict(notes)}
     pieces: list[bytes] = []
-    reached = 0
+    offset = 0
     for name, array in sorted(arrays.items()):
         raw = np.ascontiguousarray(array).tobytes()
-        place = [reached, reached + len(raw)]
+        place = [offset, offset + len(raw)]
         header[name] = {"dtype": _DTYPE_NAMES[array.dtype], "shape": list(array.shape), "data_offsets": place}
         pieces.append(raw)
-        reached += len(raw)
-    words = json.dumps(header, separators=(",", ":"), sort_keys=True).encode()
-    words += b" " * (-len(words) % _ALIGNMENT)
-    return [len(words).to_bytes(8, "little"), words, *pieces]
+        offset += len(raw)
+    encoded = json.dumps(header, separators=(",", ":"), sort_keys=True).encode()
+    encoded += b" " * (-len(encoded) % _ALIGNMENT)
+    return [len(encoded).to_bytes(8, "little"), encoded, *pieces]
 
 
+# The thread limit of BLAS is global to the process, so users of it are counted: the first sets it, the last resets it.
 _limit_lock = Lock()
 _limit_users = 0
 _active_limit: AbstractContextManager[object] | None = None
@@ -135,13 +137,13 @@ _active_limit: AbstractContextManager[object] | None = None
 def _threadpool_controller() -> ThreadpoolController:
     import numpy as np
 
-    del np  # Only to have its library loaded before it is looked for.
+    del np  # imported so that its BLAS library is loaded when the controller searches for one
     return ThreadpoolController()
 
 
 @contextmanager
 def one_core_each() -> Generator[None]:
-    """While anybody is inside, in whichever thread, a product takes one core; afterwards it is as it was before."""
+    """Limit matrix products to one core each while any thread is inside; the earlier limit is restored afterwards."""
     global _limit_users, _active_limit
     with _limit_lock:
         if _limit_users == 0:
@@ -163,7 +165,7 @@ Matrix = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class BertShape:
-    """What the weights do not say of themselves."""
+    """The parameters of the model that the weights do not contain."""
 
     layers: int
     heads: int
@@ -172,7 +174,7 @@ class BertShape:
 
     @staticmethod
     def of(config: Mapping[str, Any]) -> BertShape:
-        """From the model's own `config.json`; ValueError if it is of another family."""
+        """From the model's `config.json`; ValueError if it is of another family."""
         if (config["model_type"], config["hidden_act"], config["position_embedding_type"]) != (
             "bert",
             "gelu",
@@ -215,7 +217,7 @@ class _Norm:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One layer: what a token asks of the others, then what it makes of the answer."""
+    """One layer: self-attention, then the feed-forward network."""
 
     query_key_value: _Dense
     attention_output: _Dense
@@ -229,15 +231,15 @@ class _Layer:
         rows = self.attention_norm(self.attention_output(self._attend(self.query_key_value(rows), lengths)) + rows)
         return self.output_norm(self.feed_forward_out(gelu(self.feed_forward_in(rows))) + rows)
 
-    def _attend(self, asked: Matrix, lengths: Sequence[int]) -> Matrix:
-        width = asked.shape[1] // 3
+    def _attend(self, projected: Matrix, lengths: Sequence[int]) -> Matrix:
+        width = projected.shape[1] // 3
         size = width // self.heads
-        out = np.empty((asked.shape[0], width), dtype=np.float32)
+        out = np.empty((projected.shape[0], width), dtype=np.float32)
         start = 0
         for length in lengths:
             end = start + length
-            parts = asked[start:end].reshape(length, 3, self.heads, size)
-            query, key, value = (parts[:, which].transpose(1, 0, 2) for which in range(3))
+            parts = projected[start:end].reshape(length, 3, self.heads, size)
+            query, key, value = (parts[:, part].transpose(1, 0, 2) for part in range(3))
             scores = query @ key.transpose(0, 2, 1)
             scores -= scores.max(axis=2, keepdims=True)
             np.exp(scores, out=scores)
@@ -253,7 +255,7 @@ class Bert:
 
     def __init__(self, tensors: Mapping[str, NDArray[Any]], shape: BertShape) -> None:
         self._words = _as_float32(tensors, "embeddings.word_embeddings.weight")
-        # Every token is of the first kind: there are no pairs of texts here.
+        # Every token is of the first type: pairs of texts are not used here.
         kind = _as_float32(tensors, "embeddings.token_type_embeddings.weight")[0]
         self._places = _as_float32(tensors, "embeddings.position_embeddings.weight") + kind
         self._entry = _build_norm(tensors, "embeddings.LayerNorm", shape)
@@ -264,7 +266,7 @@ class Bert:
         return self._words.shape[1]
 
     def vectors(self, texts: Sequence[Sequence[int]]) -> Matrix:
-        """One row a text, of length 1; the mean over its tokens."""
+        """One row of length 1 per text: the mean over its tokens, normalised."""
         lengths = [len(tokens) for tokens in texts]
         tokens = np.concatenate([np.asarray(each, dtype=np.int64) for each in texts])
         places = np.concatenate([np.arange(length) for length in lengths])
@@ -297,13 +299,13 @@ _ERF_DENOMINATOR = (
 
 
 def gelu(rows: Matrix) -> Matrix:
-    """`x · (1 + erf(x / √2)) / 2`, in place; off by less than 2e-6.
+    """`x · (1 + erf(x / √2)) / 2`, in place, with an error below 2e-6.
 
-    numpy has no error function. This is the usual fraction of two polynomials, beyond ±4 constant, which needs no
-    exponential and is what takes the time here after the products of matrices.
+    numpy has no error function. This is the usual rational approximation, constant beyond ±4. It needs no exponential;
+    after the matrix products it takes most of the time.
     """
     flat = rows.reshape(-1)
-    # In blocks that stay in the processor's cache.
+    # In blocks that fit into the processor's cache.
     for start in range(0, flat.size, _GELU_BLOCK):
         x = flat[start : start + _GELU_BLOCK]
         z = np.multiply(x, _SQRT_HALF, dtype=np.float32)
@@ -329,7 +331,7 @@ def _polynomial(factors: Sequence[np.float32], x: Matrix) -> Matrix:
 def _build_layer(tensors: Mapping[str, NDArray[Any]], name: str, shape: BertShape) -> _Layer:
     own = f"{name}.attention.self"
     query, key, value = (_build_dense(tensors, f"{own}.{part}") for part in ("query", "key", "value"))
-    # Scores are divided by the root of a head's size; the queries are, once and here.
+    # Attention scores are divided by the root of a head's size. Scaling the query weights once has the same effect.
     scale = np.float32(1 / np.sqrt(query.weight.shape[1] / shape.heads))
     weight = np.concatenate([query.weight * scale, key.weight, value.weight], axis=1)
     bias = np.concatenate([query.bias * scale, key.bias, value.bias])
@@ -345,7 +347,7 @@ def _build_layer(tensors: Mapping[str, NDArray[Any]], name: str, shape: BertShap
 
 
 def _build_dense(tensors: Mapping[str, NDArray[Any]], name: str) -> _Dense:
-    # Published as rows of outputs; a product needs rows of inputs.
+    # Published with one row per output; the product needs one row per input.
     return _Dense(np.ascontiguousarray(_as_float32(tensors, f"{name}.weight").T), _as_float32(tensors, f"{name}.bias"))
 
 

@@ -28,18 +28,22 @@ if TYPE_CHECKING:
     from bicameral.retrieval._search import IndexSnapshot, Lexicon
 
 LEXICAL_WEIGHT = 0.5
-"""Chosen by measuring: see the page on retrieval."""
+"""Chosen by measurement: see the page on retrieval."""
 MAX_QUERY_LENGTH = 4_000
 MAX_RESULTS = 1_000
 
 
 class DocumentIndex:
-    """Documents that can be searched, cited and kept in a file.
+    """Documents that can be searched, cited and stored in a file.
+
+    Args:
+        embedder: Turns texts into vectors.
+        chunking: The length of chunks; it must fit into the embedder's window.
 
     Example:
         >>> index = DocumentIndex(LocalEmbedder())
         >>> index.add([TextDocument("travel.md", text, label)])
-        >>> found = index.search("Who pays for the train?", k=3)
+        >>> results = index.search("Who pays for the train?", k=3)
     """
 
     def __init__(self, embedder: Embedder, chunking: Chunking | None = None) -> None:
@@ -57,29 +61,31 @@ class DocumentIndex:
         self._lexicon = Lexicon()
         self._stored: dict[str, StoredDocument] = {}
         self._past = PastChunks()
-        self._view: IndexSnapshot | None = None
-        # Writers come one after another, and embedding takes long; searches wait only while something is put in place.
+        self._snapshot: IndexSnapshot | None = None
+        # Embedding takes long, so there are two locks. A writer holds `_writing` all the time and `_changing` only to
+        # replace documents; a search takes `_changing` alone, and so never waits for an embedding. Whoever needs both
+        # takes `_writing` first.
         self._writing = RLock()
         self._changing = RLock()
 
     def __len__(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         with self._changing:
-            return sum(len(held.chunks) for held in self._stored.values())
+            return sum(len(stored.chunks) for stored in self._stored.values())
 
     @property
     def documents(self) -> tuple[TextDocument, ...]:
-        """The documents, ordered by their ids."""
+        """The documents, ordered by id."""
         with self._changing:
             return tuple(self._stored[name].document for name in sorted(self._stored))
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same documents; `corpus_fingerprint` of those that should be here says if it is stale."""
+        """Equal for equal documents. If `corpus_fingerprint` of the current documents differs, the index is stale."""
         return corpus_fingerprint(self.documents)
 
     def add(self, documents: Iterable[TextDocument]) -> IndexChanges:
-        """Take in documents; one whose id is already here is refused."""
+        """Add documents; one whose id is in use is refused."""
         with self._writing:
             given = list(documents)
             if taken := [document.id for document in given if document.id in self._stored]:
@@ -91,35 +97,36 @@ class DocumentIndex:
             return self.update(given)
 
     def update(self, documents: Iterable[TextDocument]) -> IndexChanges:
-        """Take in documents, in place of those with the same ids; only chunks that are new are embedded.
+        """Add documents, replacing those with the same ids; only new chunks are embedded.
 
-        All of them or, if anything goes wrong, none.
+        If anything fails, nothing is changed.
         """
         with self._writing:
             given = _documents_by_id(documents)
-            split_up = {
+            chunks_by_id = {
                 name: tuple(split_document(document, self.embedder.lengths, self.chunking))
                 for name, document in given.items()
             }
+            # Everything that can fail or takes long comes before the change itself.
             vectors = ChunkVectors(self.embedder, (self._stored[name] for name in given if name in self._stored))
-            vectors.embed_missing([chunk for chunks in split_up.values() for chunk in chunks])
+            vectors.embed_missing([chunk for chunks in chunks_by_id.values() for chunk in chunks])
             removed = 0
             with self._changing:
                 for name, document in given.items():
-                    chunks = split_up[name]
+                    chunks = chunks_by_id[name]
                     removed += self._forget(name, staying=chunks)
                     bags = tuple(self._lexicon.bag(chunk.context) for chunk in chunks)
                     self._stored[name] = StoredDocument(document, chunks, vectors.of(chunks), bags)
-                self._view = None
-            return IndexChanges(vectors.made, sum(map(len, split_up.values())) - vectors.made, removed)
+                self._snapshot = None
+            return IndexChanges(vectors.made, sum(map(len, chunks_by_id.values())) - vectors.made, removed)
 
     def remove(self, document: str) -> None:
-        """Take a document out; its citations will say that it is gone."""
+        """Remove a document; its citations then resolve to `GoneCitation`."""
         with self._writing, self._changing:
             if document not in self._stored:
                 raise self._no_document(document)
             self._forget(document, staying=())
-            self._view = None
+            self._snapshot = None
 
     def search(
         self,
@@ -130,10 +137,14 @@ class DocumentIndex:
         documents: Collection[str] | None = None,
         duplicates: bool = False,
     ) -> SearchResults:
-        """The `k` chunks that fit a query best, by meaning and by words.
+        """The `k` chunks that match a query best, by meaning and by words.
 
-        `lexical_weight` is the share of the words: 1 is exact search alone, 0 meaning alone. `documents` limits the
-        search to these. Chunks that repeat a better one are left out and named with it, unless `duplicates` is True.
+        Args:
+            query: The question or words.
+            k: The most chunks to return.
+            lexical_weight: The weight of the words: 1 searches by words alone, 0 by meaning alone.
+            documents: Ids of the documents to search; by default all.
+            duplicates: Whether to return chunks that repeat a better one; otherwise they are listed with it.
         """
         _check_query(query, k, lexical_weight)
         with self._changing:
@@ -141,19 +152,20 @@ class DocumentIndex:
                 for name in sorted(documents):
                     if name not in self._stored:
                         raise self._no_document(name)
-            view = self._current_snapshot()
-            asked = self._lexicon.query_terms(query) if lexical_weight > 0 else None
-        vector = self.embedder.vectors([query])[0] if lexical_weight < 1 and len(view) else None
-        hits = view.search(vector, asked, k, lexical_weight, documents, duplicates=duplicates)
-        return SearchResults(query, hits, view.label(documents))
+            snapshot = self._current_snapshot()
+            terms = self._lexicon.query_terms(query) if lexical_weight > 0 else None
+        # Outside the lock: embedding is slow, and the snapshot does not change.
+        vector = self.embedder.vectors([query])[0] if lexical_weight < 1 and len(snapshot) else None
+        hits = snapshot.search(vector, terms, k, lexical_weight, documents, duplicates=duplicates)
+        return SearchResults(query, hits, snapshot.label(documents))
 
     def resolve(self, citation: str) -> Resolution:
-        """What a citation points to, or why it points to nothing (any more)."""
+        """What a citation refers to, or why it refers to nothing (any more)."""
         with self._changing:
             return resolve_citation(citation, self._stored, self._past)
 
     def save(self, path: Path) -> None:
-        """Write the index to one file, in one step: whoever reads it sees the old one or the new one."""
+        """Write the index to one file atomically: a reader sees the old one or the new one."""
         from bicameral.retrieval._index_file import save_index
 
         with self._writing:
@@ -163,7 +175,10 @@ class DocumentIndex:
     def load(cls, path: Path, embedder: Embedder, *, under: Label = NOTHING) -> DocumentIndex:
         """The index in a file. One that was made with another embedder is refused.
 
-        A file is as trustworthy as whoever can write it; `under` is joined into every label that stands in it.
+        Args:
+            path: The file. It is as trustworthy as everyone who can write to it.
+            embedder: The embedder that the index was made with.
+            under: Joined into every label of the file.
         """
         require_packages()
         from bicameral.retrieval._index_file import load_index
@@ -171,28 +186,30 @@ class DocumentIndex:
         return load_index(path, embedder, under)
 
     def export_contents(self) -> tuple[list[StoredDocument], PastChunks, Lexicon]:
-        """Everything that is in the index, for a file."""
+        """The whole contents, for a file."""
         return [self._stored[name] for name in sorted(self._stored)], self._past, self._lexicon
 
-    def replace_contents(self, held: Iterable[StoredDocument], past: PastChunks, lexicon: Lexicon) -> None:
-        """Put what came out of a file in place of everything that is here."""
+    def replace_contents(self, stored: Iterable[StoredDocument], past: PastChunks, lexicon: Lexicon) -> None:
+        """Replace the whole contents by those of a file."""
         with self._writing, self._changing:
-            self._stored = {each.document.id: each for each in held}
-            self._past, self._lexicon, self._view = past, lexicon, None
+            self._stored = {entry.document.id: entry for entry in stored}
+            self._past, self._lexicon, self._snapshot = past, lexicon, None
 
     def _current_snapshot(self) -> IndexSnapshot:
+        """The snapshot of the current documents, built on the first search after a change."""
         from bicameral.retrieval._search import IndexSnapshot
 
-        if self._view is None:
-            self._view = IndexSnapshot([self._stored[name] for name in sorted(self._stored)], len(self._lexicon))
-        return self._view
+        if self._snapshot is None:
+            self._snapshot = IndexSnapshot([self._stored[name] for name in sorted(self._stored)], len(self._lexicon))
+        return self._snapshot
 
     def _forget(self, name: str, staying: Sequence[Chunk]) -> int:
-        held = self._stored.pop(name, None)
-        if held is None:
+        """Remove a document and remember the chunks that are not `staying`; returns their number."""
+        stored = self._stored.pop(name, None)
+        if stored is None:
             return 0
         stays = {chunk.fingerprint for chunk in staying}
-        gone = [chunk for chunk in held.chunks if chunk.fingerprint not in stays]
+        gone = [chunk for chunk in stored.chunks if chunk.fingerprint not in stays]
         self._past.remember(name, (chunk.fingerprint for chunk in gone))
         return len(gone)
 
@@ -205,12 +222,12 @@ class DocumentIndex:
 
 
 def _documents_by_id(documents: Iterable[TextDocument]) -> dict[str, TextDocument]:
-    found: dict[str, TextDocument] = {}
+    by_id: dict[str, TextDocument] = {}
     for document in documents:
-        if document.id in found:
+        if document.id in by_id:
             raise RetrievalError("retrieval.document-exists", f"two of these documents are called {document.id!r}")
-        found[document.id] = document
-    return found
+        by_id[document.id] = document
+    return by_id
 
 
 def _check_query(query: object, k: object, lexical_weight: object) -> None:

@@ -1,13 +1,13 @@
-"""An index in a file: one safetensors file, written in one step and validated when read.
+"""An index in a file: one safetensors file, written atomically and validated when read.
 
-    notes       what it is, its version, the embedder and its fingerprint, the chunking, a hash of everything else
-    documents   JSON: ids, texts, fingerprints, labels, the places and headings of the chunks, and what was here once
+    notes       kind, version, the embedder and its fingerprint, the chunking, a hash of everything else
+    documents   JSON: ids, texts, fingerprints, labels, positions and headings of chunks, and past chunks
     words       JSON: the words, by their numbers
-    vectors     one row a chunk, in the order of the documents
+    vectors     one row per chunk, in the order of the documents
     terms, counts, ends    the bags of words, one after another, and where each ends
 
-Texts of chunks and their fingerprints are not in it: they are cut from the documents, so no file can make a chunk say
-what its document does not.
+The file contains neither texts nor fingerprints of chunks: they are cut from the documents, so no file can make a chunk
+differ from its document.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bicameral.retrieval._citations import DIGITS, PastChunks
 from bicameral.retrieval._documents import Chunk, StoredDocument, TextDocument, cut_chunk
 from bicameral.retrieval._embedding import Embedder
 from bicameral.retrieval._encoder import Array, BadTensorFile, read_tensors, tensor_file_pieces
-from bicameral.retrieval._search import BagOfWords, Lexicon
+from bicameral.retrieval._search import BagOfWords, Lexicon, concatenate_counts
 
 if TYPE_CHECKING:
     from bicameral.retrieval._index import DocumentIndex
@@ -44,7 +44,7 @@ _ARRAYS = ("counts", "documents", "ends", "terms", "vectors", "words")
 
 
 class _BadIndexFile(ValueError):
-    """The file is no index, or not a whole one."""
+    """The file is no index, or not a complete one."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ Read = TypeVar("Read")
 
 
 def save_index(index: DocumentIndex, path: Path) -> None:
-    """Write an index beside its place and put it there in one step; only its owner can read it."""
+    """Write an index to a temporary file and rename it; only its owner can read it."""
     arrays = _index_arrays(index)
     notes = {
         "kind": INDEX_KIND,
@@ -92,9 +92,10 @@ def save_index(index: DocumentIndex, path: Path) -> None:
 
 
 def load_index(path: Path, embedder: Embedder, under: Label) -> DocumentIndex:
-    """Read an index; every fact in the file is held against the others before it counts."""
+    """Read an index; every fact in the file is checked against the others before it is used."""
     try:
         arrays, notes = read_tensors(path)
+        # Before the contents: vectors of another model of the same width would pass every other check.
         _check_notes(notes, embedder, path)
         return _build_index(arrays, notes, embedder, under)
     except OSError as error:
@@ -109,6 +110,8 @@ def load_index(path: Path, embedder: Embedder, under: Label) -> DocumentIndex:
 
 
 def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
+    """Write a file atomically and durably."""
+    # In the same folder, so that `replace` stays within one file system; `mkstemp` makes it readable by its owner only.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     new = Path(name)
     try:
@@ -120,7 +123,7 @@ def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
-    # So that the new name survives a power cut, where the platform can.
+    # Sync the folder, so that the rename survives a power cut; not every platform allows it.
     with contextlib.suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -130,31 +133,33 @@ def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
 
 
 def _index_arrays(index: DocumentIndex) -> dict[str, Array]:
-    held, past, lexicon = index.export_contents()
-    bags = [bag for each in held for bag in each.bags]
-    used, terms = np.unique(_concatenate([bag.terms for bag in bags]), return_inverse=True)
+    stored, past, lexicon = index.export_contents()
+    bags = [bag for entry in stored for bag in entry.bags]
+    used, terms = np.unique(concatenate_counts([bag.terms for bag in bags]), return_inverse=True)
     known = lexicon.known_words
     return {
-        "documents": _bytes_as_array(_CONTENTS.dump_json(_document_contents(held, past))),
+        "documents": _bytes_as_array(_CONTENTS.dump_json(_document_contents(stored, past))),
         "words": _bytes_as_array(_WORDS.dump_json([known[number] for number in used.tolist()])),
-        "vectors": np.concatenate([np.zeros((0, index.embedder.width), np.float32), *(each.vectors for each in held)]),
+        "vectors": np.concatenate(
+            [np.zeros((0, index.embedder.width), np.float32), *(entry.vectors for entry in stored)]
+        ),
         "terms": terms.astype(np.int32),
-        "counts": _concatenate([bag.counts for bag in bags]),
+        "counts": concatenate_counts([bag.counts for bag in bags]),
         "ends": np.cumsum([bag.terms.size for bag in bags], dtype=np.int64),
     }
 
 
-def _document_contents(held: Sequence[StoredDocument], past: PastChunks) -> _Contents:
+def _document_contents(stored: Sequence[StoredDocument], past: PastChunks) -> _Contents:
     labels: dict[Label, int] = {}
     documents = [
         _WrittenDocument(
-            id=each.document.id,
-            text=each.document.text,
-            fingerprint=each.document.fingerprint,
-            label=labels.setdefault(each.document.label, len(labels)),
-            chunks=[(chunk.start, chunk.end, chunk.headings) for chunk in each.chunks],
+            id=entry.document.id,
+            text=entry.document.text,
+            fingerprint=entry.document.fingerprint,
+            label=labels.setdefault(entry.document.label, len(labels)),
+            chunks=[(chunk.start, chunk.end, chunk.headings) for chunk in entry.chunks],
         )
-        for each in held
+        for entry in stored
     ]
     remembered = {name: list(digits) for name, digits in past.known.items()}
     return _Contents(labels=[label_tree_to_json(label) for label in labels], documents=documents, past=remembered)
@@ -184,8 +189,10 @@ def _check_notes(notes: Mapping[str, str], embedder: Embedder, path: Path) -> No
 def _build_index(
     arrays: Mapping[str, Array], notes: Mapping[str, str], embedder: Embedder, under: Label
 ) -> DocumentIndex:
+    """The index of these arrays; `_BadIndexFile` if they contradict each other."""
     from bicameral.retrieval._index import DocumentIndex
 
+    # The hash detects damage, not forgery: whoever can write the file can write the hash.
     if sorted(arrays) != sorted(_ARRAYS) or contents_digest(arrays, notes) != notes.get("sha256"):
         raise _BadIndexFile("its contents are not those that were written")
     contents = _parse_json(_CONTENTS, arrays["documents"])
@@ -196,15 +203,15 @@ def _build_index(
     count = sum(len(chunks) for _, chunks in documents)
     vectors = _check_vectors(arrays["vectors"], count, embedder.width)
     bags = _read_bags(arrays, count, len(words))
-    held: list[StoredDocument] = []
+    stored: list[StoredDocument] = []
     start = 0
     for document, chunks in documents:
         end = start + len(chunks)
-        held.append(StoredDocument(document, chunks, vectors[start:end], tuple(bags[start:end])))
+        stored.append(StoredDocument(document, chunks, vectors[start:end], tuple(bags[start:end])))
         start = end
     index = DocumentIndex(embedder, _read_chunking(notes.get("chunking", "")))
     index.replace_contents(
-        held, PastChunks({name: dict.fromkeys(digits) for name, digits in contents.past.items()}), Lexicon(words)
+        stored, PastChunks({name: dict.fromkeys(digits) for name, digits in contents.past.items()}), Lexicon(words)
     )
     return index
 
@@ -226,10 +233,10 @@ def _read_documents(contents: _Contents, under: Label) -> list[tuple[TextDocumen
 
 
 def _read_label(written: object, under: Label) -> Label:
-    shade = label_tree_from_json(written)
-    if not isinstance(shade, Label):
+    label = label_tree_from_json(written)
+    if not isinstance(label, Label):
         raise _BadIndexFile("the label of a document has parts")
-    return join(shade, under)
+    return join(label, under)
 
 
 def _read_document(written: _WrittenDocument, labels: Sequence[Label]) -> tuple[TextDocument, tuple[Chunk, ...]]:
@@ -239,6 +246,7 @@ def _read_document(written: _WrittenDocument, labels: Sequence[Label]) -> tuple[
         document = TextDocument(written.id, written.text, labels[written.label])
     except RetrievalError as error:
         raise _BadIndexFile(error.message) from None
+    # The chunks are positions in exactly this text.
     if document.fingerprint != written.fingerprint:
         raise _BadIndexFile(f"the text of {document.id!r} is not the one that was written")
     for start, end, _ in written.chunks:
@@ -250,7 +258,7 @@ def _read_document(written: _WrittenDocument, labels: Sequence[Label]) -> tuple[
 def _check_vectors(array: Array, count: int, width: int) -> NDArray[np.float32]:
     if array.dtype != np.float32 or array.shape != (count, width):
         raise _BadIndexFile("it does not have one vector for each chunk")
-    # Also refuses what is no number: nothing compares with it.
+    # Also refuses `nan`, which is never smaller than anything.
     if not (np.abs(np.linalg.norm(array, axis=1) - 1) < 1e-3).all():
         raise _BadIndexFile("its vectors are not of length 1")
     return array
@@ -273,30 +281,26 @@ def _read_bags(arrays: Mapping[str, Array], count: int, words: int) -> list[BagO
     return bags
 
 
-def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-    return np.concatenate([np.zeros(0, dtype=np.int32), *arrays])
-
-
 def _bytes_as_array(raw: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(raw, dtype=np.uint8)
 
 
-def _parse_json(kind: TypeAdapter[Read], raw: Array | bytes) -> Read:
-    """What JSON says, if it is exactly of this kind."""
+def _parse_json(adapter: TypeAdapter[Read], raw: Array | bytes) -> Read:
+    """A JSON text as a value of exactly this type."""
     try:
-        return kind.validate_json(raw if isinstance(raw, bytes) else raw.tobytes(), strict=True)
+        return adapter.validate_json(raw if isinstance(raw, bytes) else raw.tobytes(), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise _BadIndexFile(f"a part of it cannot be read ({first['msg'][:120]})") from None
 
 
 def contents_digest(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> str:
-    """The hash of everything in a file but the note that holds it."""
-    found = hashlib.sha256(json.dumps({**notes, "sha256": ""}, sort_keys=True).encode())
+    """The hash of everything in a file except the note that contains it."""
+    digest = hashlib.sha256(json.dumps({**notes, "sha256": ""}, sort_keys=True).encode())
     for name in sorted(arrays):
-        found.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
-        found.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
-    return found.hexdigest()
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
+    return digest.hexdigest()
 
 
 def _bad_index(path: Path, why: str) -> RetrievalError:

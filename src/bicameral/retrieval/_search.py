@@ -1,7 +1,7 @@
 """Search in one state of an index: BM25 over words, similarity of vectors, one fused score, and removal of duplicates.
 
-A small BM25 of our own: a library counts its corpus once, and an index that changes would have to be built anew each
-time; here a change costs one sort of numbers.
+BM25 is our own: libraries count a corpus once, so a changing index would have to be rebuilt each time. Here a change
+costs one sort of numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ B = np.float32(0.75)
 
 @dataclass(frozen=True, slots=True)
 class BagOfWords:
-    """The words of one chunk by their numbers, in ascending order, and how often each is there."""
+    """The words of one chunk by number, in ascending order, and how often each occurs."""
 
     terms: NDArray[np.int32]
     counts: NDArray[np.int32]
@@ -33,14 +33,14 @@ class BagOfWords:
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """The words of a query: the numbers of those that are known, and how many are not."""
+    """The words of a query: the numbers of the known ones, and how many are unknown."""
 
     known: list[int]
     unknown: int
 
 
 class Lexicon:
-    """Numbers for words, given out as they come."""
+    """Numbers words in the order in which they first appear."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._numbers: dict[str, int] = {word: number for number, word in enumerate(known)}
@@ -55,7 +55,7 @@ class Lexicon:
     def bag(self, text: str) -> BagOfWords:
         """The words of a text; new ones get a number."""
         counted = Counter(split_words(text))
-        pairs = sorted((self._numbers.setdefault(word, len(self._numbers)), n) for word, n in counted.items())
+        pairs = sorted((self._numbers.setdefault(word, len(self._numbers)), times) for word, times in counted.items())
         table = np.array(pairs, dtype=np.int32).reshape(-1, 2)
         return BagOfWords(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
 
@@ -67,13 +67,13 @@ class Lexicon:
 
 
 class Postings:
-    """For each word the chunks that have it, with what it adds to their score."""
+    """The chunks of each word, with what the word adds to their score."""
 
     def __init__(self, bags: Sequence[BagOfWords], words_known: int) -> None:
         self._size = len(bags)
         lengths = np.array([bag.counts.sum() for bag in bags], dtype=np.float32)
-        terms = _concatenate([bag.terms for bag in bags])
-        counts = _concatenate([bag.counts for bag in bags]).astype(np.float32)
+        terms = concatenate_counts([bag.terms for bag in bags])
+        counts = concatenate_counts([bag.counts for bag in bags]).astype(np.float32)
         chunks = np.repeat(np.arange(self._size, dtype=np.int32), [bag.terms.size for bag in bags])
         order = np.argsort(terms, kind="stable")
         self._chunks = chunks[order]
@@ -83,34 +83,35 @@ class Postings:
         damping = K1 * (1 - B + B * lengths / mean)
         self._gains = counts * (K1 + 1) / (counts + damping[self._chunks])
 
-    def scores(self, asked: QueryTerms) -> NDArray[np.float32]:
-        """The score of every chunk, as a share of the score of one that had nothing but the words of the query.
+    def scores(self, terms: QueryTerms) -> NDArray[np.float32]:
+        """The score of every chunk, as a share of the score of a chunk with nothing but the query's words.
 
-        So 0 is none of them and 1 cannot be reached; words that are nowhere count as the rarest there are. Unlike the
-        bare score the share does not grow with the index, and can be held against a similarity.
+        0 means none of the words, and 1 cannot be reached; a word that is in no chunk counts as the rarest. Unlike the
+        plain score, the share does not grow with the index, and is comparable with a similarity.
         """
         total = np.zeros(self._size, dtype=np.float32)
-        most = asked.unknown * self._rarity(0)
-        for number in asked.known:
+        maximum = terms.unknown * self._rarity(0)
+        for number in terms.known:
             start, end = int(self._starts[number]), int(self._starts[number + 1])
             rarity = self._rarity(end - start)
-            most += rarity
+            maximum += rarity
             total[self._chunks[start:end]] += np.float32(rarity) * self._gains[start:end]
-        return total / np.float32(most * (K1 + 1)) if most else total
+        return total / np.float32(maximum * (K1 + 1)) if maximum else total
 
     def _rarity(self, chunks: int) -> float:
-        """What a word counts that so many chunks have."""
+        """The weight of a word that this many chunks contain (inverse document frequency)."""
         return math.log1p((self._size - chunks + 0.5) / (chunks + 0.5))
 
 
 def word_overlap(left: BagOfWords, right: BagOfWords) -> float:
-    """How much two chunks have in common: the words of both, of those of either; 1 if they are the same."""
+    """The words in both chunks, as a share of the words in either; 1 if they are the same."""
     both = np.intersect1d(left.terms, right.terms, assume_unique=True).size
     either = left.terms.size + right.terms.size - both
     return both / either if either else 1.0
 
 
-def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def concatenate_counts(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """The arrays one after another; an empty one if there are none."""
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32)
 
 
@@ -121,10 +122,10 @@ _DUPLICATE_OVERLAP = 0.9
 
 
 def fuse_scores(similarity: Scores | None, lexical: Scores | None, weight: float) -> Scores:
-    """One score a chunk: the mean of the two, weighted. Without one of the two the other is the score.
+    """One score per chunk: the weighted mean of the two. If one is missing, the other is the score.
 
-    Both are shares of 1 that depend on the query and the chunk, not on what else was found: a document that is added
-    can stand before another, and not change its score by standing there.
+    Both are shares of 1 that depend on the query and the chunk, not on the other results: a document that ranks higher
+    does not change the scores of those below it.
     """
     if similarity is None or lexical is None:
         scores = lexical if similarity is None else similarity
@@ -135,15 +136,15 @@ def fuse_scores(similarity: Scores | None, lexical: Scores | None, weight: float
 
 
 def rank_order(scores: Scores) -> NDArray[np.intp]:
-    """The best first; of equal ones that which comes first among all chunks."""
+    """Positions by descending score; equal scores keep the order of the chunks."""
     return np.argsort(-scores, kind="stable")
 
 
 class DuplicateFinder:
-    """Which chunks repeat one that is already among the results.
+    """Finds chunks that repeat one that is already among the results.
 
-    A chunk is a repetition if it has nearly the same words, the same numbers, and comes from nobody else: a text of a
-    stranger never takes the place of one that is more trusted, however well he copies it.
+    A duplicate has nearly the same words, the same numbers, and no other source: an untrusted copy of a text never
+    takes the place of a more trusted one, however exact it is.
     """
 
     def __init__(self, chunks: Sequence[Chunk], vectors: Scores, bags: Sequence[BagOfWords]) -> None:
@@ -152,15 +153,15 @@ class DuplicateFinder:
         self._bags = bags
 
     def find_duplicate_of(self, at: int, kept: Sequence[int]) -> int | None:
-        """The chunk among `kept` that says what the one at `at` says, or None."""
+        """The chunk among `kept` that the chunk at `at` repeats, or None."""
         if not kept:
             return None
-        near = self._vectors[list(kept)] @ self._vectors[at]
+        similarities = self._vectors[list(kept)] @ self._vectors[at]
         return next(
             (
                 other
-                for other, angle in zip(kept, near, strict=True)
-                if angle >= _DUPLICATE_SIMILARITY and self._is_duplicate(at, other)
+                for other, similarity in zip(kept, similarities, strict=True)
+                if similarity >= _DUPLICATE_SIMILARITY and self._is_duplicate(at, other)
             ),
             None,
         )
@@ -181,21 +182,23 @@ def _numbers_in(chunk: Chunk) -> list[str]:
 
 
 _MAX_CANDIDATES = 2_000
-"""How many chunks are looked through at most for those that do not repeat each other: copies in a flood are passed."""
+"""Chunks that are examined at most for those that do not repeat each other; many copies are skipped."""
 
 
 class IndexSnapshot:
-    """A frozen look at the documents of an index."""
+    """An immutable state of the documents of an index."""
 
-    def __init__(self, held: Sequence[StoredDocument], words_known: int) -> None:
-        self._chunks = [chunk for each in held for chunk in each.chunks]
-        self._vectors = np.concatenate([each.vectors for each in held]) if held else np.zeros((0, 0), dtype=np.float32)
-        self._bags = [bag for each in held for bag in each.bags]
+    def __init__(self, stored: Sequence[StoredDocument], words_known: int) -> None:
+        self._chunks = [chunk for entry in stored for chunk in entry.chunks]
+        self._vectors = (
+            np.concatenate([entry.vectors for entry in stored]) if stored else np.zeros((0, 0), dtype=np.float32)
+        )
+        self._bags = [bag for entry in stored for bag in entry.bags]
         self._postings = Postings(self._bags, words_known)
-        self._labels = [each.document.label for each in held]
+        self._labels = [entry.document.label for entry in stored]
         self._label = join_all(self._labels)
-        self._numbers = {each.document.id: number for number, each in enumerate(held)}
-        self._documents = np.repeat(np.arange(len(held)), [len(each.chunks) for each in held])
+        self._numbers = {entry.document.id: number for number, entry in enumerate(stored)}
+        self._documents = np.repeat(np.arange(len(stored)), [len(entry.chunks) for entry in stored])
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -209,7 +212,7 @@ class IndexSnapshot:
     def search(
         self,
         vector: NDArray[np.float32] | None,
-        asked: QueryTerms | None,
+        terms: QueryTerms | None,
         k: int,
         weight: float,
         documents: Collection[str] | None,
@@ -220,14 +223,15 @@ class IndexSnapshot:
             return ()
         with one_core_each():
             similarity = None if vector is None else self._vectors @ vector
-        lexical = None if asked is None else self._postings.scores(asked)
+        lexical = None if terms is None else self._postings.scores(terms)
         score = fuse_scores(similarity, lexical, weight)
         if documents is not None:
             wanted = np.zeros(len(self._labels), dtype=np.bool_)
             wanted[[self._numbers[name] for name in documents]] = True
+            # Only positive scores become results, so this excludes the other documents.
             score[~wanted[self._documents]] = 0
         best = [int(at) for at in rank_order(score)[:_MAX_CANDIDATES] if score[at] > 0]
-        also = {at: list[int]() for at in best[:k]} if duplicates else self._without_repetition(best, k)
+        duplicates_by_hit = {at: list[int]() for at in best[:k]} if duplicates else self._without_repetition(best, k)
         return tuple(
             SearchHit(
                 self._chunks[at],
@@ -236,16 +240,16 @@ class IndexSnapshot:
                 None if lexical is None else float(lexical[at]),
                 tuple(self._chunks[other] for other in others),
             )
-            for at, others in also.items()
+            for at, others in duplicates_by_hit.items()
         )
 
     def _without_repetition(self, best: Sequence[int], k: int) -> dict[int, list[int]]:
-        looking = DuplicateFinder(self._chunks, self._vectors, self._bags)
+        finder = DuplicateFinder(self._chunks, self._vectors, self._bags)
         kept: dict[int, list[int]] = {}
         for at in best:
-            same = looking.find_duplicate_of(at, list(kept))
-            if same is not None:
-                kept[same].append(at)
+            repeated = finder.find_duplicate_of(at, list(kept))
+            if repeated is not None:
+                kept[repeated].append(at)
             elif len(kept) < k:
                 kept[at] = []
             else:

@@ -1,10 +1,9 @@
 """Structure of a text: headings, paragraphs, sentences and words.
 
-Headings are those of Markdown; a text without any is one section. Everything here takes time in proportion to the
-text, whatever it contains. A word is a run of letters, digits and the marks that belong to them, without regard to
-case, width or accents. Joined words (`ERR-7741`, `v1.2.3`, `don't`, `lexical_weight`) count as one and as their
-parts. Scripts that put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are cut into pairs of
-characters.
+Headings are those of Markdown; a text without any is one section. Everything here takes time linear in the text,
+whatever it contains. A word is a run of letters, digits and their combining marks, regardless of case, width and
+accents. Joined words (`ERR-7741`, `v1.2.3`, `don't`, `lexical_weight`) count as one word and as their parts. Scripts
+without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are split into pairs of characters.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LINE_PATTERN = re.compile(r"[^\n]*+\n?")
 _FENCE_PATTERN = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
 _ITEM_PATTERN = re.compile(r"[ \t]*+(?:[-*+•|]|\d{1,9}[.)])[ \t]")
 _UNDERLINES = {"=": 1, "-": 2}
-# A full stop, and what closes after it, before a space or the end; in Chinese and Japanese without a space.
+# A full stop with closing quotes and brackets, before a space or the end; in Chinese and Japanese without a space.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s|$)|[。！？]++[」』”’)\]）】]*+")
 _ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st no nr art abs vs etc e.g i.e cf fig vol inc ltd co jr sr ca approx bzw z.b d.h u.a".split()
@@ -32,7 +31,7 @@ _LAST_WORD = re.compile(r"[\w.]{1,12}\Z")
 
 @dataclass(frozen=True, slots=True)
 class TextUnit:
-    """A sentence, or a line where lines are what counts: the smallest part that a chunk is made of."""
+    """A sentence, or a line in lists and code: the smallest part of a chunk."""
 
     start: int
     end: int
@@ -42,7 +41,7 @@ class TextUnit:
 
 @dataclass(frozen=True, slots=True)
 class TextSection:
-    """What stands under one heading, up to the next; the units touch each other and leave nothing out."""
+    """The text below one heading, up to the next; its units are adjacent and cover it completely."""
 
     headings: tuple[str, ...]
     units: tuple[TextUnit, ...]
@@ -59,24 +58,24 @@ class _Block:
 
 
 def split_sections(text: str) -> list[TextSection]:
-    """A text as sections. A heading that has nothing below it stands at the head of the next section."""
-    found: list[TextSection] = []
+    """The sections of a text. A heading without text below it becomes part of the next section."""
+    sections: list[TextSection] = []
     path: list[tuple[int, str]] = []
     units: list[TextUnit] = []
     has_body = False
     for block in _split_blocks(text):
         if block.kind == "heading":
             if has_body:
-                found.append(TextSection(_heading_names(path), tuple(units)))
+                sections.append(TextSection(_heading_names(path), tuple(units)))
                 units, has_body = [], False
-            path = [each for each in path if each[0] < block.level] + [(block.level, block.heading)]
+            path = [above for above in path if above[0] < block.level] + [(block.level, block.heading)]
             units.append(TextUnit(block.start, block.end, is_heading=True))
             continue
         has_body = has_body or not text[block.start : block.end].isspace()
         units.extend(_split_units(text, block))
     if units:
-        found.append(TextSection(_heading_names(path), tuple(units)))
-    return found
+        sections.append(TextSection(_heading_names(path), tuple(units)))
+    return sections
 
 
 def _heading_names(path: list[tuple[int, str]]) -> tuple[str, ...]:
@@ -84,16 +83,16 @@ def _heading_names(path: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _split_blocks(text: str) -> Iterator[_Block]:
-    """Paragraphs, lists, fenced code and headings; each goes on to where the next begins."""
-    reading = _BlockReader(text)
+    """Paragraphs, lists, fenced code and headings; each extends to the beginning of the next."""
+    reader = _BlockReader(text)
     for line in _LINE_PATTERN.finditer(text):
         if line[0]:
-            yield from reading.feed_line(line.start(), line.end(), line[0])
-    yield from reading.flush(len(text))
+            yield from reader.feed_line(line.start(), line.end(), line[0])
+    yield from reader.flush(len(text))
 
 
 class _BlockReader:
-    """Where the block that is being read began, and what it is so far."""
+    """Reads blocks line by line: the start of the current block, and its kind so far."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -103,6 +102,7 @@ class _BlockReader:
         self._fence: str = ""
 
     def feed_line(self, at: int, end: int, words: str) -> Iterator[_Block]:
+        """Read one line; yields the blocks that it completes."""
         if self._fence:
             if _closes_fence(words, self._fence):
                 yield self._finish_block(end, "lines")
@@ -122,7 +122,7 @@ class _BlockReader:
             self._lines += 1
 
     def flush(self, end: int) -> Iterator[_Block]:
-        """What is read and not yet a block."""
+        """The block that is not complete yet, if any."""
         if self._start < end:
             yield self._finish_block(end, "lines" if self._fence else self._kind or "prose")
 
@@ -146,7 +146,7 @@ def _parse_heading(line: str) -> tuple[int, str] | None:
 
 
 def _underline_level(line: str) -> int:
-    """The level of the heading that a line of = or - makes of the line before it."""
+    """The level of the heading that a line of = or - makes of the line before it; 0 if it is no underline."""
     words = line.strip()
     return _UNDERLINES[words[0]] if len(words) >= 3 and words[0] in _UNDERLINES and not words.strip(words[0]) else 0
 
@@ -176,24 +176,24 @@ def _line_ends(text: str, block: _Block) -> Iterator[int]:
 
 
 def _sentence_ends(text: str, block: _Block) -> Iterator[int]:
-    """Where sentences end, their space included."""
-    for found in _SENTENCE_END.finditer(text, block.start, block.end):
-        if found[0][0] == "." and _is_abbreviation(text, found, block.end):
+    """The positions at which sentences end, after their white space."""
+    for match in _SENTENCE_END.finditer(text, block.start, block.end):
+        if match[0][0] == "." and _is_abbreviation(text, match, block.end):
             continue
-        end = found.end()
+        end = match.end()
         while end < block.end and text[end].isspace():
             end += 1
         yield end
 
 
-def _is_abbreviation(text: str, found: re.Match[str], limit: int) -> bool:
-    """Whether a full stop only shortens a word: a small letter follows, or the word is known for it."""
-    after = found.end()
+def _is_abbreviation(text: str, match: re.Match[str], limit: int) -> bool:
+    """Whether a full stop belongs to an abbreviation: a small letter follows, or the word is a known one."""
+    after = match.end()
     while after < limit and text[after].isspace():
         after += 1
     if after < limit and text[after].islower():
         return True
-    word = _LAST_WORD.search(text, max(0, found.start() - 12), found.start())
+    word = _LAST_WORD.search(text, max(0, match.start() - 12), match.start())
     return word is not None and (word[0].lower() in _ABBREVIATIONS or (len(word[0]) == 1 and word[0].isupper()))
 
 
@@ -207,7 +207,7 @@ _MARKS_END = 0x20000
 
 
 def split_words(text: str) -> list[str]:
-    """The words in order.
+    """The words of a text in order.
 
     Example:
         >>> split_words("Café ERR-7741")
@@ -220,11 +220,11 @@ def split_words(text: str) -> list[str]:
 
 def _iterate_words(text: str) -> Iterator[str]:
     part, joined = _word_patterns()
-    for found in joined.finditer(text):
-        whole = found[0]
+    for match in joined.finditer(text):
+        whole = match[0]
         parts = part.findall(whole)
-        for each in parts:
-            yield from _word_pieces(each)
+        for piece in parts:
+            yield from _word_pieces(piece)
         if len(parts) > 1 and len(whole) <= _MAX_WORD:
             yield whole.replace("’", "'")
 
@@ -239,13 +239,13 @@ def _word_pieces(part: str) -> Iterator[str]:
 
 @cache
 def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A word, and words that are joined. `re` knows letters and digits, but not the marks that go with them."""
+    """A word, and joined words. `re` has classes for letters and digits, but not for combining marks."""
     part = f"(?:[^\\W_]|[{_combining_marks()}])++"
     return re.compile(part), re.compile(f"{part}(?:[-_.'’/:@+]{part})*+")
 
 
 def _combining_marks() -> str:
-    """The combining marks, as ranges of a character class."""
+    """The combining marks as ranges of a character class."""
     last = min(_MARKS_END, sys.maxunicode)
     marks = [point for point in range(0x0300, last) if unicodedata.category(chr(point)) in ("Mn", "Mc")]
     ranges: list[list[int]] = []

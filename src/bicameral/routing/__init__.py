@@ -1,8 +1,8 @@
 """Routing: a model for every call, chosen by rules, phases and roles, and each choice recorded with its reason.
 
 In come aliases (names for models, each of one chamber) and a selection (rules with conditions, a phase map, a role map,
-a default); out goes a `Router`, which is a provider like any other. What a call is for and what is left to spend is its
-`CallContext`: sessions, strategies and budgets set it, and nobody passes it along. Nothing is made before it is asked.
+a default); out goes a `Router`, which is a provider like any other. The purpose of a call and what is left to spend are
+its `CallContext`, which sessions, strategies and budgets set. A provider is made when it is first called.
 """
 
 from bicameral.routing._aliases import Alias, Aliases, AliasParameters, DeferredProvider

@@ -1,8 +1,9 @@
-"""Conditions of routing rules: the syntax tree, its parser, and its compilation to a function.
+"""Conditions of routing rules: their words, the parser, and the compilation to a function.
 
 An atom either says that a field is one of a few words (`tools` is yes or no, `chamber`, `label`, `hint`, `role`,
-`phase`), or compares a number with a bound. Nothing is evaluated as Python, and a mistake is reported with its
-column. A condition is compiled once: testing a call then costs a few lookups.
+`phase`), or compares a number with a bound. Atoms are read here, token by token, so that a mistake has its column; the
+`and`, `or`, `not` and brackets around them are an expression of `bicameral.expressions`. Nothing is run as Python. A
+condition is compiled once: testing a call then costs a few lookups.
 
 condition = both { "or" both }
 both      = one { "and" one }
@@ -20,11 +21,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from bicameral.errors import ConfigError, Place, nearest_name
+from bicameral.expressions import AllOf, AnyOf, Language, Name, Node, Not, parse, replace_atoms
 from bicameral.models import ModelRequest
 from bicameral.routing._context import CallContext
 
@@ -40,13 +42,13 @@ FIELD_WORDS: dict[ConditionField, tuple[str, str]] = {
     "label": ("trusted", "untrusted"),
     "chamber": ("privileged", "quarantined"),
 }
-"""The fields that can say only one of two things; the others can hold any name, or none."""
+"""The fields with just two words; the others can have any name, or none."""
 WHOLE_QUANTITIES: frozenset[ConditionQuantity] = frozenset({"message_count", "prompt_tokens", "failures"})
-"""Whole numbers from 0 on. The others may be fractions, may be overdrawn, and have no end where nobody bounds them."""
+"""Whole numbers from 0 on. The others may be fractions, may be negative, and are infinite where nothing bounds them."""
 
 
 @dataclass(frozen=True, slots=True)
-class FieldTest:
+class FieldTest(Node):
     """A field of the call is this word."""
 
     field: ConditionField
@@ -54,45 +56,17 @@ class FieldTest:
 
 
 @dataclass(frozen=True, slots=True)
-class QuantityComparison:
-    """A number of the call stands like this to a bound."""
+class QuantityComparison(Node):
+    """A number of the call, compared with a bound."""
 
     quantity: ConditionQuantity
     operator: ComparisonOperator
     bound: float
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
-    part: RoutingCondition
-
-
-@dataclass(frozen=True, slots=True)
-class Conjunction:
-    parts: tuple[RoutingCondition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Disjunction:
-    parts: tuple[RoutingCondition, ...]
-
-
-RoutingCondition: TypeAlias = FieldTest | QuantityComparison | Negation | Conjunction | Disjunction
-
-ALWAYS_TRUE = Conjunction(())
-
-
-def condition_atoms(tree: RoutingCondition) -> Iterator[FieldTest | QuantityComparison]:
-    """Every atom of a condition, from left to right."""
-    match tree:
-        case Negation(part=part):
-            yield from condition_atoms(part)
-        case Conjunction(parts=parts) | Disjunction(parts=parts):
-            for part in parts:
-                yield from condition_atoms(part)
-        case _:
-            yield tree
-
+RoutingCondition: TypeAlias = Node
+"""`FieldTest` and `QuantityComparison` under `AllOf`, `AnyOf` and `Not`."""
+ALWAYS_TRUE = AllOf(())
 
 MAX_CONDITION_LENGTH = 2_000
 MAX_CONDITION_DEPTH = 40
@@ -111,9 +85,10 @@ _FLAGS: dict[str, RoutingCondition] = {
 _NAMED_FIELDS: tuple[ConditionField, ...] = ("hint", "role", "phase", "label", "chamber")
 _QUANTITIES = (*get_args(ConditionQuantity), "budget_left")
 _OPERATORS = get_args(ComparisonOperator)
-_UNITS: dict[str, tuple[str, ConditionQuantity]] = {
-    "tokens": ("budget_left", "tokens_left"),
-    "money": ("budget_left", "money_left"),
+_UNITS: dict[tuple[str, str], ConditionQuantity] = {
+    ("budget_left", "tokens"): "tokens_left",
+    ("budget_left", "money"): "money_left",
+    ("time_left", "s"): "time_left",
 }
 _KEYWORDS = ("and", "or", "not")
 CONDITION_WORDS = (*_FLAGS, *_NAMED_FIELDS, *_QUANTITIES)
@@ -135,11 +110,14 @@ def parse_condition(text: str) -> RoutingCondition:
     """
     if len(text) > MAX_CONDITION_LENGTH:
         raise _bad_condition(text[:40] + "…", 0, f"it is longer than {MAX_CONDITION_LENGTH} characters")
-    return _ConditionParser(text, _tokenize(text)).parse()
+    reader = _AtomReader(text)
+    skeleton = " ".join(reader.read())
+    tree = parse(skeleton, Language(lambda _, what: _bad_condition(text, 0, what), max_length=8 * MAX_CONDITION_LENGTH))
+    return replace_atoms(tree, lambda name: reader.atoms[cast("Name", name).name])
 
 
 def _tokenize(text: str) -> list[_ConditionToken]:
-    found: list[_ConditionToken] = []
+    tokens: list[_ConditionToken] = []
     at, end = 0, len(text.rstrip())
     while at < end:
         match = _TOKEN_PATTERN.match(text, at)
@@ -147,27 +125,52 @@ def _tokenize(text: str) -> list[_ConditionToken]:
             start = at + len(text[at:]) - len(text[at:].lstrip())
             raise _bad_condition(text, start, f"{text[start : start + 12]!r} is no part of a condition")
         kind = str(match.lastgroup)
-        found.append(_ConditionToken(kind, match[kind], match.start(kind)))
+        tokens.append(_ConditionToken(kind, match[kind], match.start(kind)))
         at = match.end()
-    return [*found, _ConditionToken("end", "", end)]
+    return [*tokens, _ConditionToken("end", "", end)]
 
 
-class _ConditionParser:
-    """Recursive descent over the tokens; how deep it goes is bounded."""
+class _AtomReader:
+    """Reads the atoms of a condition and leaves a name in the place of each.
 
-    def __init__(self, text: str, tokens: list[_ConditionToken]) -> None:
+    It also checks what may follow what, so that the columns of mistakes are exact: the text that is left always parses.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.atoms: dict[str, RoutingCondition] = {}
         self._text = text
-        self._tokens = tokens
+        self._tokens = _tokenize(text)
         self._next = 0
-        self._depth = 0
 
-    def parse(self) -> RoutingCondition:
+    def read(self) -> list[str]:
+        """The tokens of the condition over the names of its atoms."""
         if self._peek.kind == "end":
             raise _bad_condition(self._text, 0, "it is empty", fix="Write `always` for a rule that matches every call.")
-        tree = self._condition()
-        if self._peek.kind != "end":
-            raise self._unexpected("'and', 'or' or the end")
-        return tree
+        found: list[str] = []
+        open_brackets = negations = 0
+        wants_atom = True
+        while wants_atom or self._peek.kind != "end":
+            word = self._peek.text
+            if wants_atom and word in ("not", "("):
+                open_brackets, negations = open_brackets + (word == "("), negations + (word == "not")
+                # Python's parser and our walks over the tree recurse, so the depth is bounded.
+                if open_brackets + negations >= MAX_CONDITION_DEPTH:
+                    raise _bad_condition(self._text, self._peek.at, f"it is nested deeper than {MAX_CONDITION_DEPTH}")
+                found.append(self._take().text)
+            elif wants_atom:
+                name = f"atom{len(self.atoms)}"
+                self.atoms[name] = self._atom()
+                found.append(name)
+                wants_atom, negations = False, 0
+            elif word in ("and", "or") or (word == ")" and open_brackets):
+                found.append(self._take().text)
+                wants_atom = word != ")"
+                open_brackets -= word == ")"
+            else:
+                raise self._unexpected("')'" if open_brackets else "'and', 'or' or the end")
+        if open_brackets:
+            raise self._unexpected("')'")
+        return found
 
     @property
     def _peek(self) -> _ConditionToken:
@@ -177,44 +180,6 @@ class _ConditionParser:
         token = self._tokens[self._next]
         self._next = min(self._next + 1, len(self._tokens) - 1)
         return token
-
-    def _condition(self) -> RoutingCondition:
-        parts = [self._conjunction()]
-        while self._peek.text == "or":
-            self._take()
-            parts.append(self._conjunction())
-        return parts[0] if len(parts) == 1 else Disjunction(tuple(parts))
-
-    def _conjunction(self) -> RoutingCondition:
-        parts = [self._negation()]
-        while self._peek.text == "and":
-            self._take()
-            parts.append(self._negation())
-        return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
-
-    def _negation(self) -> RoutingCondition:
-        self._depth += 1
-        if self._depth > MAX_CONDITION_DEPTH:
-            raise _bad_condition(self._text, self._peek.at, f"it is nested deeper than {MAX_CONDITION_DEPTH}")
-        try:
-            match self._peek.text:
-                case "not":
-                    self._take()
-                    return Negation(self._negation())
-                case "(":
-                    return self._parenthesised()
-                case _:
-                    return self._atom()
-        finally:
-            self._depth -= 1
-
-    def _parenthesised(self) -> RoutingCondition:
-        self._take()
-        tree = self._condition()
-        if self._peek.text != ")":
-            raise self._unexpected("')'")
-        self._take()
-        return tree
 
     def _atom(self) -> RoutingCondition:
         token = self._peek
@@ -253,7 +218,7 @@ class _ConditionParser:
                 expected=" or ".join(words),
                 near=nearest_name(word.text, words),
             )
-        return Negation(FieldTest(field, word.text)) if sign.text == "!=" else FieldTest(field, word.text)
+        return Not(FieldTest(field, word.text)) if sign.text == "!=" else FieldTest(field, word.text)
 
     def _comparison(self, name: str) -> RoutingCondition:
         if self._peek.text not in _OPERATORS:
@@ -264,12 +229,9 @@ class _ConditionParser:
             raise self._unexpected("a number")
         self._take()
         quantity: ConditionQuantity = "money_left" if name == "budget_left" else cast("ConditionQuantity", name)
-        unit = self._peek
-        if unit.kind == "word" and (of := _UNITS.get(unit.text)) is not None and of[0] == name:
+        if (with_unit := _UNITS.get((name, self._peek.text))) is not None:
             self._take()
-            quantity = of[1]
-        elif unit.kind == "word" and unit.text == "s" and name == "time_left":
-            self._take()
+            quantity = with_unit
         return QuantityComparison(quantity, operator, float(number.text.replace("_", "")))
 
     def _unexpected(self, expected: str) -> ConfigError:
@@ -292,7 +254,7 @@ def _bad_condition(
 
 
 ConditionTest: TypeAlias = Callable[[ModelRequest, CallContext, str | None], bool]
-"""Whether a condition holds for a request, in a situation, with this hint."""
+"""Whether a condition holds for a request, in a context, with this hint."""
 QuantityReader: TypeAlias = Callable[[ModelRequest, CallContext], float]
 
 CHARACTERS_PER_TOKEN = 4
@@ -305,16 +267,18 @@ def compile_condition(tree: RoutingCondition) -> ConditionTest:
             return _field_test(field, word)
         case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
             return _comparison_test(quantity, sign, bound)
-        case Negation(part=part):
+        case Not(part=part):
             return _negation_test(compile_condition(part))
-        case Conjunction(parts=parts):
+        case AllOf(parts=parts):
             return _conjunction_test(tuple(compile_condition(part) for part in parts))
-        case Disjunction(parts=parts):
+        case AnyOf(parts=parts):
             return _disjunction_test(tuple(compile_condition(part) for part in parts))
+        case _:
+            raise TypeError(f"{tree!r} is no part of a routing condition")
 
 
 def estimate_prompt_tokens(request: ModelRequest) -> int:
-    """About how many tokens a request is: a quarter of its characters. Nobody's tokenizer is asked."""
+    """The estimated tokens of a request: a quarter of its characters, without a tokenizer."""
     characters = len(request.prefill)
     for message in request.messages:
         characters += len(message.text)
@@ -329,7 +293,7 @@ def _field_test(field: ConditionField, word: str) -> ConditionTest:
         case "schema":
             return lambda request, here, hint: (request.json_schema is not None) is yes
         case "label":
-            # What nobody vouched for is not trusted.
+            # Without a label the text counts as untrusted.
             return lambda request, here, hint: (here.trusted is True) is yes
         case "chamber":
             return lambda request, here, hint: here.chamber == word
@@ -342,10 +306,10 @@ def _field_test(field: ConditionField, word: str) -> ConditionTest:
 
 
 def _comparison_test(quantity: ConditionQuantity, sign: ComparisonOperator, bound: float) -> ConditionTest:
-    """One call for each of the usual comparisons: this is what a router spends its time on."""
+    """A comparison as one closure where it is a common one: a router spends most of its time here."""
     if sign in ("==", "!="):
         return _equality_test(_QUANTITY_READERS[quantity], bound, sign == "==")
-    # `a > b` is that `a <= b` is not so, and `a >= b` that `a < b` is not.
+    # `a > b` is `not a <= b`, and `a >= b` is `not a < b`.
     below, yes = sign in ("<", ">="), sign in ("<", "<=")
     match quantity:
         case "message_count" if below:
@@ -389,7 +353,7 @@ def _disjunction_test(tests: tuple[ConditionTest, ...]) -> ConditionTest:
 
 
 def _time_left(request: ModelRequest, here: CallContext) -> float:
-    """What is left of the whole, or for this one call if that is less."""
+    """The seconds left for the whole run, or the timeout of this call if that is less."""
     left, timeout = here.seconds_left, request.timeout
     if left is None:
         return math.inf if timeout is None else timeout

@@ -237,8 +237,8 @@ class Retry(ProviderWrapper):
 class Fallback(ProviderWrapper):
     """The first of these models that answers. An answer of any but the first says so: it is degraded.
 
-    A model that keeps failing is left alone for a while (see `CircuitBreaker`). A refusal is an answer: it goes up, and no
-    other model is asked. `breakers`, by the name of the model, are shared between those who fall back on the same one.
+    A model that keeps failing is left alone for a while (see `CircuitBreaker`). A refusal is an answer: it goes up, and
+    no other model is asked. `breakers`, by the name of the model, are shared between all who fall back on it.
 
     Example:
         >>> Fallback([main, fast, local])

@@ -1,4 +1,4 @@
-"""The router: a provider that chooses a model for every call, and says on each reply which one and why."""
+"""The router: a provider that chooses a model for every call and records the choice and its reason on the reply."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ from dataclasses import replace
 from functools import cached_property
 
 from bicameral.errors import BicameralError
+from bicameral.expressions import Node, Not, replace_atoms
 from bicameral.limits import quota_slot
 from bicameral.models import Chamber, EndChunk, ModelReply, ModelRequest, Provider, ReplyChunk, Route, stream_chunks
 from bicameral.routing._aliases import Alias, Aliases
 from bicameral.routing._conditions import (
     ALWAYS_TRUE,
     ConditionTest,
-    Conjunction,
-    Disjunction,
     FieldTest,
-    Negation,
     RoutingCondition,
     compile_condition,
 )
 from bicameral.routing._context import CallContext, current_context
-from bicameral.routing._selection import RoutingRule, Selection, is_possible, unknown_alias_error
+from bicameral.routing._selection import RoutingRule, Selection, can_hold, unknown_alias_error
 from bicameral.routing._wrapper import model_names, replace_reply_fields
 
 
@@ -35,7 +33,7 @@ class Router:
     2. the first rule whose condition holds,
     3. the phase map, 4. the role map, 5. the default.
 
-    A `model` that is no alias is a hint: rules can ask for it, and one that is the name of a phase or role counts as
+    A `model` that is no alias is a hint: rules can test it, and one that is the name of a phase or role counts as
     that. Without a hint the role is the hint. Aliases that this chamber does not have are passed over, and a call that
     names one is refused.
 
@@ -46,7 +44,7 @@ class Router:
     """
 
     counts = True
-    """Its models' calls are counted each for itself."""
+    """The calls of its models are counted, so the router itself is not."""
 
     def __init__(self, aliases: Aliases, selection: Selection, *, role: str | None = None) -> None:
         if selection.default not in aliases:
@@ -74,7 +72,7 @@ class Router:
 
     @property
     def name(self) -> str:
-        """The one model that it can choose, or else a name that changes whenever what it chooses by does."""
+        """The one model that it can choose, or else a name that changes with the selection."""
         return self._name
 
     @property
@@ -84,7 +82,7 @@ class Router:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash over everything that decides which model answers, and how it is asked."""
+        """A hash over everything that decides which model answers, with which parameters."""
         chosen = self.selection
         facts = {
             "aliases": [(each.name, each.identity, repr(each.parameters)) for each in self.reachable],
@@ -140,7 +138,7 @@ class Router:
         return Router(self.aliases, self.selection, role=role)
 
     def choose(self, request: ModelRequest, here: CallContext | None = None) -> Route:
-        """Which model a call gets, by what, and why. Nothing is asked."""
+        """The route of a call: which model, by what, and why. No model is called."""
         here = current_context() if here is None else here
         hint = request.model
         if hint is not None:
@@ -158,7 +156,7 @@ class Router:
         return self._mapped_route(hint, here.phase, role)
 
     async def generate(self, request: ModelRequest) -> ModelReply:
-        """The reply of the model that was chosen, with the route on it."""
+        """The reply of the chosen model, with its route."""
         route = self.choose(request)
         provider, request = self._prepare_call(route, request)
         async with quota_slot("model", route.alias):
@@ -206,17 +204,15 @@ class Router:
         try:
             return model_names(self.aliases.provider(alias.name))
         except BicameralError:
-            # It cannot be made now, and would fail in the same way if it were asked.
+            # It cannot be made now; a call would fail with the same error.
             return (alias.identity,)
 
     def _can_match(self, tree: RoutingCondition) -> bool:
-        if self.role is None:
-            return True
-        return is_possible([tree, FieldTest("role", self.role)]) is not False
+        return self.role is None or can_hold([tree, FieldTest("role", self.role)])
 
 
 def _with_route(reply: ModelReply, route: Route, model: str) -> ModelReply:
-    """The reply with its route, and with what was tried before."""
+    """The reply with its route, and with the attempts before it."""
     inner = reply.route
     if inner is not None and inner.attempts:
         route = replace(route, attempts=inner.attempts)
@@ -230,25 +226,21 @@ def _reachable_rules(
     found: list[tuple[ConditionTest, RoutingRule, Route, RoutingCondition]] = []
     for number, rule in enumerate(rules):
         tree = _condition_in_chamber(rule.tree, aliases.chamber)
-        if rule.model in aliases and is_possible([tree]) is not False:
+        if rule.model in aliases and can_hold([tree]):
             route = Route(rule.model, "rule", f"rule {number}: {rule.condition}", number)
             found.append((compile_condition(tree), rule, route, tree))
     return found
 
 
 def _condition_in_chamber(tree: RoutingCondition, chamber: Chamber) -> RoutingCondition:
-    """A condition for calls of one chamber: there is nothing left to ask about it."""
-    match tree:
-        case FieldTest(field="chamber", word=word):
-            return ALWAYS_TRUE if word == chamber else Negation(ALWAYS_TRUE)
-        case Negation(part=part):
-            return Negation(_condition_in_chamber(part, chamber))
-        case Conjunction(parts=parts):
-            return Conjunction(tuple(_condition_in_chamber(part, chamber) for part in parts))
-        case Disjunction(parts=parts):
-            return Disjunction(tuple(_condition_in_chamber(part, chamber) for part in parts))
-        case _:
-            return tree
+    """A condition for calls of one chamber: its tests of the chamber are decided."""
+
+    def decide(atom: Node) -> Node:
+        if not isinstance(atom, FieldTest) or atom.field != "chamber":
+            return atom
+        return ALWAYS_TRUE if atom.word == chamber else Not(ALWAYS_TRUE)
+
+    return replace_atoms(tree, decide)
 
 
 def _map_routes(aliases: Aliases, by: str, map_: Mapping[str, str]) -> dict[str, Route]:

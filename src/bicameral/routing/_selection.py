@@ -1,166 +1,29 @@
 """Model selection: rules, the phase map, the role map and a default, and the mistakes that can be found in them.
 
-Whether a rule can match at all, or only where an earlier one does, is decided exactly: a condition becomes a list of
-cases (an `or` of `and`s), a case is what each field may say and the interval of each number, and it is possible if
-none of them is empty. The fields and numbers of a call do not depend on each other. Only where there are too many
-cases is the answer "cannot tell", and then no mistake is reported.
+`can_hold` finds the contradictions by which a rule never matches, or only where an earlier rule does. It is sound: a
+condition that it rules out holds for no call. It takes alternatives one by one and not in combination, so its time
+grows with the length of a condition, and a contradiction between two alternatives is not found.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, field
 
 from bicameral.errors import ConfigError, nearest_name
+from bicameral.expressions import AllOf, AnyOf, Node, Not, walk
 from bicameral.routing._conditions import (
     FIELD_WORDS,
     WHOLE_QUANTITIES,
     ComparisonOperator,
     ConditionField,
     ConditionQuantity,
-    Conjunction,
-    Disjunction,
     FieldTest,
-    Negation,
     QuantityComparison,
     RoutingCondition,
-    condition_atoms,
     parse_condition,
 )
-
-MAX_CASES = 2_000
-
-
-class TooManyCases(Exception):
-    """There are more cases than anybody wants to look at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The numbers from `low` to `high`; an open end does not belong to it."""
-
-    low: float
-    high: float
-    low_open: bool = False
-    high_open: bool = False
-
-    def intersect(self, other: Interval) -> Interval:
-        low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
-        high, high_closed = min((self.high, not self.high_open), (other.high, not other.high_open))
-        return Interval(low, high, low_open, not high_closed)
-
-    def is_empty(self, *, whole: bool) -> bool:
-        if whole and not math.isinf(self.low):
-            least = math.floor(self.low) + 1 if self.low_open else math.ceil(self.low)
-            return least > self.high or (least == self.high and self.high_open)
-        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
-
-
-_ANY_NUMBER = Interval(-math.inf, math.inf)
-_ANY_COUNT = Interval(0, math.inf, high_open=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionCase:
-    """One way in which a condition can hold: words that fields are, words that they are not, ranges of numbers."""
-
-    words: Mapping[ConditionField, str] = field(default_factory=dict[ConditionField, str])
-    excluded_words: Mapping[ConditionField, frozenset[str]] = field(
-        default_factory=dict[ConditionField, frozenset[str]]
-    )
-    intervals: Mapping[ConditionQuantity, Interval] = field(default_factory=dict[ConditionQuantity, Interval])
-
-    def intersect(self, other: ConditionCase) -> ConditionCase | None:
-        """Both at once, or None if that cannot be."""
-        merged = self
-        for name, word in other.words.items():
-            if (next_ := merged.with_word(name, word)) is None:
-                return None
-            merged = next_
-        for name, words in other.excluded_words.items():
-            for word in words:
-                if (next_ := merged.without_word(name, word)) is None:
-                    return None
-                merged = next_
-        for quantity, span in other.intervals.items():
-            if (next_ := merged.with_interval(quantity, span)) is None:
-                return None
-            merged = next_
-        return merged
-
-    def with_word(self, name: ConditionField, word: str) -> ConditionCase | None:
-        if self.words.get(name, word) != word or word in self.excluded_words.get(name, ()):
-            return None
-        return replace(self, words={**self.words, name: word})
-
-    def without_word(self, name: ConditionField, word: str) -> ConditionCase | None:
-        if words := FIELD_WORDS.get(name):
-            return self.with_word(name, words[1] if word == words[0] else words[0])
-        if self.words.get(name) == word:
-            return None
-        return replace(
-            self, excluded_words={**self.excluded_words, name: self.excluded_words.get(name, frozenset()) | {word}}
-        )
-
-    def with_interval(self, quantity: ConditionQuantity, span: Interval) -> ConditionCase | None:
-        before = self.intervals.get(quantity, _ANY_COUNT if quantity in WHOLE_QUANTITIES else _ANY_NUMBER)
-        both = before.intersect(span)
-        if both.is_empty(whole=quantity in WHOLE_QUANTITIES):
-            return None
-        return replace(self, intervals={**self.intervals, quantity: both})
-
-
-UNCONSTRAINED = ConditionCase()
-
-
-def condition_cases(tree: RoutingCondition) -> list[ConditionCase]:
-    """Every way in which a condition can hold; none if it cannot."""
-    return _expand_cases(tree, True)
-
-
-def is_possible(conditions: Iterable[RoutingCondition], without: Iterable[RoutingCondition] = ()) -> bool | None:
-    """Whether there is a call for which all these conditions hold and none of the others; None if nobody can tell."""
-    try:
-        ways = [*(_expand_cases(tree, True) for tree in conditions), *(_expand_cases(tree, False) for tree in without)]
-        # The fewest first, so that what cannot be is noticed early.
-        return bool(reduce(_combine_cases, sorted(ways, key=len), [UNCONSTRAINED]))
-    except TooManyCases:
-        return None
-
-
-def _expand_cases(tree: RoutingCondition, wanted: bool) -> list[ConditionCase]:
-    match tree:
-        case Negation(part=part):
-            return _expand_cases(part, not wanted)
-        case Conjunction(parts=parts) if wanted:
-            return reduce(_combine_cases, (_expand_cases(part, True) for part in parts), [UNCONSTRAINED])
-        case Disjunction(parts=parts) if not wanted:
-            return reduce(_combine_cases, (_expand_cases(part, False) for part in parts), [UNCONSTRAINED])
-        case Conjunction(parts=parts) | Disjunction(parts=parts):
-            return _check_case_count([one for part in parts for one in _expand_cases(part, wanted)])
-        case FieldTest(field=name, word=word):
-            case = UNCONSTRAINED.with_word(name, word) if wanted else UNCONSTRAINED.without_word(name, word)
-            return [] if case is None else [case]
-        case QuantityComparison(quantity=quantity, operator=sign, bound=bound):
-            spans = _intervals(sign if wanted else _OPPOSITE[sign], bound)
-            found = (UNCONSTRAINED.with_interval(quantity, span) for span in spans)
-            return [case for case in found if case is not None]
-
-
-def _combine_cases(left: list[ConditionCase], right: list[ConditionCase]) -> list[ConditionCase]:
-    if len(left) * len(right) > MAX_CASES * 10:
-        raise TooManyCases
-    found = (one.intersect(other) for one in left for other in right)
-    return _check_case_count([case for case in found if case is not None])
-
-
-def _check_case_count(found: list[ConditionCase]) -> list[ConditionCase]:
-    if len(found) > MAX_CASES:
-        raise TooManyCases
-    return found
-
 
 _OPPOSITE: dict[ComparisonOperator, ComparisonOperator] = {
     "<": ">=",
@@ -172,24 +35,80 @@ _OPPOSITE: dict[ComparisonOperator, ComparisonOperator] = {
 }
 
 
-def _intervals(sign: ComparisonOperator, bound: float) -> list[Interval]:
-    match sign:
-        case "<":
-            return [Interval(-math.inf, bound, high_open=True)]
-        case "<=":
-            return [Interval(-math.inf, bound)]
-        case ">":
-            return [Interval(bound, math.inf, low_open=True)]
-        case ">=":
-            return [Interval(bound, math.inf)]
-        case "==":
-            return [Interval(bound, bound)]
-        case "!=":
-            return [Interval(-math.inf, bound, high_open=True), Interval(bound, math.inf, low_open=True)]
+class _Constraints:
+    """What must be so of a call: the words that fields are or are not, and the closed interval of each number."""
+
+    def __init__(self, base: _Constraints | None = None) -> None:
+        self._words: dict[ConditionField, str] = dict(base._words) if base else {}
+        self._excluded: set[FieldTest] = set(base._excluded) if base else set()
+        self._intervals: dict[ConditionQuantity, tuple[float, float]] = dict(base._intervals) if base else {}
+
+    def add_word(self, test: FieldTest, is_so: bool) -> bool:
+        """Whether this can still be."""
+        if not is_so and (pair := FIELD_WORDS.get(test.field)) is not None:
+            return self.add_word(FieldTest(test.field, pair[test.word == pair[0]]), True)
+        if not is_so:
+            self._excluded.add(test)
+            return self._words.get(test.field) != test.word
+        return self._words.setdefault(test.field, test.word) == test.word and test not in self._excluded
+
+    def add_comparison(self, test: QuantityComparison) -> bool:
+        """Whether this can still be; `!=` has two sides and is an alternative instead."""
+        whole = test.quantity in WHOLE_QUANTITIES
+        low, high = self._intervals.get(test.quantity, (0, math.inf) if whole else (-math.inf, math.inf))
+        least = most = test.bound
+        if whole and math.isfinite(test.bound):
+            least, most = math.ceil(test.bound), math.floor(test.bound)
+        if test.operator in (">", ">=", "=="):
+            low = max(low, _next_number(most, math.inf, whole) if test.operator == ">" else least)
+        if test.operator in ("<", "<=", "=="):
+            high = min(high, _next_number(least, -math.inf, whole) if test.operator == "<" else most)
+        self._intervals[test.quantity] = (low, high)
+        return low <= high
+
+
+def _next_number(bound: float, towards: float, whole: bool) -> float:
+    return bound + math.copysign(1, towards) if whole else math.nextafter(bound, towards)
+
+
+def can_hold(conditions: Iterable[RoutingCondition], base: _Constraints | None = None) -> bool:
+    """Whether these conditions may hold at once; False if they contradict each other."""
+    known = _Constraints(base)
+    alternatives: list[tuple[Node, ...]] = []
+    pending = list(conditions)
+    while pending:
+        match pending.pop():
+            case AllOf(parts=parts):
+                pending.extend(parts)
+            case AnyOf(parts=parts):
+                alternatives.append(parts)
+            case Not(part=Not(part=part)):
+                pending.append(part)
+            case Not(part=AllOf(parts=parts)):
+                alternatives.append(tuple(map(Not, parts)))
+            case Not(part=AnyOf(parts=parts)):
+                pending.extend(map(Not, parts))
+            case Not(part=QuantityComparison(quantity=quantity, operator=sign, bound=bound)):
+                pending.append(QuantityComparison(quantity, _OPPOSITE[sign], bound))
+            case QuantityComparison(quantity=quantity, operator="!=", bound=bound):
+                sides: tuple[ComparisonOperator, ...] = ("<", ">")
+                alternatives.append(tuple(QuantityComparison(quantity, side, bound) for side in sides))
+            case QuantityComparison() as test:
+                if not known.add_comparison(test):
+                    return False
+            case FieldTest() as test:
+                if not known.add_word(test, True):
+                    return False
+            case Not(part=FieldTest() as test):
+                if not known.add_word(test, False):
+                    return False
+            case _:
+                continue
+    return all(any(can_hold([part], known) for part in parts) for parts in alternatives)
 
 
 ROLES = ("echo", "delta", "quarantined", "planning", "reasoning", "acting", "reflecting", "summarizing")
-"""What calls are for. `delta` writes whole plans: without an entry of its own it takes that of `planning`."""
+"""The purposes of calls. `delta` writes whole plans: without an entry of its own it takes that of `planning`."""
 PHASES = ("sense", "plan", "act", "reflect", "final_answer")
 """The steps of strategies."""
 ROLE_FALLBACKS = {"delta": "planning"}
@@ -211,15 +130,14 @@ class RoutingRule:
 
     @classmethod
     def of(cls, condition: str, model: str) -> RoutingRule:
-        """A rule as it is written; a condition that is none is a `ConfigError` with its column."""
+        """A rule from its text; a bad condition is a `ConfigError` with its column."""
         return cls(condition, model, parse_condition(condition))
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Everything that chooses among aliases. The first of these that has an answer gives it:
-
-    the alias that a call names, the first rule that matches, the phase map, the role map, the default.
+    """How an alias is chosen: the one that a call names, else the first rule that matches, else the phase map, else the
+    role map, else the default.
     """
 
     default: str
@@ -233,7 +151,7 @@ class Selection:
 
     @property
     def named_aliases(self) -> Iterator[tuple[SettingPath, str]]:
-        """Every alias that is named somewhere, with where."""
+        """Every alias that the selection names, with its key."""
         yield ("default_model",), self.default
         for role, alias in self.roles.items():
             yield ("model_roles", role), alias
@@ -245,7 +163,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class SelectionMistake:
-    """Something wrong with a selection, and the key where it stands. What is not severe is told and changes nothing."""
+    """A mistake in a selection and its key. One that is not severe is reported and changes nothing."""
 
     path: SettingPath
     error: ConfigError
@@ -253,7 +171,7 @@ class SelectionMistake:
 
 
 def find_mistakes(selection: Selection, aliases: Collection[str]) -> Iterator[SelectionMistake]:
-    """Everything that is wrong: unknown names, rules that can never match, and rules that are never reached."""
+    """All mistakes: unknown names, rules that can never match, and rules that are never reached."""
     for path, alias in selection.named_aliases:
         if alias not in aliases:
             yield SelectionMistake(path, unknown_alias_error(alias, aliases))
@@ -290,7 +208,7 @@ def _unknown_name_error(kind: str, name: str, known: tuple[str, ...]) -> ConfigE
 
 
 def _word_errors(rule: RoutingRule, aliases: Collection[str]) -> Iterator[ConfigError]:
-    for atom in condition_atoms(rule.tree):
+    for atom in walk(rule.tree):
         match atom:
             case FieldTest(field="role", word=word) if word not in ROLES:
                 yield _unknown_name_error("role", word, ROLES)
@@ -311,13 +229,13 @@ def _unreachable_rules(rules: tuple[RoutingRule, ...]) -> Iterator[SelectionMist
     live: list[tuple[int, RoutingRule]] = []
     for index, rule in enumerate(rules):
         path: SettingPath = ("routing", "rules", index, "condition")
-        if is_possible([rule.tree]) is False:
+        if not can_hold([rule.tree]):
             yield SelectionMistake(path, _contradiction_error(rule))
             continue
-        over = next((at for at, before in live if is_possible([rule.tree], [before.tree]) is False), None)
+        over = next((at for at, before in live if not can_hold([rule.tree, Not(before.tree)])), None)
         if over is not None:
             yield SelectionMistake(path, _shadowed_error(rule, over, rules[over]))
-        elif live and is_possible([rule.tree], [before.tree for _, before in live]) is False:
+        elif live and not can_hold([rule.tree, *(Not(before.tree) for _, before in live)]):
             yield SelectionMistake(path, _covered_error(rule), is_severe=False)
         live.append((index, rule))
 
@@ -349,6 +267,6 @@ def _covered_error(rule: RoutingRule) -> ConfigError:
 def is_quarantined_only(rule: RoutingRule) -> bool:
     """Whether a rule is for calls of the quarantined chamber and no others."""
     return any(
-        is_possible([rule.tree], [atom]) is False
+        not can_hold([rule.tree, Not(atom)])
         for atom in (FieldTest("chamber", "quarantined"), FieldTest("role", "quarantined"))
     )

@@ -21,7 +21,17 @@ from bicameral.runs._call_gate import CallGate
 from bicameral.runs._call_policy import CallDecision, Decider, Grant, Grants, PolicyDecider, label_tree_json
 from bicameral.runs._effects import Asker, EffectHandler, LiveEffectHandler
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import Cap, CapMeter, CapReached, Caps, Checked, StartState, check_plan
+from bicameral.runs._inputs import (
+    Cap,
+    CapMeter,
+    CapReached,
+    Caps,
+    CheckBasis,
+    Checked,
+    StartState,
+    check_plan,
+    recheck,
+)
 from bicameral.runs._outcome import (
     EffectDone,
     Failed,
@@ -51,6 +61,7 @@ __all__ = [
     "CapMeter",
     "CapReached",
     "Caps",
+    "CheckBasis",
     "Checked",
     "Decider",
     "EffectDone",
@@ -88,6 +99,7 @@ __all__ = [
     "label_tree_json",
     "new_run_id",
     "open_journal_at",
+    "recheck",
     "recorded_error",
     "replay",
     "replay_workload",

@@ -275,7 +275,7 @@ class PlanEngine:
 
         async def one(turn: int) -> None:
             nonlocal merged
-            own = VariableFrame(found | {RUN_WORK_KEY: found[RUN_WORK_KEY].branch()}, dict(shades), logged=True)
+            own = VariableFrame(found | {RUN_WORK_KEY: found[RUN_WORK_KEY].fork()}, dict(shades), logged=True)
             turning.turns_begun = max(turning.turns_begun, turn + 1)
             self._pure.bind_item(each, items[turn], own, at)
             # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.

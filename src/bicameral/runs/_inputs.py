@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from bicameral.boundary import HandleContent
-from bicameral.errors import BicameralError, JournalError, Place, RunError
+from bicameral.errors import BicameralError, JournalError, Place, PlanError, RunError
 from bicameral.labels import NOTHING, Label, LabelTree, label_tree_from_json, label_tree_to_json
 from bicameral.limits import Asked, Charge
+from bicameral.planning import Intent, PlanCheck, check_against_intent
 from bicameral.plans import (
     AssembledValues,
     Finding,
@@ -112,19 +113,68 @@ class StartState:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckBasis:
+    """Everything that a check depends on, so that its result is never taken for that of another plan.
+
+    `intent` is what a model wrote the plan for; None if a person wrote it. `against_intent` says that the plan was also
+    held against it.
+    """
+
+    plan: Plan
+    registry: Registry
+    policy: Policy
+    limits: PlanLimits = field(default_factory=PlanLimits)
+    start: StartState = field(default_factory=StartState)
+    intent: Intent | None = None
+    against_intent: bool = False
+    plan_hash: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "plan_hash", self.plan.hash)
+
+    def covers(self, other: CheckBasis) -> bool:
+        """Whether a check on this basis need not be made again on the other one. In doubt it must be."""
+        # By identity: two policies or registries with equal contents may still decide and call differently, since both
+        # hold functions. The hash is for the arguments of a call, which are a dict that somebody may have changed.
+        same = self.plan is other.plan and self.registry is other.registry and self.policy is other.policy
+        if not same or self.plan_hash != other.plan_hash:
+            return False
+        if (self.limits, self.start, self.intent) != (other.limits, other.start, other.intent):
+            return False
+        return self.against_intent or not other.against_intent
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """The report on a plan, and the proof. A plan with errors has none: what makes no sense cannot be proved.
 
-    A call that policy would refuse is an error of the report.
+    A call that policy would refuse is an error of the report. `assembled` is what the plan puts together of that which
+    directs its calls, and `basis` is what all of this is true of.
     """
 
+    basis: CheckBasis
     report: Report
     proof: Proof | None = None
+    assembled: AssembledValues = field(default_factory=lambda: AssembledValues({}))
+
+    @property
+    def plan(self) -> Plan:
+        return self.basis.plan
 
     @property
     def ok(self) -> bool:
         """Whether the plan may run. Calls that are conditional may still be asked about."""
         return self.report.ok
+
+    def is_for(self, basis: CheckBasis) -> bool:
+        """Whether this is the result of a check on that basis; if not, check anew."""
+        return self.basis.covers(basis)
+
+    def require(self) -> None:
+        """Raise if the plan may not run."""
+        if not self.ok:
+            first = self.report.errors[0]
+            raise PlanError(first.code, f"the plan does not pass the check: {first}")
 
 
 def check_plan(
@@ -135,25 +185,57 @@ def check_plan(
     limits: PlanLimits | None = None,
     places: Mapping[str, Place] | None = None,
     start: StartState | None = None,
-    request: str | None = None,
+    intent: Intent | None = None,
+    against_intent: bool = False,
+    known: PlanCheck | None = None,
 ) -> Checked:
     """What is wrong with a plan, what it does and costs, and what policy will say of each call; nothing is run.
 
-    `start` is what the plan goes on from, if it does; `request` is what a model wrote it for. Without one a person did.
+    Args:
+        plan: The plan.
+        registry: The tools that it may call.
+        policy: The policies that decide about its calls.
+        limits: How much it may do.
+        places: Where its steps stand in a file, for the findings.
+        start: What it goes on from, if it does.
+        intent: What a model wrote it for. Without one a person wrote it.
+        against_intent: Whether to hold it against the intent, too.
+        known: The check that its planner made. It is taken over if it is of this very plan, and else made anew.
 
     Example:
         >>> checked = check_plan(plan, registry, Policy.load((), registry))
         >>> checked.ok, checked.proof.questions
     """
-    start = start or StartState()
-    report = check(plan, registry, places=places, limits=limits or PlanLimits(), scope=start.types)
+    held = against_intent and intent is not None
+    basis = CheckBasis(plan, registry, policy, limits or PlanLimits(), start or StartState(), intent, held)
+    return _check_basis(basis, places or {}, known)
+
+
+def recheck(checked: Checked, basis: CheckBasis) -> Checked:
+    """The result of an earlier check where it is still true; otherwise that of a new one."""
+    return checked if checked.is_for(basis) else _check_basis(basis, {}, None)
+
+
+def _check_basis(basis: CheckBasis, places: Mapping[str, Place], known: PlanCheck | None) -> Checked:
+    plan, registry, policy, start, intent = basis.plan, basis.registry, basis.policy, basis.start, basis.intent
+    scope = start.types
+    report = None if known is None else known.report_for(plan, registry, basis.limits, scope)
+    if report is None:
+        report = check(plan, registry, places=places, limits=basis.limits, scope=scope)
     if not report.ok:
-        return Checked(report)
-    assembled = start.assembled_values(plan, registry, request, policy.me).calls
-    options: dict[str, Any] = {"env": start.labels, "read": start.read, "assembled": assembled}
+        return Checked(basis, report)
+    assembled = start.assembled_values(plan, registry, None if intent is None else intent.request, policy.me)
+    options: dict[str, Any] = {"env": start.labels, "read": start.read, "assembled": assembled.calls}
     proof = prove(plan, registry, policy.preview, policy.mode, **options)
-    refused = tuple(_refusal_findings(proof, places or {}))
-    return Checked(replace(report, findings=(*report.findings, *refused)), proof)
+    found = tuple(_refusal_findings(proof, places))
+    if not found and intent is not None and basis.against_intent:
+        found = tuple(_intent_findings(plan, intent, registry))
+    return Checked(basis, replace(report, findings=(*report.findings, *found)), proof, assembled)
+
+
+def _intent_findings(plan: Plan, intent: Intent, registry: Registry) -> Iterator[Finding]:
+    for each in check_against_intent(plan, intent, registry):
+        yield Finding("error" if each.severe else "warning", each.code, each.message)
 
 
 def _refusal_findings(proof: Proof, places: Mapping[str, Place]) -> Iterator[Finding]:

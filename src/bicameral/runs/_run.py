@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bicameral.boundary import Executor
@@ -18,12 +18,12 @@ from bicameral.journal import EventKind, Journal
 from bicameral.labels import LabelTree
 from bicameral.limits import charge_to
 from bicameral.planning import Intent
-from bicameral.plans import Call, Conditional, Plan, Proof, walk
+from bicameral.plans import Call, Conditional, Plan, walk
 from bicameral.runs._approvals import Approver, Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
 from bicameral.runs._effects import Asker, LiveEffectHandler
 from bicameral.runs._engine import PlanEngine
-from bicameral.runs._inputs import CapMeter, Caps, CapUsage, StartState
+from bicameral.runs._inputs import CapMeter, Caps, CapUsage, Checked, StartState, recheck
 from bicameral.runs._observability import UNRECORDABLE, EventWriter, record_outcome, run_span
 from bicameral.runs._outcome import (
     EffectDone,
@@ -236,7 +236,7 @@ def new_run_id() -> str:
 
 
 async def run_plan(
-    plan: Plan,
+    what: Plan | Checked,
     registry: Registry,
     *,
     journal: Journal | None = None,
@@ -251,12 +251,16 @@ async def run_plan(
     link: Mapping[str, Any] | None = None,
     planning: ChamberUsage | None = None,
     planned_by: Sequence[Mapping[str, Any]] = (),
-    proof: Proof | None = None,
     ahead: bool = True,
+    early_approvals: bool = True,
     caps: Caps | None = None,
     leaving: ShouldLeave | None = None,
 ) -> RunOutcome:
     """Run a plan that has been checked. Stopping the task that awaits this gives a truthful `Stopped`.
+
+    `what` is the result of its check, or the plan alone: then whoever calls this has checked it. A result that is not
+    of these tools, this policy, this start and this intent is not relied on: the plan is checked anew, and refused if
+    it does not pass. Its own policy holds where no other is given.
 
     With a journal no effect happens that is not in it: what cannot be recorded is not done. `policy` decides about
     every call, and `approver` is asked where it says so; nobody there means no. Without a policy labels are off and
@@ -264,19 +268,27 @@ async def run_plan(
     for: then what directs a call must be a whole value, or a person is asked. `start` is what the plan goes on from,
     and `link` what is recorded of the whole that this run is a part of; `planning` is what it cost to write the plan
     and `planned_by` the calls that wrote it, for the record too. A question is also about calls that are still to come
-    and known already, unless `ahead` is off; with the plan's `proof` it is put before the first step where it can be
-    whole.
+    and known already, unless `ahead` is off. With the result of a check it is put before the first step where it can be
+    whole, unless `early_approvals` is off.
 
     `caps` are how much it may take. With a journal whoever is asked may `Suspend` the run, unless it is part of a
     whole: the outcome is `Waiting`, and `resume_plan` takes it up. If its task is cancelled while `leaving` says so,
     the run is left as it is for another process, instead of being stopped.
     """
     caps = caps or Caps()
+    may_ask = frozenset[str]()
+    if isinstance(what, Checked):
+        # A checked plan never runs with labels off: that a caller left the policy out must not mean that none holds.
+        policy = what.basis.policy if policy is None else policy
+        checked = _checked_for_run(what, registry, policy, start, intent)
+        plan, assembled = checked.plan, checked.assembled.calls
+        if ahead and early_approvals:
+            may_ask = _conditional_steps(checked)
+    else:
+        plan, own = what, () if policy is None else policy.me
+        request = None if intent is None else intent.request
+        assembled = (start or StartState()).assembled_values(plan, registry, request, own).calls
     judge = None if policy is None else PolicyDecider(policy)
-    may_ask = _conditional_steps(proof) if ahead and proof is not None else frozenset[str]()
-    request = None if intent is None else intent.request
-    own = () if policy is None else policy.me
-    assembled = (start or StartState()).assembled_values(plan, registry, request, own).calls
     return await run_workload(
         lambda hands: PlanEngine(
             plan, registry, hands, judge, start, caps=caps, ahead=ahead, may_ask=may_ask, assembled=assembled
@@ -306,9 +318,20 @@ def round_number(link: Mapping[str, Any] | None) -> int:
     return found if type(found) is int and found > 0 else 1
 
 
-def _conditional_steps(proof: Proof) -> frozenset[str]:
+def _checked_for_run(
+    checked: Checked, registry: Registry, policy: Policy, start: StartState | None, intent: Intent | None
+) -> Checked:
+    """The result of the plan's check for this run: the given one if it is true of the run, else that of a new check."""
+    basis = replace(checked.basis, registry=registry, policy=policy, start=start or StartState(), intent=intent)
+    checked = recheck(checked, basis)
+    checked.require()
+    return checked
+
+
+def _conditional_steps(checked: Checked) -> frozenset[str]:
     """The steps at which somebody may be asked."""
-    return frozenset(call.step for call in proof.calls if isinstance(call.verdict, Conditional))
+    calls = () if checked.proof is None else checked.proof.calls
+    return frozenset(call.step for call in calls if isinstance(call.verdict, Conditional))
 
 
 def plan_telemetry(plan: Plan) -> dict[str, Fact]:

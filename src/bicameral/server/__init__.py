@@ -1,9 +1,9 @@
-"""The server: durable runs over HTTP, for programs and for clients that know only OpenAI's protocol.
+"""The server: durable runs over HTTP, for programs and for clients that speak only OpenAI's protocol.
 
-Requests and plans come in with a token; runs, events, approvals and journals go out to the user whose they are. `serve`
-listens and by default works too, so that one process is complete. `TokenFile` says who may ask, `create_app` is the
-application for those who bring a server of their own. Everything goes through `bicameral.durable`; nothing is decided
-here but who may ask, and how much.
+Requests and plans come in with a token; runs, events, approvals and journals go out to the user who owns them. `serve`
+listens and by default also runs a worker, so that one process is enough. `TokenFile` has the access tokens, and
+`create_app` gives the application for another ASGI server. Everything goes through `bicameral.durable`; the server
+itself decides only who may ask, and how much.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["AccessToken", "TokenFile", "check_may_listen", "create_app", "new_token", "serve"]
 
 
-def create_app(desk: ServerContext) -> ASGIApp:
-    """The application as an ASGI callable."""
+def create_app(context: ServerContext) -> ASGIApp:
+    """The application as an ASGI callable, with authentication and limits around it."""
     from bicameral.server._app import create_app as create
 
-    return create(desk)
+    return create(context)

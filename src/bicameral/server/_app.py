@@ -22,13 +22,14 @@ from bicameral.server._guard import AdmissionGuard
 from bicameral.server._runs import event_router, run_router
 
 HEAD_SECONDS = 10.0
+"""How long a client may take to send the head of a request."""
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """Closes a connection over which no whole head of a request comes in time.
+    """Closes a connection on which no complete request head arrives in time.
 
-    Between two requests uvicorn's own timeout holds; it ends with the first byte of the next request, and from there on
-    this one does.
+    Uvicorn's keep-alive timeout covers only the time between two requests. It ends with the first byte of the next
+    one, and without this limit a client could hold a connection open with a head that never ends.
     """
 
     _patience: asyncio.TimerHandle | None = None
@@ -51,7 +52,7 @@ class HeadTimeoutProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        # Not from the last byte but from the first: a byte now and then is no reason to be patient.
+        # Counted from the first byte, not from the last: a client that sends a byte now and then gains nothing.
         if self._patience is None:
             self._patience = self.loop.call_later(HEAD_SECONDS, self._give_up)
 
@@ -69,9 +70,9 @@ stable code."""
 _CODES = {404: "server.not-found", 405: "server.method-not-allowed", 400: "server.bad-json"}
 
 
-def create_app(desk: ServerContext) -> ASGIApp:
+def create_app(context: ServerContext) -> ASGIApp:
     """The application behind its guard."""
-    # The pages that show a document load their code from elsewhere: there are none.
+    # No documentation pages: they load scripts from other hosts.
     app = FastAPI(
         title="Bicameral",
         version="1",
@@ -81,7 +82,7 @@ def create_app(desk: ServerContext) -> ASGIApp:
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
-    app.state.desk = desk
+    app.state.context = context
     app.openapi = partial(_openapi_document, app)
     for router in (run_router, event_router, plan_router, approval_router, chat_router, health_router):
         app.include_router(router)
@@ -89,11 +90,11 @@ def create_app(desk: ServerContext) -> ASGIApp:
     app.add_exception_handler(HTTPException, _handle_http_error)
     for kind in (HttpError, BicameralError, Exception):
         app.add_exception_handler(kind, _handle_error)
-    return AdmissionGuard(app, desk)
+    return AdmissionGuard(app, context)
 
 
 def _openapi_document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document. A parameter that may be left out is not one that may be null, which no URL can say."""
+    """The OpenAPI document. An optional parameter of a URL cannot be null, so `null` is taken out of its schema."""
     if app.openapi_schema is None:
         app.openapi_schema = document = FastAPI.openapi(app)
         operations = (each for methods in document["paths"].values() for each in methods.values())
@@ -109,37 +110,37 @@ async def _handle_error(_: Request, error: Exception) -> SafeJsonResponse:
 
 
 async def _handle_http_error(request: Request, error: Exception) -> SafeJsonResponse:
-    """What the framework itself refuses: unknown paths and methods, and bodies that cannot be read."""
+    """Errors of the framework itself: unknown paths and methods, and bodies that cannot be read."""
     if not isinstance(error, HTTPException):
         return response_for(error)
     words = {404: "there is nothing here", 405: "this cannot be done here"}.get(error.status_code, "this is no JSON")
-    told = ServerError(_CODES.get(error.status_code, "server.bad-request"), words)
+    server_error = ServerError(_CODES.get(error.status_code, "server.bad-request"), words)
     headers = {"Allow": _allowed_methods(request)} if error.status_code == 405 else error.headers
-    return error_response(error.status_code, told, headers)
+    return error_response(error.status_code, server_error, headers)
 
 
 def _allowed_methods(request: Request) -> str:
-    """Everything that can be done at a path: the framework names only what its first route can do."""
+    """All methods of a path: the framework names only those of the first route that matches."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
     methods = {method for route in routes if isinstance(route, Route) for method in route.methods or ()}
     return ", ".join(sorted(methods))
 
 
 async def _handle_invalid(_: Request, error: Exception) -> SafeJsonResponse:
-    """What does not fit the document. The value itself is not repeated: it may be anything."""
-    found: list[Any] = list(error.errors()) if isinstance(error, RequestValidationError) else []
-    first: dict[str, Any] = found[0] if found else {}
+    """A request that does not fit the schema. The value itself is not repeated: it may hold anything."""
+    faults: list[Any] = list(error.errors()) if isinstance(error, RequestValidationError) else []
+    first: dict[str, Any] = faults[0] if faults else {}
     if first.get("type") == "json_invalid":
         return error_response(400, ServerError("server.bad-json", "the body is no JSON"))
     where = ".".join(str(part) for part in first.get("loc", ()))
-    # Names of fields that we do not know are the client's words.
+    # The name of an unknown field is text of the client's, and is not repeated either.
     place = Place(argument=where[:200]) if where and first.get("type") != "extra_forbidden" else None
     message = "a field is not known" if place is None and where else _validation_message(first)
     return error_response(422, ServerError("server.bad-request", message, place=place, fix="See /openapi.json."))
 
 
 def _validation_message(fault: dict[str, Any]) -> str:
-    """What pydantic says, unless it quotes what it was given."""
+    """Pydantic's message, unless it is of a kind that quotes the input."""
     kind = str(fault.get("type", ""))
     quoting = ("value_error", "union_tag_invalid", "enum", "literal_error")
     if kind in quoting:

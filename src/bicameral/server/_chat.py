@@ -1,9 +1,9 @@
-"""An agent as if it were a model: OpenAI's `/v1/models` and `/v1/chat/completions`.
+"""An agent behind OpenAI's protocol: `/v1/models` and `/v1/chat/completions`.
 
-The last message of the user is the request, and the only one that is read. Everything before it, whoever it is said to
-be from, may hold untrusted text: earlier answers quote what tools read, and a system message or the result of a tool is
-whatever the client put there. A text does not become the user's word by standing in a chat: none of it reaches the
-planner. It is left out and the answer says so, or it is refused (`[server] history`).
+The last message of the user is the request, and the only message that is read. All earlier messages may hold untrusted
+text, whatever their role: earlier answers quote what tools read, and a system message or a tool result is whatever the
+client put there. None of it reaches the planner, because text does not become the user's own by being in a chat. It is
+left out and the answer says so, or the request is refused (`[server] history`).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from bicameral.server._tokens import AccessToken
 MODEL_NAME = "bicameral"
 MAX_MESSAGES = 200
 MAX_MESSAGE_CHARS = 5_000
-"""More than a request may have, so that one that is too long gets the answer that says so."""
+"""More than a request may have, so that a request that is too long gets the error for that."""
 
 
 class _LenientModel(RequestModel):
-    # Clients send much that an agent has no use for; what is left out is named in the answer.
+    # Clients send many settings that an agent does not use; the answer names those that were ignored.
     model_config = ConfigDict(extra="allow")
 
 
@@ -146,11 +146,11 @@ class ModelList(ResponseModel):
 
 
 CHUNK_CHARS = 200
-"""Characters of an answer that are sent at once."""
+"""Characters of an answer per streamed chunk."""
 
 
 def content_or_refusal(view: RunView) -> tuple[str | None, str | None]:
-    """The content and the refusal: only one of them is there."""
+    """The content and the refusal of a completion; one of them is None."""
     match view.state:
         case "finished":
             return answer_text(view), None
@@ -175,7 +175,7 @@ def _failure_text(view: RunView) -> str:
 
 
 def answer_text(view: RunView) -> str:
-    """The answer as a text: texts as they are, lists of texts in lines, anything else as JSON."""
+    """The answer as text: a text as it is, a list of texts as lines, anything else as JSON."""
     answer: Any = view.answer
     match answer:
         case None:
@@ -190,7 +190,7 @@ def answer_text(view: RunView) -> str:
 
 
 def completion_json(view: RunView, ignored: list[str]) -> dict[str, Any]:
-    """A run as a whole chat completion."""
+    """A run as a chat completion."""
     content, refusal = content_or_refusal(view)
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
@@ -205,7 +205,7 @@ def completion_json(view: RunView, ignored: list[str]) -> dict[str, Any]:
 
 
 def completion_deltas(view: RunView) -> Iterator[dict[str, Any]]:
-    """The same in pieces."""
+    """The deltas of a streamed completion."""
     content, refusal = content_or_refusal(view)
     name, text = ("content", content) if content is not None else ("refusal", refusal or "")
     for start in range(0, len(text), CHUNK_CHARS):
@@ -213,7 +213,7 @@ def completion_deltas(view: RunView) -> Iterator[dict[str, Any]]:
 
 
 def completion_chunk(run: str, delta: dict[str, Any] | None, *, finish: str | None = None) -> dict[str, Any]:
-    """A piece of a streamed completion; without a delta, one that holds no choice."""
+    """A chunk of a streamed completion; without a delta it has no choice."""
     choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]
     return {
         "id": f"chatcmpl-{run}",
@@ -229,17 +229,17 @@ def run_facts(view: RunView, ignored: list[str]) -> dict[str, Any]:
 
 
 def token_usage(view: RunView) -> dict[str, int]:
-    """Tokens that the models of the run took, read and written together: which were which is not kept with the run."""
-    taken = sum(int(view.usage.get(f"{whose}_tokens", 0)) for whose in ("reasoner", "executor"))
-    return {"prompt_tokens": taken, "completion_tokens": 0, "total_tokens": taken}
+    """The tokens of the run, all as prompt tokens: a run does not store which were read and which were written."""
+    total = sum(int(view.usage.get(f"{chamber}_tokens", 0)) for chamber in ("reasoner", "executor"))
+    return {"prompt_tokens": total, "completion_tokens": 0, "total_tokens": total}
 
 
 chat_router = APIRouter(tags=["OpenAI-compatible"])
 
 CHAT_SECONDS = 6 * 3600.0
-"""How long a chat waits for its run; the run goes on after that."""
+"""How long a chat waits for its run; the run continues after that."""
 RETRY_WINDOW_SECONDS = 600.0
-"""How long a client that tries again is taken to mean the run that it began."""
+"""How long a retry of a client gets the run that its first try began."""
 _CHAT_RESPONSES = {
     "description": "The answer, or why there is none.",
     "content": {
@@ -273,7 +273,7 @@ async def get_model(_: Caller, model: Annotated[str, Path(max_length=200)]) -> S
 async def complete(
     wanted: ChatWanted,
     request: Request,
-    desk: CurrentContext,
+    context: CurrentContext,
     caller: Caller,
     idempotency_key: IdempotencyKey = None,
     retry_count: Annotated[str, Header(alias="x-stainless-retry-count", include_in_schema=False)] = "0",
@@ -285,61 +285,63 @@ async def complete(
     is given the same run.
     """
     _check_model(wanted.model)
-    words, ignored = _request_text(wanted, desk), _ignored_parts(wanted)
-    with ExitStack() as places:
-        # First the place, then the run: whoever is sent away has begun nothing.
-        places.enter_context(desk.watches.slot(caller.user))
-        view = await _recent_run(desk, caller.user, words) if retry_count not in ("", "0") else None
+    text, ignored = _request_text(wanted, context), _ignored_parts(wanted)
+    with ExitStack() as slots:
+        # First the slot, then the run: a client that is refused must not have started one.
+        slots.enter_context(context.watches.slot(caller.user))
+        # A stainless SDK says that it retries: an effect must not happen twice because the first answer was slow.
+        view = await _recent_run(context, caller.user, text) if retry_count not in ("", "0") else None
         if view is None:
-            user_input(words)
-            view = await submit_run(desk, Submission(request=words, user=caller.user, key=idempotency_key))
+            # It came over the user's own channel, so it is the user's text even if it repeats an earlier answer.
+            user_input(text)
+            view = await submit_run(context, Submission(request=text, user=caller.user, key=idempotency_key))
         headers = {"X-Bicameral-Run": view.run}
         if not wanted.stream:
-            view = await wait_until_settled(desk, view.run, caller, CHAT_SECONDS, request.is_disconnected)
+            view = await wait_until_settled(context, view.run, caller, CHAT_SECONDS, request.is_disconnected)
             return SafeJsonResponse(completion_json(view, ignored), headers=headers)
-        stream = _stream_completion(desk, caller, view, ignored, _wants_usage(wanted))
-        # Without a kind: clients of this protocol take such a message for the error that it is.
+        stream = _stream_completion(context, caller, view, ignored, _wants_usage(wanted))
+        # Without an event name: clients of this protocol treat such a message as an error.
         closing = sse_message({"error": token_ended_error().to_json()})
-        return WatchResponse(stream, places.pop_all(), headers, closing)
+        return WatchResponse(stream, slots.pop_all(), headers, closing)
 
 
 async def _stream_completion(
-    desk: ServerContext, caller: AccessToken, view: RunView, ignored: list[str], usage: bool
+    context: ServerContext, caller: AccessToken, view: RunView, ignored: list[str], usage: bool
 ) -> AsyncGenerator[bytes]:
-    begun = view.run
-    yield sse_message(completion_chunk(begun, {"role": "assistant", "content": ""}))
-    settling = asyncio.ensure_future(wait_until_settled(desk, begun, caller, CHAT_SECONDS))
+    run = view.run
+    yield sse_message(completion_chunk(run, {"role": "assistant", "content": ""}))
+    settling = asyncio.ensure_future(wait_until_settled(context, run, caller, CHAT_SECONDS))
     try:
         while not (await asyncio.wait({settling}, timeout=KEEPALIVE_SECONDS))[0]:
             yield b": still here\n\n"
         view = settling.result()
     except Exception as error:
-        # It is too late for a status; clients take this for the error that it is.
+        # The status was sent already; clients treat this message as an error.
         yield b"data: " + bytes(response_for(error).body) + b"\n\n"
         return
     finally:
         settling.cancel()
     for delta in completion_deltas(view):
-        yield sse_message(completion_chunk(begun, delta))
-    yield sse_message({**completion_chunk(begun, {}, finish="stop"), "bicameral": run_facts(view, ignored)})
+        yield sse_message(completion_chunk(run, delta))
+    yield sse_message({**completion_chunk(run, {}, finish="stop"), "bicameral": run_facts(view, ignored)})
     if usage:
-        yield sse_message({**completion_chunk(begun, None), "usage": token_usage(view)})
+        yield sse_message({**completion_chunk(run, None), "usage": token_usage(view)})
     yield b"data: [DONE]\n\n"
 
 
-async def _recent_run(desk: ServerContext, user: str, words: str) -> RunView | None:
-    """The run that a client who tries again has begun already; an effect is not wanted twice for being slow once."""
+async def _recent_run(context: ServerContext, user: str, text: str) -> RunView | None:
+    """The run that the first try of a retrying client began; None if it began none."""
     since = datetime.now(UTC) - timedelta(seconds=RETRY_WINDOW_SECONDS)
-    recent = await desk.runs.list(user=user, limit=50)
-    return next((view for view in recent if view.request == words and view.created >= since), None)
+    recent = await context.runs.list(user=user, limit=50)
+    return next((view for view in recent if view.request == text and view.created >= since), None)
 
 
-def _request_text(wanted: ChatWanted, desk: ServerContext) -> str:
-    """The request: what the last message of the user says."""
-    asked = [each for each in wanted.messages if isinstance(each, UserMessage)]
-    if not asked:
+def _request_text(wanted: ChatWanted, context: ServerContext) -> str:
+    """The text of the last message of the user."""
+    of_user = [each for each in wanted.messages if isinstance(each, UserMessage)]
+    if not of_user:
         raise HttpError(422, ServerError("server.bad-request", "no message is the user's", expected="the role 'user'"))
-    if len(wanted.messages) > 1 and desk.config.server.history == "refuse":
+    if len(wanted.messages) > 1 and context.config.server.history == "refuse":
         raise HttpError(
             409,
             ServerError(
@@ -348,12 +350,12 @@ def _request_text(wanted: ChatWanted, desk: ServerContext) -> str:
                 fix="Send the last message of the user alone.",
             ),
         )
-    content = asked[-1].content
+    content = of_user[-1].content
     return content if isinstance(content, str) else "\n".join(part.text for part in content)
 
 
 def _ignored_parts(wanted: ChatWanted) -> list[str]:
-    """What was sent and is not used: other messages, and settings that only a model has."""
+    """What was sent and is not used: the other messages, and settings of models."""
     others = len(wanted.messages) - 1
     messages = [f"messages ({others})"] if others else []
     return [*messages, *sorted(name[:100] for name in wanted.model_extra or {} if name != "stream_options")]

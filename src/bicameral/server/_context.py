@@ -1,7 +1,7 @@
-"""What every part of the server shares: error responses, rate and concurrency limits, metrics, and the context.
+"""What all parts of the server share: error responses, rate and concurrency limits, metrics, and the context.
 
-Errors carry the same facts as at the command line, without paths, addresses or foreign words. Metrics have routes and
-statuses as labels, and nothing anybody wrote.
+Errors have the same facts as on the command line, without paths, addresses or text from elsewhere. The labels of
+metrics are routes and statuses, never text of a client.
 """
 
 from __future__ import annotations
@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 from bicameral.display import escape_json
-from bicameral.errors import (
-    BicameralError,
-    IntentError,
-    ModelError,
-    PlanError,
-    ServerError,
-)
+from bicameral.errors import BicameralError, IntentError, ModelError, PlanError, ServerError
 from bicameral.secrets import mask, mask_value
 from bicameral.server._tokens import TokenFile
 
@@ -49,7 +43,7 @@ _INVALID = frozenset({"durable.bad-submission", "durable.bad-state"})
 
 
 class HttpError(Exception):
-    """An error with the status and the headers that it is answered with."""
+    """An error with the status and the headers of its response."""
 
     def __init__(self, status: int, error: BicameralError, *, retry_after: int | None = None) -> None:
         super().__init__(error.message)
@@ -57,21 +51,21 @@ class HttpError(Exception):
         self.error = error
         self.headers = {} if retry_after is None else {"Retry-After": str(max(1, retry_after))}
         if status in (408, 413):
-            # The rest of the body is not waited for.
+            # The rest of the body was not read, so the connection cannot be used for another request.
             self.headers["Connection"] = "close"
         if status == 401:
             self.headers["WWW-Authenticate"] = 'Bearer realm="bicameral"'
 
 
 def json_bytes(content: Any) -> bytes:
-    """JSON as it goes over the wire, without known secrets; half of a character is replaced."""
+    """JSON for the wire, without known secrets; lone surrogates are replaced."""
     text = json.dumps(mask_value(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # What nobody sees is escaped: the same value, and inert in logs and terminals that print the answer.
+    # Invisible characters are escaped: the same value, and harmless in logs and terminals that print it.
     return escape_json(text.encode("utf-8", "replace").decode()).encode()
 
 
 class SafeJsonResponse(Response):
-    """A JSON answer that always can be written."""
+    """A JSON response without secrets that can always be encoded."""
 
     media_type = "application/json"
 
@@ -80,20 +74,20 @@ class SafeJsonResponse(Response):
 
 
 def error_response(status: int, error: BicameralError, headers: Mapping[str, str] | None = None) -> SafeJsonResponse:
-    """An error as an answer."""
+    """The response for an error."""
     return SafeJsonResponse({"error": error.to_json()}, status, headers=dict(headers or {}))
 
 
 def response_for(error: Exception) -> SafeJsonResponse:
-    """The answer for whatever was raised. What is none of our errors is told to the log and not to the client."""
+    """The response for any exception. Details of unexpected ones go to the log and not to the client."""
     match error:
         case HttpError():
             return error_response(error.status, error.error, error.headers)
         case ModelError():
-            # What a model or its server said may hold the prompt, and the prompt may hold anything.
+            # The message of a model or its server may quote the prompt, and with it private data.
             log.error("a model failed: %s", error.code)
-            told = ModelError(error.code, "a model could not answer", fix="See the log of the server.")
-            return error_response(502, told)
+            public = ModelError(error.code, "a model could not answer", fix="See the log of the server.")
+            return error_response(502, public)
         case BicameralError():
             status = status_for(error)
             return _unavailable_response(error) if status == 503 else error_response(status, error)
@@ -102,78 +96,78 @@ def response_for(error: Exception) -> SafeJsonResponse:
 
 
 def status_for(error: BicameralError) -> int:
-    """The status that says what an error means for whoever asked."""
+    """The HTTP status of an error."""
     if error.code in _NOT_FOUND:
         return 404
     if error.code in _CONFLICT:
         return 409
     if error.code in _INVALID or isinstance(error, IntentError | PlanError):
         return 422
-    # The rest is between the server and what it works with.
+    # Everything else is a problem of the server and not of the request.
     return 503
 
 
 def _unavailable_response(error: BicameralError) -> SafeJsonResponse:
-    """What the operator has to mend: paths and addresses of the machine are told to the log alone."""
+    """The response for a problem of the operator's: paths and addresses of the machine go only to the log."""
     log.error("%s", mask(str(error)))
-    told = ServerError(error.code, "the server cannot do this just now", fix="See the log of the server.")
-    return error_response(503, told, {"Retry-After": "5"})
+    public = ServerError(error.code, "the server cannot do this just now", fix="See the log of the server.")
+    return error_response(503, public, {"Retry-After": "5"})
 
 
 def unexpected_response(error: Exception) -> SafeJsonResponse:
-    """A mistake of ours: a number to look for in the log, and nothing else."""
+    """The response for a bug: a reference number to look for in the log, and nothing else."""
     number = uuid.uuid4().hex[:12]
-    # The kind and the place, not the words: an exception of foreign code may quote what it was given.
+    # The type and the place, not the message: an exception of other code may quote its input.
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     where = f"{place.tb_frame.f_code.co_filename}:{place.tb_lineno}" if place is not None else "?"
     log.error("unexpected %s at %s (reference %s)", type(error).__name__, where, number)
-    told = ServerError("server.internal", f"something went wrong here (reference {number})", fix="See the log.")
-    return error_response(500, told)
+    public = ServerError("server.internal", f"something went wrong here (reference {number})", fix="See the log.")
+    return error_response(500, public)
 
 
 RETRY_AFTER_SECONDS = 5
-"""When to come again if all places are taken."""
+"""`Retry-After` when all slots are in use."""
 
 
 class RateLimiter:
-    """So many requests a minute for each user; a quarter of them may come at once.
+    """A token bucket per user: so many requests a minute, a quarter of them at once.
 
-    A bucket that is full again is forgotten, so that this holds no more users than asked in the last minute.
+    A bucket that is full again is deleted, so memory is bounded by the users of about the last minute.
     """
 
-    def __init__(self, a_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._each_second = a_minute / 60
-        self._burst = max(1.0, a_minute / 4)
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_minute / 60
+        self._burst = max(1.0, per_minute / 4)
         self._clock = clock
         self._left: dict[str, tuple[float, float]] = {}
         self._swept = clock()
 
     def count_request(self, user: str) -> None:
-        """Count one request; `server.too-many-requests` says when to come again."""
+        """Count one request; `server.too-many-requests` with `Retry-After` if the bucket is empty."""
         now = self._clock()
         self._sweep(now)
         left, then = self._left.get(user, (self._burst, now))
-        left = min(self._burst, left + (now - then) * self._each_second)
+        left = min(self._burst, left + (now - then) * self._per_second)
         if left < 1:
-            wait = math.ceil((1 - left) / self._each_second)
+            wait = math.ceil((1 - left) / self._per_second)
             raise HttpError(429, ServerError("server.too-many-requests", "too many requests"), retry_after=wait)
         self._left[user] = (left - 1, now)
 
     def _sweep(self, now: float) -> None:
         if now - self._swept < 60:
             return
-        full = self._burst / self._each_second
+        full = self._burst / self._per_second
         self._left = {user: kept for user, kept in self._left.items() if now - kept[1] < full}
         self._swept = now
 
 
 class ConcurrencyLimiter:
-    """A bounded number of places for each name; whoever finds none is told to come again."""
+    """A bounded number of slots per name; without a free one the request is refused with `Retry-After`."""
 
-    def __init__(self, each: int, status: int, code: str, message: str) -> None:
-        self._each, self._status = each, status
+    def __init__(self, per_name: int, status: int, code: str, message: str) -> None:
+        self._per_name, self._status = per_name, status
         self._code, self._message = code, message
         self._taken: Counter[str] = Counter()
 
@@ -183,8 +177,8 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def slot(self, name: str = "") -> Generator[None]:
-        """A place until the block ends."""
-        if self._taken[name] >= self._each:
+        """Hold a slot until the block ends."""
+        if self._taken[name] >= self._per_name:
             raise HttpError(self._status, ServerError(self._code, self._message), retry_after=RETRY_AFTER_SECONDS)
         self._taken[name] += 1
         try:
@@ -196,12 +190,12 @@ class ConcurrencyLimiter:
 
 
 BUCKET_SECONDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
-"""Seconds up to which answers are counted together."""
+"""Upper bounds of the histogram of response times."""
 HTTP_METHODS = frozenset({"GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
 class HttpMetrics:
-    """What was asked and how it was answered, by the route's pattern: no id and no user is a label."""
+    """Request counts and times by the pattern of the route: no id and no user is a label."""
 
     def __init__(self) -> None:
         self._answers: Counter[tuple[str, str, int]] = Counter()
@@ -211,7 +205,7 @@ class HttpMetrics:
         self._submitted = 0
 
     def count_answer(self, method: str, route: str, status: int, seconds: float) -> None:
-        # A method is whatever a client writes there.
+        # A client may send any method: unknown ones share a label, so that it cannot create labels at will.
         self._answers[method if method in HTTP_METHODS else "other", route, status] += 1
         self._seconds[route] += 1
         self._sum[route] = self._sum.get(route, 0.0) + seconds
@@ -223,7 +217,7 @@ class HttpMetrics:
         self._submitted += 1
 
     def render(self, gauges: Mapping[str, tuple[str, Iterable[tuple[str, float]]]]) -> str:
-        """Everything, with `gauges`: name, help, and pairs of labels and value."""
+        """All metrics in Prometheus' text format; `gauges` are names with a help text and pairs of labels and value."""
         lines = [*_metric_header("bicameral_http_requests_total", "counter", "Answers by method, route and status.")]
         lines += [
             f'bicameral_http_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
@@ -238,21 +232,21 @@ class HttpMetrics:
             lines.append(f'{name}_count{{route="{route}"}} {count}')
         lines += _metric_header("bicameral_runs_submitted_total", "counter", "Runs that were submitted here.")
         lines.append(f"bicameral_runs_submitted_total {self._submitted}")
-        for name, (told, values) in gauges.items():
-            lines += _metric_header(name, "gauge", told)
+        for name, (help_text, values) in gauges.items():
+            lines += _metric_header(name, "gauge", help_text)
             lines += [f"{name}{labels} {value:g}" for labels, value in values]
         return "\n".join(lines) + "\n"
 
 
-def _metric_header(name: str, kind: str, told: str) -> list[str]:
-    return [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
+def _metric_header(name: str, kind: str, help_text: str) -> list[str]:
+    return [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
 
 
 MAX_CONCURRENT_PLANS = 4
 
 
 class ServerContext:
-    """The runs, the tokens, the limits, and the agent, which is made when it is first needed."""
+    """What the routes share: runs, tokens, limits, and the agent, which is made on first use."""
 
     def __init__(self, config: Config, runs: Runs, tokens: TokenFile, make_agent: Callable[[], Agent]) -> None:
         self.config, self.runs, self.tokens = config, runs, tokens
@@ -262,7 +256,7 @@ class ServerContext:
         self.metrics = HttpMetrics()
         settings = config.server
         self.caps = config.caps
-        """The most that anybody may ask for."""
+        """The upper limit of the caps of a submission."""
         self.rate = RateLimiter(settings.rate)
         self.requests = ConcurrencyLimiter(settings.requests, 503, "server.busy", "the server has too much to do")
         self.watches = ConcurrencyLimiter(
@@ -272,7 +266,7 @@ class ServerContext:
 
     @property
     def agent(self) -> Agent:
-        """The agent that plans and checks here; its models are loaded when they are first asked."""
+        """The agent that plans and checks here; its models are loaded on first use."""
         if self._agent is None:
             self._agent = self._make_agent()
         return self._agent

@@ -35,14 +35,14 @@ plan_router = APIRouter(tags=["plans"])
 
 
 @plan_router.post("/v1/plans", response_model=PlanTold, responses=error_responses(502, body=True), operation_id="plan")
-async def plan(wanted: PlanWanted, desk: CurrentContext, _: Caller) -> SafeJsonResponse:
+async def plan(wanted: PlanWanted, context: CurrentContext, _: Caller) -> SafeJsonResponse:
     """Write the plan for a request and check it. Nothing is run and nothing is kept.
 
     A request for which there is no plan is an answer too: `ok` is false and `error` says why.
     """
-    with desk.plans.slot():
+    with context.plans.slot():
         try:
-            planned = await desk.agent.plan(
+            planned = await context.agent.plan(
                 user_input(wanted.request), deterministic=wanted.deterministic, fresh=wanted.fresh
             )
         except (IntentError, PlanError) as error:
@@ -60,34 +60,34 @@ async def plan(wanted: PlanWanted, desk: CurrentContext, _: Caller) -> SafeJsonR
 
 
 @plan_router.post("/v1/checks", response_model=PlanTold, responses=error_responses(body=True), operation_id="check")
-async def check(wanted: CheckWanted, desk: CurrentContext, _: Caller) -> SafeJsonResponse:
+async def check(wanted: CheckWanted, context: CurrentContext, _: Caller) -> SafeJsonResponse:
     """Check a plan: types, references, effects, cost at worst, and the verdict of policy on each call.
 
     A text that is no plan is an answer too: `ok` is false and `error` says why.
     """
-    with desk.plans.slot():
-        return SafeJsonResponse(await asyncio.to_thread(_check_text, desk.agent, wanted.plan))
+    with context.plans.slot():
+        return SafeJsonResponse(await asyncio.to_thread(_check_text, context.agent, wanted.plan))
 
 
 def _check_text(agent: Agent, text: str) -> dict[str, Any]:
     from bicameral.plans import print_plan
 
     try:
-        found, places = _parse_plan_text(agent, text)
+        plan, places = _parse_plan_text(agent, text)
     except BicameralError as error:
         return {"ok": False, "error": error.to_json()}
-    checked = agent.check(found, places=places)
+    checked = agent.check(plan, places=places)
     return {
         "ok": checked.ok,
-        "plan": found.model_dump(mode="json"),
-        "source": print_plan(found, agent.registry),
+        "plan": plan.model_dump(mode="json"),
+        "source": print_plan(plan, agent.registry),
         "report": checked.report.to_json(),
         "proof": checked.proof and checked.proof.to_json(),
     }
 
 
 def _parse_plan_text(agent: Agent, text: str) -> tuple[Plan, Mapping[str, Place]]:
-    """The plan that a text holds, in the Python syntax or as JSON, and where its steps stand."""
+    """The plan of a text in the Python syntax or as JSON, and the places of its steps."""
     from bicameral.plans import load_plan, parse
 
     if text.lstrip().startswith("{"):
@@ -97,15 +97,15 @@ def _parse_plan_text(agent: Agent, text: str) -> tuple[Plan, Mapping[str, Place]
 
 
 def parse_checked_plan(agent: Agent, text: str) -> Plan:
-    """The plan that a text holds, if it passes the check; the first thing that is wrong with it otherwise."""
-    found, places = _parse_plan_text(agent, text)
-    checked = agent.check(found, places=places)
+    """The plan of a text; the first error of its check as `PlanError` if it does not pass."""
+    plan, places = _parse_plan_text(agent, text)
+    checked = agent.check(plan, places=places)
     if not checked.ok:
         first = checked.report.errors[0]
         raise PlanError(
             first.code, first.message, place=first.place, expected=first.expected, nearest=first.nearest, fix=first.fix
         )
-    return found
+    return plan
 
 
 approval_router = APIRouter(tags=["approvals"])
@@ -115,21 +115,21 @@ approval_router = APIRouter(tags=["approvals"])
     "/v1/approvals", response_model=ApprovalList, responses=error_responses(), operation_id="list_approvals"
 )
 async def list_approvals(
-    desk: CurrentContext,
+    context: CurrentContext,
     caller: Caller,
     open_only: Annotated[bool, Query(alias="open", description="Only those that can still be answered.")] = True,
 ) -> SafeJsonResponse:
     """What your runs wait for."""
-    found = await desk.runs.approvals(user=caller.user, open_only=open_only)
+    found = await context.runs.approvals(user=caller.user, open_only=open_only)
     return SafeJsonResponse({"approvals": [approval_json(each) for each in found]})
 
 
 @approval_router.get(
     "/v1/approvals/{approval}", response_model=ApprovalTold, responses=error_responses(404), operation_id="get_approval"
 )
-async def get_approval(approval: ApprovalId, desk: CurrentContext, caller: Caller) -> SafeJsonResponse:
+async def get_approval(approval: ApprovalId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
     """A question, with each call exactly as it would be made and what strangers had a hand in."""
-    return SafeJsonResponse(approval_json(await _get_own_approval(desk, approval, caller.user)))
+    return SafeJsonResponse(approval_json(await _get_own_approval(context, approval, caller.user)))
 
 
 @approval_router.post(
@@ -139,12 +139,12 @@ async def get_approval(approval: ApprovalId, desk: CurrentContext, caller: Calle
     operation_id="answer_approval",
 )
 async def answer_approval(
-    approval: ApprovalId, given: AnswerGiven, desk: CurrentContext, caller: Caller
+    approval: ApprovalId, given: AnswerGiven, context: CurrentContext, caller: Caller
 ) -> SafeJsonResponse:
     """Say which of the calls may be made. A yes holds for exactly these calls, once each, and the run goes on."""
-    await _get_own_approval(desk, approval, caller.user)
+    await _get_own_approval(context, approval, caller.user)
     user = caller.user
-    answered = await desk.runs.answer(approval, given.approve, user=user, by=user, for_run=given.for_run)
+    answered = await context.runs.answer(approval, given.approve, user=user, by=user, for_run=given.for_run)
     return SafeJsonResponse(approval_json(answered))
 
 
@@ -155,31 +155,33 @@ async def answer_approval(
     operation_id="reply_approval",
 )
 async def reply_approval(
-    approval: ApprovalId, given: ReplyGiven, desk: CurrentContext, caller: Caller
+    approval: ApprovalId, given: ReplyGiven, context: CurrentContext, caller: Caller
 ) -> SafeJsonResponse:
     """Reply to what a plan asks; the run goes on with the value."""
-    await _get_own_approval(desk, approval, caller.user)
+    await _get_own_approval(context, approval, caller.user)
     return SafeJsonResponse(
-        approval_json(await desk.runs.reply(approval, given.value, user=caller.user, by=caller.user))
+        approval_json(await context.runs.reply(approval, given.value, user=caller.user, by=caller.user))
     )
 
 
-async def _get_own_approval(desk: ServerContext, approval: str, user: str) -> Approval:
-    """A question to this user by its whole id: whoever answers must mean exactly this one."""
-    found = await desk.runs.approval(approval, user=user)
+async def _get_own_approval(context: ServerContext, approval: str, user: str) -> Approval:
+    """A question of this user by its whole id: a prefix could match another question than the client means."""
+    found = await context.runs.approval(approval, user=user)
     if found.id != approval:
         raise DurableError("durable.unknown-approval", "there is no such question")
     return found
 
 
 def approval_json(approval: Approval) -> dict[str, Any]:
-    told = approval.to_json()
-    return {name: told[name] for name in ApprovalTold.model_fields if name in told}
+    """The fields of a question that the API has."""
+    facts = approval.to_json()
+    return {name: facts[name] for name in ApprovalTold.model_fields if name in facts}
 
 
 health_router = APIRouter(tags=["health"])
 
 READY_SECONDS = 3.0
+"""How long `/readyz` waits for the database: a probe must fail and not hang."""
 _ERROR_RESPONSE = {500: {"model": ErrorAnswer, "description": "A mistake of ours."}}
 _NOT_READY_RESPONSE = {
     503: {"model": HealthTold, "description": "It is being stopped, or its database does not answer."}
@@ -199,16 +201,16 @@ async def healthz() -> SafeJsonResponse:
 @health_router.get(
     "/readyz", response_model=HealthTold, responses={**_ERROR_RESPONSE, **_NOT_READY_RESPONSE}, operation_id="readyz"
 )
-async def readyz(desk: CurrentContext) -> SafeJsonResponse:
+async def readyz(context: CurrentContext) -> SafeJsonResponse:
     """Runs can be submitted: the database answers and the server is not being stopped."""
-    ready = not desk.stopping.is_set() and await _is_database_ready(desk)
+    ready = not context.stopping.is_set() and await _is_database_ready(context)
     return SafeJsonResponse({"ok": ready}, 200 if ready else 503)
 
 
-async def _is_database_ready(desk: ServerContext) -> bool:
+async def _is_database_ready(context: ServerContext) -> bool:
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await desk.runs.list(limit=1)
+            await context.runs.list(limit=1)
     except Exception:
         return False
     return True
@@ -217,14 +219,14 @@ async def _is_database_ready(desk: ServerContext) -> bool:
 @health_router.get(
     "/metrics", response_class=Response, responses={**error_responses(), 200: _METRICS_RESPONSE}, operation_id="metrics"
 )
-async def metrics(desk: CurrentContext, _: Caller) -> PlainTextResponse:
+async def metrics(context: CurrentContext, _: Caller) -> PlainTextResponse:
     """Counters for Prometheus: names of routes, states and statuses, and nothing that anybody wrote."""
-    alive = [worker for worker in await desk.runs.workers() if worker.alive]
-    states = await desk.runs.counts()
+    alive = [worker for worker in await context.runs.workers() if worker.alive]
+    states = await context.runs.counts()
     gauges = {
         "bicameral_runs": ("Runs by state.", [(f'{{state="{state}"}}', count) for state, count in states.items()]),
-        "bicameral_watches": ("Runs that are being watched here.", [("", desk.watches.in_use)]),
+        "bicameral_watches": ("Runs that are being watched here.", [("", context.watches.in_use)]),
         "bicameral_workers": ("Workers that are alive.", [("", len(alive))]),
         "bicameral_worker_runs": ("Runs that workers have in hand.", [("", sum(worker.runs for worker in alive))]),
     }
-    return PlainTextResponse(desk.metrics.render(gauges), media_type="text/plain; version=0.0.4")
+    return PlainTextResponse(context.metrics.render(gauges), media_type="text/plain; version=0.0.4")

@@ -1,7 +1,7 @@
 """Admission of requests, and the dependencies that all routes share.
 
-The guard checks who asks, how often, how large and how slowly, before any other code looks at a request; what it lets
-through has a user, a size and a place. Every piece of an answer passes it too, so nothing is told after a token ended.
+Before any other code sees a request, the guard checks its token, the rate, the size and the speed of its body, and
+takes a slot for it. Every part of a response passes the guard too, so nothing is sent after a token has ended.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bicameral.errors import ServerError
 from bicameral.server._context import HttpError, ServerContext, response_for
-from bicameral.server._schemas import ErrorAnswer
+from bicameral.server._schemas import ID_PATTERN, ErrorAnswer
 from bicameral.server._tokens import AccessToken
 
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
-"""What anybody may ask: it tells nothing of anybody."""
+"""Paths that need no token: they say nothing about users."""
 BODY_SECONDS = 15.0
-"""How long a client may take to send what it asks."""
+"""How long a client may take to send the body."""
 READ_SECONDS = 30.0
-"""How long a client may take to read a piece of the answer."""
+"""How long a client may take to read a part of the response."""
 _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -34,14 +34,14 @@ _SECURITY_HEADERS = (
 
 
 class SlowReader(OSError):
-    """Whoever asked does not read the answer; there is nobody to tell."""
+    """The client does not read the response, so no error can be sent to it."""
 
 
 class AdmissionGuard:
-    """Stands around the application. What it lets through has a user, a size and a place."""
+    """ASGI middleware around the application: authentication, limits, and the end of tokens."""
 
-    def __init__(self, app: ASGIApp, desk: ServerContext) -> None:
-        self._app, self._desk = app, desk
+    def __init__(self, app: ASGIApp, context: ServerContext) -> None:
+        self._app, self._context = app, context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -52,22 +52,24 @@ class AdmissionGuard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answering = GuardedResponse(scope, send, self._desk)
-        with answering.slots, suppress(SlowReader):
+        response = GuardedResponse(scope, send, self._context)
+        with response.slots, suppress(SlowReader):
             try:
-                receive = await self._admit(scope, receive, answering)
-                await self._app(scope, receive, answering.send)
+                receive = await self._admit(scope, receive, response)
+                await self._app(scope, receive, response.send)
             except Exception as error:
-                if not answering.has_begun:
-                    await response_for(error)(scope, receive, answering.send)
+                if not response.has_begun:
+                    await response_for(error)(scope, receive, response.send)
 
-    async def _admit(self, scope: Scope, receive: Receive, answering: GuardedResponse) -> Receive:
+    async def _admit(self, scope: Scope, receive: Receive, response: GuardedResponse) -> Receive:
+        """Check the request, and return what the application reads its body from."""
         if scope["path"] in PUBLIC_PATHS:
             return receive
-        desk = self._desk
-        if desk.stopping.is_set():
+        context = self._context
+        if context.stopping.is_set():
             raise HttpError(503, ServerError("server.stopping", "the server is being stopped"), retry_after=5)
-        token = answering.token = desk.tokens.find_holder(_bearer_token(scope))
+        # Before the rate limit: buckets are kept only for users with a token.
+        token = response.token = context.tokens.find_holder(_bearer_token(scope))
         if token is None:
             error = ServerError(
                 "server.unauthenticated",
@@ -76,22 +78,22 @@ class AdmissionGuard:
             )
             raise HttpError(401, error)
         scope.setdefault("state", {})["token"] = token
-        desk.rate.count_request(token.user)
-        answering.slots.enter_context(desk.requests.slot())
+        context.rate.count_request(token.user)
+        response.slots.enter_context(context.requests.slot())
         if scope["method"] in ("GET", "HEAD"):
             return receive
-        body = await _read_request_body(scope, receive, desk.config.server.max_body)
-        if not desk.tokens.is_valid(token):
-            # A body may take its time, and nothing is done for a token that has ended meanwhile.
+        body = await _read_request_body(scope, receive, context.config.server.max_body)
+        if not context.tokens.is_valid(token):
+            # Reading the body takes time, and the token may have ended meanwhile.
             raise HttpError(401, token_ended_error())
         return _replay_body(body, receive)
 
 
 class GuardedResponse:
-    """One answer under way: adds headers, counts it, and does not wait for ever for who reads it."""
+    """One response: adds headers, counts it, stops it when its token ends, and limits how long a part may take."""
 
-    def __init__(self, scope: Scope, send: Send, desk: ServerContext) -> None:
-        self._scope, self._send, self._desk = scope, send, desk
+    def __init__(self, scope: Scope, send: Send, context: ServerContext) -> None:
+        self._scope, self._send, self._context = scope, send, context
         self._started = time.perf_counter()
         self.has_begun = False
         self.slots = ExitStack()
@@ -99,7 +101,7 @@ class GuardedResponse:
         self._over = False
 
     async def send(self, message: Message) -> None:
-        if self.token is not None and not self._desk.tokens.is_valid(self.token):
+        if self.token is not None and not self._context.tokens.is_valid(self.token):
             await self._end()
         if self._over:
             return
@@ -107,20 +109,20 @@ class GuardedResponse:
             self.has_begun = True
             message["headers"] = [*message.get("headers", []), *_SECURITY_HEADERS]
             route: Any = self._scope.get("route")
-            self._desk.metrics.count_answer(
+            self._context.metrics.count_answer(
                 self._scope["method"],
                 getattr(route, "path", "none"),
                 message["status"],
                 time.perf_counter() - self._started,
             )
-            # What goes on for long after this, a watch, has places of its own.
+            # A watch goes on long after this, and has a slot of its own kind.
             self.slots.close()
         await self._send_in_time(message)
 
     async def _end(self) -> None:
-        """The token has ended: every piece of every answer passes here, so nothing goes on telling after that.
+        """End the response because its token has ended.
 
-        An answer that has not begun becomes an error; one that has is told why it ends, and ends.
+        A response that has not begun becomes an error; one that has begun ends with a message that says why.
         """
         self.token = None
         if self.has_begun:
@@ -146,15 +148,16 @@ def token_ended_error() -> ServerError:
 
 
 def _bearer_token(scope: Scope) -> str:
-    given = [value for name, value in scope["headers"] if name == b"authorization"]
-    if len(given) != 1:
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    # Of two headers, a proxy may check one and this server use the other.
+    if len(values) != 1:
         return ""
-    kind, _, token = given[0].decode("latin-1").partition(" ")
+    kind, _, token = values[0].decode("latin-1").partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
 
 
 async def _read_request_body(scope: Scope, receive: Receive, most: int) -> bytes:
-    """The whole body, unless it is too large, too slow or no JSON."""
+    """The whole body; an error if it is too large, too slow or not declared as JSON."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > most:
@@ -193,14 +196,14 @@ async def _receive_disconnect() -> Message:
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """What was read, once, and then whatever else comes."""
-    given = False
+    """A `receive` that gives the body that was read, and then what the client sends."""
+    replayed = False
 
     async def again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -244,15 +247,15 @@ def error_responses(*more: int, body: bool = False) -> dict[int | str, dict[str,
 
 
 def _caller_token(request: Request, _: Annotated[object, Security(_scheme)]) -> AccessToken:
-    """The token that the guard has seen; without one nothing gets this far."""
+    """The token that the guard has checked; a request without one does not get here."""
     return request.state.token
 
 
 def _server_context(request: Request) -> ServerContext:
-    return request.app.state.desk
+    return request.app.state.context
 
 
 Caller = Annotated[AccessToken, Depends(_caller_token)]
 CurrentContext = Annotated[ServerContext, Depends(_server_context)]
-RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="The id of the run.")]
-ApprovalId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", description="The id of the approval.")]
+RunId = Annotated[str, Path(pattern=ID_PATTERN, description="The id of the run.")]
+ApprovalId = Annotated[str, Path(pattern=ID_PATTERN, description="The id of the approval.")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from bicameral.durable import RunView, Submission
+from bicameral.durable import RunState, RunView, Submission
 from bicameral.errors import DurableError, PlanError, ServerError
 from bicameral.labels import user_input
 from bicameral.server._context import HttpError, SafeJsonResponse, ServerContext, json_bytes
@@ -20,10 +20,10 @@ from bicameral.server._endpoints import parse_checked_plan
 from bicameral.server._guard import Caller, CurrentContext, RunId, error_responses, token_ended_error
 from bicameral.server._schemas import (
     CapsGiven,
+    EventTold,
     JournalTold,
     RunIdText,
     RunList,
-    RunStateText,
     RunTold,
     SubmitPlan,
     SubmitRequest,
@@ -55,26 +55,26 @@ _LOCATION = {"Location": {"description": "Where the run is.", "schema": {"type":
     operation_id="submit",
 )
 async def submit(
-    wanted: SubmitRequest | SubmitPlan, desk: CurrentContext, caller: Caller, idempotency_key: IdempotencyKey = None
+    wanted: SubmitRequest | SubmitPlan, context: CurrentContext, caller: Caller, idempotency_key: IdempotencyKey = None
 ) -> SafeJsonResponse:
     """Submit a request or a plan. It is kept before this answers, and whatever dies, it is run.
 
     A plan is checked first: one that does not pass is answered with 409 and the first thing that is wrong with it.
     """
-    view = await submit_run(desk, await build_submission(wanted, desk, caller.user, idempotency_key))
+    view = await submit_run(context, await build_submission(wanted, context, caller.user, idempotency_key))
     return SafeJsonResponse(run_json(view), 202, headers={"Location": f"/v1/runs/{view.run}"})
 
 
 @run_router.get("/v1/runs", response_model=RunList, responses=error_responses(404), operation_id="list_runs")
 async def list_runs(
-    desk: CurrentContext,
+    context: CurrentContext,
     caller: Caller,
-    state: Annotated[RunStateText | None, Query(description="Only runs in this state.")] = None,
+    state: Annotated[RunState | None, Query(description="Only runs in this state.")] = None,
     limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
     before: Annotated[RunIdText | None, Query(description="Only runs that are older than this one.")] = None,
 ) -> SafeJsonResponse:
     """Your runs, the newest first."""
-    found = await desk.runs.list(user=caller.user, state=state, limit=limit, before=before)
+    found = await context.runs.list(user=caller.user, state=state, limit=limit, before=before)
     return SafeJsonResponse({"runs": [run_json(view) for view in found]})
 
 
@@ -82,18 +82,18 @@ async def list_runs(
 async def get_run(
     run: RunId,
     request: Request,
-    desk: CurrentContext,
+    context: CurrentContext,
     caller: Caller,
     wait: Annotated[
         float, Query(ge=0, le=60, description="Seconds to wait for the run to end, or to need somebody.")
     ] = 0,
 ) -> SafeJsonResponse:
     """A run as it stands; with `wait`, as it stands once it has ended or waits, or when the time is over."""
-    view = await get_own_run(desk, run, caller.user)
+    view = await get_own_run(context, run, caller.user)
     if wait and not is_settled(view):
-        with desk.watches.slot(caller.user):
-            wait = min(wait, desk.config.server.watch_seconds)
-            view = await wait_until_settled(desk, run, caller, wait, request.is_disconnected)
+        with context.watches.slot(caller.user):
+            wait = min(wait, context.config.server.watch_seconds)
+            view = await wait_until_settled(context, run, caller, wait, request.is_disconnected)
     return SafeJsonResponse(run_json(view))
 
 
@@ -104,121 +104,115 @@ async def get_run(
     responses=error_responses(404, 409, body=True),
     operation_id="cancel_run",
 )
-async def cancel_run(run: RunId, desk: CurrentContext, caller: Caller) -> SafeJsonResponse:
+async def cancel_run(run: RunId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
     """Stop a run: what is under way is brought to an end, and nothing else is begun."""
-    await get_own_run(desk, run, caller.user)
-    await desk.runs.cancel(run, user=caller.user)
-    return SafeJsonResponse(run_json(await desk.runs.get(run, user=caller.user)), 202)
+    await get_own_run(context, run, caller.user)
+    await context.runs.cancel(run, user=caller.user)
+    return SafeJsonResponse(run_json(await context.runs.get(run, user=caller.user)), 202)
 
 
 @run_router.get(
     "/v1/runs/{run}/journal", response_model=JournalTold, responses=error_responses(404), operation_id="get_journal"
 )
-async def get_journal(run: RunId, desk: CurrentContext, caller: Caller) -> SafeJsonResponse:
+async def get_journal(run: RunId, context: CurrentContext, caller: Caller) -> SafeJsonResponse:
     """Everything that happened in a run so far, in order, held against its seals."""
-    await get_own_run(desk, run, caller.user)
-    found = await desk.runs.journal(run, user=caller.user)
+    await get_own_run(context, run, caller.user)
+    found = await context.runs.journal(run, user=caller.user)
     return SafeJsonResponse({"run": run, "events": [event_json(event) for event in found]})
 
 
 async def build_submission(
-    wanted: SubmitRequest | SubmitPlan, desk: ServerContext, user: str, key: str | None = None
+    wanted: SubmitRequest | SubmitPlan, context: ServerContext, user: str, key: str | None = None
 ) -> Submission:
-    """What is submitted, with no more allowed than the server allows."""
+    """The submission, with its caps no higher than the server's."""
     common: dict[str, Any] = {
         "user": user,
         "priority": wanted.priority,
         "not_before": datetime.now(UTC) + timedelta(seconds=wanted.delay) if wanted.delay else None,
-        "caps": _allowed_caps(wanted.caps, desk),
+        "caps": _allowed_caps(wanted.caps, context),
         "answer_within": wanted.answer_within,
         "key": key,
     }
     if isinstance(wanted, SubmitRequest):
-        # It came over the user's own channel, and may repeat what an earlier answer said.
+        # It came over the user's own channel, so it is the user's text even if it repeats an earlier answer.
         user_input(wanted.request)
         return Submission(request=wanted.request, deterministic=wanted.deterministic, **common)
     try:
-        with desk.plans.slot():
-            plan = await asyncio.to_thread(parse_checked_plan, desk.agent, wanted.plan)
+        with context.plans.slot():
+            plan = await asyncio.to_thread(parse_checked_plan, context.agent, wanted.plan)
     except PlanError as error:
         raise HttpError(409, error) from None
     return Submission(plan=plan, **common)
 
 
-def _allowed_caps(given: CapsGiven | None, desk: ServerContext) -> Caps | None:
+def _allowed_caps(given: CapsGiven | None, context: ServerContext) -> Caps | None:
     if given is None:
         return None
-    most = desk.caps
+    most = context.caps
     wanted = given.model_dump(exclude_none=True)
     return replace(most, **{name: min(value, getattr(most, name)) for name, value in wanted.items()})
 
 
-async def submit_run(desk: ServerContext, what: Submission) -> RunView:
-    """The run, kept; a key that already means another request is refused, not answered with that one's run."""
-    view = await desk.runs.submit(what)
-    if what.key is not None and what.request is not None and view.request != what.request:
+async def submit_run(context: ServerContext, submission: Submission) -> RunView:
+    """Store a run; a key that was used for another request is refused, and not answered with that request's run."""
+    view = await context.runs.submit(submission)
+    if submission.key is not None and submission.request is not None and view.request != submission.request:
         error = ServerError("server.key-reused", "this key was used for another request", fix="Use a new key.")
         raise HttpError(409, error)
-    desk.metrics.count_submission()
+    context.metrics.count_submission()
     return view
 
 
-async def get_own_run(desk: ServerContext, run: str, user: str) -> RunView:
-    """A run of this user by its whole id: a beginning, which serves at a terminal, is not enough for a program."""
-    view = await desk.runs.get(run, user=user)
+async def get_own_run(context: ServerContext, run: str, user: str) -> RunView:
+    """A run of this user by its whole id: a prefix is for people, and a program could hit another run with it."""
+    view = await context.runs.get(run, user=user)
     if view.run != run:
         raise DurableError("durable.unknown-run", "there is no such run")
     return view
 
 
 async def wait_until_settled(
-    desk: ServerContext,
+    context: ServerContext,
     run: str,
     caller: AccessToken,
     seconds: float,
     gone: Callable[[], Awaitable[bool]] | None = None,
 ) -> RunView:
-    """The run once it has ended or waits for a person, the time is over, or nobody may or will wait for it any more."""
+    """The run when it has ended or waits for a person, or when the time, the token, the client or the server ends."""
     loop = asyncio.get_running_loop()
     end, pause = loop.time() + seconds, 0.02
     while True:
-        view = await desk.runs.get(run, user=caller.user)
+        view = await context.runs.get(run, user=caller.user)
         left = end - loop.time()
-        over = is_settled(view) or left <= 0 or desk.stopping.is_set() or not desk.tokens.is_valid(caller)
+        over = is_settled(view) or left <= 0 or context.stopping.is_set() or not context.tokens.is_valid(caller)
         if over or (gone is not None and await gone()):
             return view
         with suppress(TimeoutError):
-            await asyncio.wait_for(desk.stopping.wait(), min(pause, left))
+            await asyncio.wait_for(context.stopping.wait(), min(pause, left))
         pause = min(pause * 1.5, 0.5)
 
 
 def is_settled(view: RunView) -> bool:
-    """Whether nothing more happens by itself."""
+    """Whether the run has ended or waits for a person."""
     return view.state in ("waiting", "finished", "failed", "stopped")
 
 
 def run_json(view: RunView) -> dict[str, Any]:
-    """A run as its user is told it: not on which machine it is."""
-    told = view.to_json()
-    return {name: told[name] for name in RunTold.model_fields if name in told}
+    """The fields of a run that the API has; not its worker, whose name says on which machine it is."""
+    facts = view.to_json()
+    return {name: facts[name] for name in RunTold.model_fields if name in facts}
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    return {
-        "number": event.number,
-        "at": event.at,
-        "kind": event.kind,
-        "step": event.step,
-        "body": event.body,
-    }
+    return {name: getattr(event, name) for name in EventTold.model_fields}
 
 
 event_router = APIRouter(tags=["runs"])
 
 TOKEN_CHECK_SECONDS = 0.5
-"""How often a watch in which nothing happens looks whether its token still holds."""
+"""How often an idle watch checks whether its token is still valid."""
 KEEPALIVE_SECONDS = 10.0
-"""How often a watch in which nothing happens says that it is still there."""
+"""How often an idle watch sends a comment, so that proxies do not close the connection."""
 SSE_SCHEMA = {
     "type": "object",
     "required": ["data"],
@@ -246,7 +240,7 @@ T = TypeVar("T")
 )
 async def watch_run(
     run: RunId,
-    desk: CurrentContext,
+    context: CurrentContext,
     caller: Caller,
     after: Annotated[int, Query(ge=-1, le=2**31, description="Only events after this number.")] = -1,
     last_event_id: Annotated[
@@ -256,73 +250,73 @@ async def watch_run(
 ) -> Response:
     """Watch a run until it ends. Whoever is cut off comes again with the id of the last event and misses nothing."""
     start = after if last_event_id is None else last_event_id
-    view = await get_own_run(desk, run, caller.user)
-    if view.has_ended and start >= 0 and not await _has_events_after(desk, run, caller.user, start):
+    view = await get_own_run(context, run, caller.user)
+    if view.has_ended and start >= 0 and not await _has_events_after(context, run, caller.user, start):
         return Response(status_code=204)
-    places = ExitStack()
-    # Taken here, where a refusal can still be answered, and given back when the stream ends.
-    places.enter_context(desk.watches.slot(caller.user))
+    slots = ExitStack()
+    # Taken here, where a refusal can still be a status, and freed when the stream ends.
+    slots.enter_context(context.watches.slot(caller.user))
     return WatchResponse(
-        _stream_events(desk, run, caller, start),
-        places,
+        _stream_events(context, run, caller, start),
+        slots,
         {},
         sse_message({"error": token_ended_error().to_json()}, "error"),
     )
 
 
 class WatchResponse(StreamingResponse):
-    """A stream whose place is given back also if it was never begun. `closing` is its last word if its token ends."""
+    """A stream that frees its slots even if it never began. `closing` is its last message if the token ends."""
 
     def __init__(
-        self, content: AsyncGenerator[bytes], places: ExitStack, headers: Mapping[str, str], closing: bytes
+        self, content: AsyncGenerator[bytes], slots: ExitStack, headers: Mapping[str, str], closing: bytes
     ) -> None:
         super().__init__(content, media_type="text/event-stream", headers={**headers, "X-Accel-Buffering": "no"})
-        self._content, self._places, self._closing = content, places, closing
+        self._content, self._slots, self._closing = content, slots, closing
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         scope.setdefault("state", {})["closing"] = self._closing
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._places.close()
+            self._slots.close()
             await self._content.aclose()
 
 
-async def _has_events_after(desk: ServerContext, run: str, user: str, after: int) -> bool:
-    found = await desk.runs.journal(run, user=user)
-    return any(event.number > after for event in found)
+async def _has_events_after(context: ServerContext, run: str, user: str, after: int) -> bool:
+    events = await context.runs.journal(run, user=user)
+    return any(event.number > after for event in events)
 
 
-async def _stream_events(desk: ServerContext, run: str, caller: AccessToken, after: int) -> AsyncGenerator[bytes]:
+async def _stream_events(context: ServerContext, run: str, caller: AccessToken, after: int) -> AsyncGenerator[bytes]:
     yield b"retry: 2000\n\n"
-    watched = desk.runs.watch(run, user=caller.user, after=after)
+    watched = context.runs.watch(run, user=caller.user, after=after)
     loop = asyncio.get_running_loop()
-    end, beaten = loop.time() + desk.config.server.watch_seconds, loop.time()
-    async for event in with_heartbeats(watched, desk.stopping, end):
-        if not desk.tokens.is_valid(caller):
-            # The guard lets nothing more through, and says why.
+    end, last_sent = loop.time() + context.config.server.watch_seconds, loop.time()
+    async for event in with_heartbeats(watched, context.stopping, end):
+        if not context.tokens.is_valid(caller):
+            # The guard sends the reason; it would not let anything else through.
             return
         if event is not None:
             yield sse_message(event_json(event), event.kind, event.number)
             continue
-        if desk.stopping.is_set() or loop.time() >= end:
+        if context.stopping.is_set() or loop.time() >= end:
             return
-        if loop.time() - beaten >= KEEPALIVE_SECONDS:
-            beaten = loop.time()
+        if loop.time() - last_sent >= KEEPALIVE_SECONDS:
+            last_sent = loop.time()
             yield b": still here\n\n"
-    view = await desk.runs.get(run, user=caller.user)
+    view = await context.runs.get(run, user=caller.user)
     if view.has_ended:
         yield sse_message(run_json(view), "end")
 
 
 def sse_message(facts: Any, kind: str = "", number: int | None = None) -> bytes:
-    """One event as it goes over the wire; JSON has no line breaks of its own."""
+    """One server-sent event. Its data is one line: JSON escapes line breaks."""
     head = (f"id: {number}\n" if number is not None else "") + (f"event: {kind}\n" if kind else "")
     return head.encode() + b"data: " + json_bytes(facts) + b"\n\n"
 
 
 async def with_heartbeats(source: AsyncIterator[T], stopping: asyncio.Event, end: float) -> AsyncGenerator[T | None]:
-    """What comes from the source, and None when nothing does for a while, at the end, and once all is stopped."""
+    """The items of the source, and None whenever there is none for a while, at `end`, and when `stopping` is set."""
     stopped = asyncio.ensure_future(stopping.wait())
     coming: asyncio.Future[T] | None = None
     try:

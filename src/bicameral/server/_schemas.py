@@ -7,24 +7,25 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from bicameral.durable import RunState
 from bicameral.planning import MAX_REQUEST
 
-# What nobody types, and what no database keeps: the same that a request may not hold anywhere else.
+# Control characters: nobody types them, and PostgreSQL stores no NUL. Requests may not hold them anywhere else either.
 _UNTYPED = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f"
 TYPED_TEXT = rf"^[^{_UNTYPED}]*[^\s{_UNTYPED}][^{_UNTYPED}]*$"
-"""Something that a person could have typed, and not only blanks."""
-_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Text that a person could have typed, and not only blanks."""
+ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 MAX_PLAN_CHARS = 60_000
-"""Twelve bytes a character at worst: it fits the body that is allowed by default."""
+"""At most twelve bytes of JSON per character: it fits into the largest body that is allowed by default."""
 MAX_DEPTH = 40
+"""Nesting of a reply; deeper values could exhaust the stack when they are written."""
 
-RunStateText = Literal["queued", "running", "waiting", "finished", "failed", "stopped"]
-RunIdText = Annotated[str, Field(pattern=_ID)]
+RunIdText = Annotated[str, Field(pattern=ID_PATTERN)]
 RequestText = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST, pattern=TYPED_TEXT)]
 
 
 def _validate_plain(value: Any) -> Any:
-    """A JSON value that can be written again: no number without a value, no half character, not too deep."""
+    """A JSON value that can be encoded again: no NaN or infinity, no lone surrogate, no NUL, not too deep."""
     _check_plain(value, 0)
     return value
 
@@ -54,7 +55,7 @@ PlainJson = Annotated[Any, AfterValidator(_validate_plain)]
 
 
 def _integral_to_int(value: Any) -> Any:
-    """To JSON, 8 and 8.0 are the same number."""
+    """8.0 as 8: in JSON they are the same number, and strict mode would refuse it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -193,7 +194,7 @@ class RunTold(ResponseModel):
     run: RunIdText
     request: str
     """Empty for a run of a plan."""
-    state: RunStateText
+    state: RunState
     created: datetime
     updated: datetime
     attempts: int

@@ -1,6 +1,6 @@
-"""The server process: listens, runs a worker beside, and shuts both down in order.
+"""The server process: listens, runs a worker beside the server, and shuts both down in order.
 
-FastAPI and uvicorn are imported when it serves: this module must be importable without them.
+FastAPI and uvicorn are imported only to serve: this module must be importable without them, for a clear error.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from bicameral.server._context import ServerContext
 
 STOP_SECONDS = 10
-"""How long answers that are under way may take once the server is told to stop."""
+"""How long running responses may take after the server was asked to stop."""
 REQUIRED_PACKAGES = ("fastapi", "uvicorn", "h11")
 
 
 def require_server_packages() -> None:
-    """Say at once, and clearly, if a package is missing."""
+    """Raise `server.not-installed` if a package of the extra is missing."""
     missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         raise ServerError(
@@ -40,7 +40,11 @@ def require_server_packages() -> None:
 
 
 def check_may_listen(host: str, tokens: TokenFile) -> None:
-    """Refuse to listen where others can reach the server while nobody has a token."""
+    """Refuse to listen on an address that other machines reach while there is no token.
+
+    Example:
+        >>> check_may_listen("127.0.0.1", TokenFile(None))
+    """
     if not tokens.all_tokens() and not _is_loopback(host):
         raise ServerError(
             "server.no-tokens",
@@ -65,7 +69,15 @@ async def serve(
     stop: asyncio.Event | None = None,
     started: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until `stop` is set. `started` is told the address once it is listened on.
+    """Serve until `stop` is set.
+
+    Args:
+        config: The configuration; `[server]` has the address and the limits.
+        agent: The agent that plans and checks here, and that the worker uses.
+        tokens: Who may ask.
+        worker: Whether a worker runs in this process too.
+        stop: Ends the server when set.
+        started: Called with the address once the server listens.
 
     Example:
         >>> await serve(Config.load(), agent, TokenFile(Path("tokens.json")), stop=stop)
@@ -78,13 +90,13 @@ async def serve(
     listening = _open_socket(settings.host, settings.port)
     with contextlib.closing(listening):
         async with await Runs.open(config) as runs:
-            desk = ServerContext(config, runs, tokens, lambda: agent)
-            async with _run_worker(desk, agent, stop, worker):
-                await _serve_http(desk, listening, stop, started)
+            context = ServerContext(config, runs, tokens, lambda: agent)
+            async with _run_worker(context, agent, stop, worker):
+                await _serve_http(context, listening, stop, started)
 
 
 def _open_socket(host: str, port: int) -> socket.socket:
-    """The socket, opened before anything else: whoever cannot listen should not begin to work."""
+    """The listening socket, opened first: a server that cannot listen must not start a worker."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, kind, proto)
@@ -105,15 +117,15 @@ def _open_socket(host: str, port: int) -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def _run_worker(desk: ServerContext, agent: Agent, stop: asyncio.Event, wanted: bool) -> AsyncGenerator[None]:
-    """A worker beside the server, told to stop after the server has; a worker that fails stops the server."""
+async def _run_worker(context: ServerContext, agent: Agent, stop: asyncio.Event, wanted: bool) -> AsyncGenerator[None]:
+    """Run a worker until the server has stopped; a worker that fails stops the server."""
     if not wanted:
         yield
         return
     from bicameral.durable import Worker
 
     ending = asyncio.Event()
-    work = asyncio.create_task(Worker(desk.runs, agent).run(ending))
+    work = asyncio.create_task(Worker(context.runs, agent).run(ending))
     work.add_done_callback(lambda _: stop.set())
     try:
         yield
@@ -123,14 +135,14 @@ async def _run_worker(desk: ServerContext, agent: Agent, stop: asyncio.Event, wa
 
 
 async def _serve_http(
-    desk: ServerContext, listening: socket.socket, stop: asyncio.Event, started: Callable[[str], None] | None
+    context: ServerContext, listening: socket.socket, stop: asyncio.Event, started: Callable[[str], None] | None
 ) -> None:
     import uvicorn
 
     from bicameral.server._app import HeadTimeoutProtocol, create_app
 
     config = uvicorn.Config(
-        create_app(desk),
+        create_app(context),
         http=HeadTimeoutProtocol,
         ws="none",
         lifespan="off",
@@ -150,15 +162,15 @@ async def _serve_http(
             started(_listen_address(listening))
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        # Watches end first: they would hold the server open.
-        desk.stopping.set()
+        # Watches must end first: uvicorn waits for them.
+        context.stopping.set()
         server.should_exit = True
         stopping.cancel()
         await serving
 
 
 def _without_signals(server: uvicorn.Server) -> uvicorn.Server:
-    """Without its own way with signals: those are for the command line, which has more than this to bring to an end."""
+    """The server without signal handlers: the command line handles signals, because it also has to stop the worker."""
 
     @contextlib.contextmanager
     def none() -> Generator[None]:

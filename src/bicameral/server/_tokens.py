@@ -1,7 +1,7 @@
-"""Access tokens: who may ask, kept as hashes in a file that only its owner reads.
+"""Access tokens, stored as hashes in a file that only its owner can read.
 
-A token is 256 random bits, so its SHA-256 gives nothing away and needs no salt. A presented token is compared with
-every hash in constant time: how long the answer takes says neither which token was near nor whether any was.
+A token is 256 random bits, so its SHA-256 reveals nothing and needs no salt. A presented token is compared with every
+hash in constant time, so the response time does not reveal whether any of them was close.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from bicameral.errors import Place, ServerError, nearest_name
 
@@ -25,32 +27,44 @@ PREFIX = "bic_"
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _MAX_BYTES = 4_000_000
 _SETTLED_NS = 2_000_000_000
-"""A file that was changed less than this before it was read may change again within the same tick of its clock, to one
-of the same size in the same inode: it is read again until it has settled."""
+"""A file that changed less than this before it was read may change again within the same tick of the file system's
+clock, with the same size and inode. Until it is older than this, it is read every time."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """Whose token it is and until when it holds; never the token itself."""
+    """The user, the hash and the validity of a token; never the token itself."""
 
     id: str
-    user: str
-    hash: str
+    user: Annotated[str, Field(pattern=f"^{_USER.pattern}$")]
+    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     created: float
     expires: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"id": self.id, "user": self.user, "hash": self.hash, "created": self.created}
-        return facts if self.expires is None else facts | {"expires": self.expires}
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class _StoredTokens(BaseModel):
+    """The content of a token file."""
+
+    model_config = ConfigDict(strict=True)
+    version: Literal[1]
+    tokens: tuple[AccessToken, ...]
 
 
 class TokenFile:
-    """The tokens of a file, read again whenever the file changed: a token that is removed holds no longer.
+    """The tokens of a file. It is read again whenever it changes, so a removed token is invalid at once.
+
+    Args:
+        file: The file; it is created with the first token. None for tokens in memory alone.
+        extra: Tokens that are valid besides those of the file.
+        clock: Seconds since 1970, for tests.
 
     Example:
         >>> tokens = TokenFile(Path("tokens.json"))
         >>> token, text = tokens.add("ana")
-        >>> tokens.holder(text).user
+        >>> tokens.find_holder(text).user
         'ana'
     """
 
@@ -61,23 +75,23 @@ class TokenFile:
         self._extra = tuple(extra)
         self._clock = clock
         self._read: tuple[AccessToken, ...] = ()
-        self._seen: _FileState | None = None
-        self._certain = False
+        self._state: _FileState | None = None
+        self._is_settled = False
 
     def all_tokens(self) -> tuple[AccessToken, ...]:
-        """Every token there is, expired ones too."""
-        seen = _file_state(self.file)
-        if seen != self._seen or not self._certain:
-            # Before the file is read: a change in between makes another state, and is read the next time.
-            self._certain = seen is None or time.time_ns() - seen.changed > _SETTLED_NS
-            self._read = () if seen is None or self.file is None else _load_tokens(self.file)
-            self._seen = seen
+        """All tokens, expired ones too."""
+        state = _file_state(self.file)
+        if state != self._state or not self._is_settled:
+            # The state is taken before the file is read: a change in between is another state, and is read next time.
+            self._is_settled = state is None or time.time_ns() - state.changed > _SETTLED_NS
+            self._read = self._stored_tokens()
+            self._state = state
         return (*self._read, *self._extra)
 
     def is_valid(self, token: AccessToken) -> bool:
-        """Whether a token that was presented still holds as it was then: of the same user, not removed, not expired.
+        """Whether a token that was presented earlier is still valid: the same user, not removed, not expired.
 
-        Whatever lasts longer than a request asks this again, before each piece of what it tells.
+        A response that takes time checks this before each part that it sends.
         """
         return token in self.all_tokens() and self._is_unexpired(token)
 
@@ -85,24 +99,24 @@ class TokenFile:
         return token.expires is None or token.expires > self._clock()
 
     def find_holder(self, presented: str) -> AccessToken | None:
-        """The token that somebody presents, if it is one and still holds."""
+        """The token with this text, if there is a valid one."""
         digest = token_hash(presented)
         found: AccessToken | None = None
         for token in self.all_tokens():
-            # All of them, whether one was found or not.
+            # No early exit: the time must not depend on which token matches.
             if hmac.compare_digest(token.hash, digest):
                 found = token
         return found if found is not None and self._is_unexpired(found) else None
 
     def add(self, user: str, seconds: float | None = None) -> tuple[AccessToken, str]:
-        """A new token for a user, and its text, which is kept nowhere."""
+        """Add a token for a user, valid for so many seconds; returns it with its text, which is not stored."""
         token, text = new_token(user, seconds, self._clock())
         with self._locked():
             self._write((*self._stored_tokens(), token))
         return token, text
 
     def remove(self, token_id: str) -> AccessToken:
-        """Take a token away; whoever still holds it is a stranger from now on."""
+        """Remove a token; requests with it are refused from now on."""
         with self._locked():
             tokens = self._stored_tokens()
             gone = next((token for token in tokens if token.id == token_id), None)
@@ -114,7 +128,7 @@ class TokenFile:
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Read and write as one: else two that change the file at once could bring back a token that one removed."""
+        """Lock reading and writing together: otherwise a concurrent writer could bring back a removed token."""
         if self.file is None:
             raise ServerError("server.bad-tokens", "these tokens are kept in no file")
         try:
@@ -123,7 +137,7 @@ class TokenFile:
         except OSError as error:
             raise _token_file_error(self.file, f"cannot be written: {error.strerror or error}") from None
         try:
-            # Windows has no such lock; there two administrators at once are on their own.
+            # Windows has no such lock: there, concurrent changes may be lost.
             with suppress(ImportError):
                 import fcntl
 
@@ -140,11 +154,11 @@ class TokenFile:
         text = json.dumps({"version": 1, "tokens": [token.to_json() for token in tokens]}, indent=2) + "\n"
         beside = self.file.with_name(f".{self.file.name}.{secrets.token_hex(4)}")
         try:
-            # Nobody else may read it at any time, and whoever reads it reads the old or the new whole.
+            # Mode 0600 from the start, and replaced as a whole: readers see the old file or the new one.
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
                 stream.write(text)
                 stream.flush()
-                # A token that was removed does not come back with the power.
+                # Otherwise a removed token could come back after a power failure.
                 os.fsync(stream.fileno())
             beside.replace(self.file)
         except OSError as error:
@@ -154,7 +168,13 @@ class TokenFile:
 
 
 def new_token(user: str, seconds: float | None = None, now: float | None = None) -> tuple[AccessToken, str]:
-    """A token that is in no file yet, and its text."""
+    """A token that is in no file yet, and its text.
+
+    Example:
+        >>> token, text = new_token("ana")
+        >>> TokenFile(None, [token]).find_holder(text).user
+        'ana'
+    """
     if not _USER.fullmatch(user):
         raise ServerError(
             "server.bad-user",
@@ -167,12 +187,12 @@ def new_token(user: str, seconds: float | None = None, now: float | None = None)
 
 
 def token_hash(text: str) -> str:
-    """What is kept of a token."""
+    """The hash that is stored for a token."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class _FileState(NamedTuple):
-    """What tells one version of the file from another."""
+    """What distinguishes one version of the file from another."""
 
     changed: int
     size: int
@@ -181,44 +201,33 @@ class _FileState(NamedTuple):
 
 
 def _file_state(file: Path | None) -> _FileState | None:
-    """What tells one version of the file from another; None if there is none."""
+    """The state of the file; None if it does not exist."""
     if file is None:
         return None
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _token_file_error(file, f"cannot be read: {error.strerror or error}") from None
-    return _FileState(found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
+    return _FileState(status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns)
 
 
 def _load_tokens(file: Path) -> tuple[AccessToken, ...]:
     try:
         with file.open("rb") as stream:
             raw = stream.read(_MAX_BYTES)
-        content = cast("dict[str, Any]", json.loads(raw))
-        if content["version"] != 1:
-            raise ValueError("another version")
-        return tuple(_parse_token(entry) for entry in content["tokens"])
+        return _StoredTokens.model_validate_json(raw).tokens
     except OSError as error:
         raise _token_file_error(file, f"cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except ValueError:
         raise _token_file_error(file, "is not a file of tokens") from None
 
 
-def _parse_token(entry: dict[str, Any]) -> AccessToken:
-    expires = entry.get("expires")
-    token = AccessToken(entry["id"], entry["user"], entry["hash"], float(entry["created"]), expires and float(expires))
-    if not _USER.fullmatch(token.user) or not re.fullmatch("[0-9a-f]{64}", token.hash):
-        raise ValueError("no token")
-    return token
-
-
-def _token_file_error(file: Path, what: str) -> ServerError:
+def _token_file_error(file: Path, fault: str) -> ServerError:
     return ServerError(
         "server.bad-tokens",
-        f"the file of tokens {what}",
+        f"the file of tokens {fault}",
         place=Place(file=str(file)),
         fix="Mend it, or remove it and make tokens anew with `bicameral serve token add USER`.",
     )

@@ -1,8 +1,8 @@
-"""Sessions: one configured model conversation each, with a role, a fixed setup and bounds.
+"""Sessions: configured model conversations, each with a role, a fixed setup and limits.
 
-A provider and a setup come in; every `ask` is fresh and is told to a listener, so that what each role was asked,
-what it answered and what that cost is always known. The two chambers are kept apart here: a quarantined session takes
-a `Quarantined` provider and nothing else.
+A provider and a setup come in. Every `ask` is a fresh conversation and is reported to a listener, so that the requests,
+replies and costs of each role are known. The two chambers are separated here: a quarantined session accepts only a
+`Quarantined` provider.
 """
 
 from bicameral.sessions._chambers import Chambers, Quarantined, require_privileged

@@ -1,6 +1,6 @@
-"""Accounting of model calls: the ledger by role and chamber, allowances that may refuse a call, and telemetry.
+"""Accounting of model calls: ledgers by role and chamber, allowances that may refuse a call, and telemetry.
 
-Telemetry says which model was asked and how much was read and written, and no word of it.
+Telemetry reports which model was asked and how many tokens were read and written, and no part of the texts.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from operator import add
 from typing import Any, Literal
 
 from bicameral.limits import Charge
@@ -16,15 +17,16 @@ from bicameral.models import ModelReply, ModelRequest, Usage
 from bicameral.telemetry import Fact, Span, count, measure, span
 
 PlanningRole = Literal["echo", "delta", "planning", "reasoning", "acting", "reflecting", "summarizing"]
-"""The roles of the privileged side: those of a compiled plan, and those of the phases of a strategy."""
+"""The roles of the privileged chamber: those of a compiled plan, and those of the phases of a strategy."""
 Role = PlanningRole | Literal["quarantined"]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model as it happened: who asked whom, what was asked, what came back.
+    """One model call: its role, the model, the request and the reply.
 
-    `charges` are all models that were asked for this reply: further tries, other models, a second request beside.
+    `charges` has one entry for each model that was asked for this reply: retries, fallbacks and hedged requests
+    included.
     """
 
     role: Role
@@ -36,11 +38,11 @@ class ModelCall:
 
     @property
     def usage(self) -> Usage:
-        """The tokens of everything that was asked for this reply."""
+        """The tokens of all requests that were made for this reply."""
         return sum((charge.usage for charge in self.charges), Usage()) if self.charges else self.reply.usage
 
     def to_json(self) -> dict[str, Any]:
-        """For the journal: which model, by which route, at what cost; not a word of what was said."""
+        """For the journal: the model, the route and the cost; no part of the texts."""
         route, degraded = self.reply.route, self.reply.degraded
         return {
             "role": self.role,
@@ -57,7 +59,7 @@ Listener = Callable[[ModelCall], None]
 
 @dataclass(frozen=True, slots=True)
 class ChamberUsage:
-    """What models cost, by chamber: the reasoner is the privileged one, the executor the quarantined one.
+    """Model usage by chamber: the reasoner is the privileged one, the executor the quarantined one.
 
     Tokens are those read and those written, together.
     """
@@ -69,29 +71,19 @@ class ChamberUsage:
 
     @property
     def calls(self) -> int:
-        """Of both."""
+        """Of both chambers."""
         return self.reasoner_calls + self.executor_calls
 
     @property
     def tokens(self) -> int:
-        """Of both."""
+        """Of both chambers."""
         return self.reasoner_tokens + self.executor_tokens
 
     def __add__(self, other: ChamberUsage) -> ChamberUsage:
-        return ChamberUsage(
-            self.reasoner_tokens + other.reasoner_tokens,
-            self.executor_tokens + other.executor_tokens,
-            self.reasoner_calls + other.reasoner_calls,
-            self.executor_calls + other.executor_calls,
-        )
+        return ChamberUsage(*map(add, astuple(self), astuple(other)))
 
     def to_json(self) -> dict[str, int]:
-        return {
-            "reasoner_tokens": self.reasoner_tokens,
-            "executor_tokens": self.executor_tokens,
-            "reasoner_calls": self.reasoner_calls,
-            "executor_calls": self.executor_calls,
-        }
+        return asdict(self)
 
 
 _MAX_DEGRADED = 50
@@ -99,10 +91,10 @@ _MAX_DEGRADED = 50
 
 @dataclass(slots=True)
 class Ledger:
-    """What the models were asked, counted by role; `money` is what is known of its cost.
+    """Model calls, counted by role; `money` is the part of the cost that is known.
 
-    `degraded` are the ways in which replies were less than what was wanted, each once. `records` are the calls one by
-    one and `record_lost_call` those that came to nothing, for the journal; a ledger that does not end with something keeps none.
+    `degraded` lists the ways in which replies were less than requested, each once. For the journal, `records` has the
+    successful calls one by one and `lost` the failed ones that cost something; both stay empty if `records` is None.
     """
 
     calls: dict[Role, int] = field(default_factory=dict[Role, int])
@@ -115,14 +107,14 @@ class Ledger:
     def __call__(self, call: ModelCall) -> None:
         self.calls[call.role] = self.calls.get(call.role, 0) + 1
         self._add(call.role, call.usage, call.charges)
-        said = call.reply.degraded
-        if said is not None and said not in self.degraded and len(self.degraded) < _MAX_DEGRADED:
-            self.degraded.append(said)
+        degraded = call.reply.degraded
+        if degraded is not None and degraded not in self.degraded and len(self.degraded) < _MAX_DEGRADED:
+            self.degraded.append(degraded)
         if self.records is not None:
             self.records.append(call.to_json())
 
     def add_lost(self, role: Role, charges: Sequence[Charge]) -> None:
-        """A call that came to nothing, and what it cost."""
+        """Add a call that failed, with its charges."""
         self._add(role, sum((charge.usage for charge in charges), Usage()), charges)
         if self.records is not None:
             self.lost.append({"role": role, "charges": [charge.to_json() for charge in charges], "failed": True})
@@ -137,7 +129,7 @@ class Ledger:
 
     @property
     def spent(self) -> ChamberUsage:
-        """The same by chamber: whatever is not quarantined is the reasoner's."""
+        """The usage by chamber: every role except `quarantined` is the reasoner's."""
         executor, calls = self.usage.get("quarantined", Usage()), self.calls.get("quarantined", 0)
         tokens = executor.prompt + executor.output
         return ChamberUsage(self.tokens - tokens, tokens, sum(self.calls.values()) - calls, calls)
@@ -148,58 +140,59 @@ _LEDGERS: ContextVar[tuple[Ledger, ...]] = ContextVar("bicameral-counting", defa
 
 @contextmanager
 def open_ledger() -> Generator[Ledger]:
-    """A ledger of every model call made inside, also by tasks begun there; others at the same time do not count.
+    """A ledger of every model call made inside, also by tasks started there; concurrent calls elsewhere do not count.
 
     Example:
         >>> with open_ledger() as ledger:
         ...     planned = await agent.plan(request)
         >>> ledger.spent.reasoner_tokens
     """
+    # A context variable: tasks inherit it, and concurrent runs in one process do not see each other's ledgers.
     ledger = Ledger(records=[])
-    before = _LEDGERS.set((*_LEDGERS.get(), ledger))
+    token = _LEDGERS.set((*_LEDGERS.get(), ledger))
     try:
         yield ledger
     finally:
-        _LEDGERS.reset(before)
+        _LEDGERS.reset(token)
 
 
 def record_lost_call(role: Role, charges: Sequence[Charge]) -> None:
-    """Write what a failed call cost into every ledger that is open around it."""
+    """Add the charges of a failed call to every open ledger."""
     if charges:
         for ledger in _LEDGERS.get():
             ledger.add_lost(role, charges)
 
 
 def record_call(call: ModelCall) -> None:
-    """Write a call into every ledger that is open around it."""
+    """Add a call to every open ledger."""
     for ledger in _LEDGERS.get():
         ledger(call)
 
 
 Allowance = Callable[[Role], None]
-"""Asked before every call; it raises what is to be raised where no call may be made any more."""
+"""Is called before every model call, and raises if no further call may be made."""
 
 _ALLOWANCES: ContextVar[tuple[Allowance, ...]] = ContextVar("bicameral-allowance", default=())
 
 
 @contextmanager
 def enforce_allowance(allowance: Allowance) -> Generator[None]:
-    """Hold every model call made inside to this allowance, also those of tasks begun there."""
-    before = _ALLOWANCES.set((*_ALLOWANCES.get(), allowance))
+    """Check every model call made inside against this allowance, also those of tasks started there."""
+    token = _ALLOWANCES.set((*_ALLOWANCES.get(), allowance))
     try:
         yield
     finally:
-        _ALLOWANCES.reset(before)
+        _ALLOWANCES.reset(token)
 
 
 def check_allowance(role: Role) -> None:
-    """Ask everyone around whether one more call may be made."""
+    """Ask every active allowance whether one more call may be made."""
     for allowance in _ALLOWANCES.get():
         allowance(role)
 
 
 def model_span(role: Role, name: str, request: ModelRequest) -> Span:
-    """The span of a model call, by the conventions for generative models."""
+    """The span of a model call, by the OpenTelemetry conventions for generative models."""
     facts: dict[str, Fact] = {
         "gen_ai.operation.name": "chat",
         **_model_facts(name),
@@ -213,11 +206,11 @@ def model_span(role: Role, name: str, request: ModelRequest) -> Span:
     return span("chat", str(facts["gen_ai.request.model"]), facts, kind="client")
 
 
-def record_reply(told: Span, call: ModelCall) -> None:
-    """What is known when the reply has come."""
+def record_reply(call_span: Span, call: ModelCall) -> None:
+    """Add the facts of a reply to its span, and count its tokens."""
     usage = call.reply.usage
-    if told.is_recording:
-        told.set_facts(
+    if call_span.is_recording:
+        call_span.set_facts(
             {
                 "gen_ai.response.finish_reasons": (call.reply.finish,),
                 "gen_ai.usage.input_tokens": usage.prompt,
@@ -225,13 +218,13 @@ def record_reply(told: Span, call: ModelCall) -> None:
                 "gen_ai.usage.cache_read.input_tokens": usage.cached,
             }
         )
-    about: dict[str, Fact] = {"gen_ai.operation.name": "chat", **_model_facts(call.model)}
-    about["bicameral.chamber"] = _chamber_of_role(call.role)
-    measure("gen_ai.client.token.usage", usage.prompt, about | {"gen_ai.token.type": "input"})
-    measure("gen_ai.client.token.usage", usage.output, about | {"gen_ai.token.type": "output"})
-    measure("gen_ai.client.operation.duration", call.seconds, about)
-    whose = "executor" if call.role == "quarantined" else "reasoner"
-    count(f"bicameral.{whose}_tokens", usage.prompt + usage.output, about)
+    facts: dict[str, Fact] = {"gen_ai.operation.name": "chat", **_model_facts(call.model)}
+    facts["bicameral.chamber"] = _chamber_of_role(call.role)
+    measure("gen_ai.client.token.usage", usage.prompt, facts | {"gen_ai.token.type": "input"})
+    measure("gen_ai.client.token.usage", usage.output, facts | {"gen_ai.token.type": "output"})
+    measure("gen_ai.client.operation.duration", call.seconds, facts)
+    side = "executor" if call.role == "quarantined" else "reasoner"
+    count(f"bicameral.{side}_tokens", usage.prompt + usage.output, facts)
 
 
 def _chamber_of_role(role: Role) -> str:
@@ -239,6 +232,6 @@ def _chamber_of_role(role: Role) -> str:
 
 
 def _model_facts(name: str) -> dict[str, Fact]:
-    """A provider's name is `local:0.5b@f7e2a9c1`: who serves it, and which model."""
+    """Provider and model of a name such as `local:0.5b@f7e2a9c1`."""
     provider, colon, model = name.partition(":")
     return {"gen_ai.provider.name": provider or "unknown", "gen_ai.request.model": model if colon else name}

@@ -1,11 +1,11 @@
-"""One configured conversation with a model: its role, its fixed setup, its limits."""
+"""One configured model conversation: its role, its fixed setup and its limits."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 from bicameral.errors import ModelError
 from bicameral.limits import collect_charges, quota_slot
@@ -35,24 +35,34 @@ from bicameral.sessions._ledger import (
 )
 
 
-class Session:
-    """A role, a model and a fixed setup. Each `ask` is a conversation of its own: nothing is remembered.
+class _SessionOptions(TypedDict, total=False):
+    max_tokens: int
+    timeout: float | None
+    listener: Listener | None
+    adapter: str | None
 
-    The setup comes first and never changes, so that a provider can reuse its prefix from one call to the next. The role
-    `quarantined` takes a `Quarantined` provider and no other, and no other role takes one.
+
+class Session:
+    """A role, a model and a fixed setup. Each `ask` is a conversation of its own without memory.
+
+    The setup comes first and never changes, so that a provider can reuse its prefix between calls. The role
+    `quarantined` accepts only a `Quarantined` provider, and no other role accepts one.
+
+    Args:
+        role: Names the caller in ledgers, budgets and telemetry.
+        setup: Messages before every request.
+        timeout: Seconds for one call.
+        listener: Is called with every successful `ModelCall`.
+        adapter: The adapter to use with the model's weights.
+
+    Example:
+        >>> reply = await Session("delta", provider, (Message("system", "Answer in one word."),)).ask("Is 7 prime?")
     """
 
+    # The static half of the quarantine: a type checker refuses a quarantined role with any other provider.
     @overload
     def __init__(
-        self,
-        role: PlanningRole,
-        provider: Provider,
-        setup: tuple[Message, ...],
-        *,
-        max_tokens: int = 512,
-        timeout: float | None = None,
-        listener: Listener | None = None,
-        adapter: str | None = None,
+        self, role: PlanningRole, provider: Provider, setup: tuple[Message, ...], **options: Unpack[_SessionOptions]
     ) -> None: ...
 
     @overload
@@ -61,11 +71,7 @@ class Session:
         role: Literal["quarantined"],
         provider: Quarantined,
         setup: tuple[Message, ...],
-        *,
-        max_tokens: int = 512,
-        timeout: float | None = None,
-        listener: Listener | None = None,
-        adapter: str | None = None,
+        **options: Unpack[_SessionOptions],
     ) -> None: ...
 
     def __init__(
@@ -81,7 +87,7 @@ class Session:
     ) -> None:
         self.role: Role = role
         self.provider = _check_chamber(role, provider)
-        # A quarantined model counts its own calls: nobody else can reach it.
+        # `Quarantined` meters its own calls, since nobody else can reach the provider behind it.
         self._metered = provider if type(provider) is Quarantined else meter_provider(provider)
         self.setup = setup
         self._max_tokens = max_tokens
@@ -100,7 +106,11 @@ class Session:
         max_tokens: int | None = None,
         confidence: bool = False,
     ) -> ModelReply:
-        """Ask once and wait for the whole reply; with `confidence` the reply says how sure the model was."""
+        """Ask once and wait for the whole reply.
+
+        `prefill` is the beginning of the reply, which the model continues; with `confidence` the reply reports how sure
+        the model was.
+        """
         request = ModelRequest(
             messages=(*self.setup, Message("user", text)),
             prefill=prefill,
@@ -126,11 +136,15 @@ class Session:
         temperature: float = 0.0,
         seed: int = 0,
     ) -> ModelReply:
-        """Ask with a whole conversation after the setup; the reply may ask for tools instead of saying something.
+        """Ask with a whole conversation after the setup; the reply may request tool calls.
 
-        `job` is what the call is for, where a model is chosen by that, and `model` an alias or a hint. `hear` gets the
-        text while it is written, if the provider can tell it so early. Above a temperature of 0 another seed is another
-        reply. Nothing is called because of a reply: whoever asks for it sees to it that policy decides first.
+        A reply causes no call by itself: the caller has to let policy decide first.
+
+        Args:
+            job: The purpose of the call, where the model is routed by it.
+            model: An alias or a hint for the router.
+            hear: Gets the text while it is written, if the provider can stream it.
+            temperature: Above 0, another `seed` gives another reply.
         """
         request = ModelRequest(
             messages=(*self.setup, *messages),
@@ -147,23 +161,24 @@ class Session:
     async def _send(
         self, request: ModelRequest, job: str | None = None, hear: Callable[[str], None] | None = None
     ) -> ModelReply:
+        # The allowance first: a call that is refused should not wait for a slot.
         check_allowance(self.role)
-        side: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
-        async with quota_slot("model", side):
-            return await self._generate(request, side, job, hear)
+        chamber: Chamber = "quarantined" if self.role == "quarantined" else "privileged"
+        async with quota_slot("model", chamber):
+            return await self._generate(request, chamber, job, hear)
 
     async def _generate(
-        self, request: ModelRequest, side: Chamber, job: str | None, hear: Callable[[str], None] | None
+        self, request: ModelRequest, chamber: Chamber, job: str | None, hear: Callable[[str], None] | None
     ) -> ModelReply:
         started = time.perf_counter()
         with (
             call_context(
                 role=job or self.role,
-                chamber=side,
-                trusted=side == "privileged",
+                chamber=chamber,
+                trusted=chamber == "privileged",
                 **remaining_for_role(job or self.role),
             ),
-            model_span(self.role, self.provider.name, request) as told,
+            model_span(self.role, self.provider.name, request) as call_span,
             collect_charges() as charges,
         ):
             try:
@@ -172,12 +187,13 @@ class Session:
                 else:
                     reply = await _stream_reply(self._metered, request, hear)
             except BaseException:
-                # What was paid for nothing was paid all the same.
+                # A failed or cancelled call costs money too.
                 record_lost_call(self.role, charges)
                 raise
             seconds = time.perf_counter() - started
             call = ModelCall(self.role, reply.model or self.provider.name, request, reply, seconds, tuple(charges))
-            record_reply(told, call)
+            record_reply(call_span, call)
+        # Ledgers before the listener, so that a listener that raises cannot hide a cost.
         record_call(call)
         if self._listener is not None:
             self._listener(call)
@@ -185,12 +201,13 @@ class Session:
 
 
 async def _stream_reply(provider: Provider, request: ModelRequest, hear: Callable[[str], None]) -> ModelReply:
-    """The whole reply; whoever listens hears its text as it comes, and cannot change what happens."""
+    """The whole reply; `hear` gets its text as it arrives."""
     reply: ModelReply | None = None
     async with aclosing(stream_chunks(provider, request)) as chunks:
         async for chunk in chunks:
             match chunk:
                 case TextChunk(text=text):
+                    # A listener must not be able to change the outcome of a call.
                     with suppress(Exception):
                         hear(text)
                 case EndChunk(reply=reply):
@@ -203,6 +220,7 @@ async def _stream_reply(provider: Provider, request: ModelRequest, hear: Callabl
 
 
 def _check_chamber(role: Role, provider: Provider) -> Provider:
+    """The provider itself, if the role may use it."""
     if role != "quarantined":
         return require_privileged(provider)
     if type(provider) is not Quarantined:

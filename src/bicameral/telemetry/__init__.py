@@ -1,9 +1,9 @@
-"""Telemetry: spans and counters for whoever watches over many runs, in OpenTelemetry's words.
+"""Telemetry: spans and counters in the conventions of OpenTelemetry.
 
-What a room does is told with `span`, `count` and `measure`; nothing of it leaves the process unless someone in it has
-set up OpenTelemetry, and then it goes where they say. Only names, numbers and summaries of labels are told: never an
-argument, a result, a prompt or a word that a stranger wrote. OpenTelemetry is never imported here but by
-`export_from_environment`, which the command line calls. This room imports nothing but labels and errors.
+Rooms report with `span`, `count` and `measure`. Nothing leaves the process unless the process has set up OpenTelemetry;
+then it goes to that provider. Only names, numbers and summaries of labels are reported: never an argument, a result, a
+prompt or untrusted text. OpenTelemetry is imported only by `export_from_environment`, which the command line calls.
+This room imports only labels, errors, display and secrets.
 """
 
 from bicameral.telemetry._export import ExportStatus, export_from_environment

@@ -1,4 +1,4 @@
-"""Export of spans and counters from the command line, as the standard OTEL_* variables say."""
+"""Export of spans and counters from the command line, configured by the standard OTEL_* variables."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
 FLUSH_SECONDS = 3.0
-"""Seconds that the end of a command waits for a collector, for spans and for counters each; the variable
-OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
+"""Seconds that a command waits at its end for a collector, for spans and for counters each. The variable
+OTEL_EXPORTER_OTLP_TIMEOUT overrides it."""
 _NOT_SENT = "not everything could be sent"
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _PROTOCOL = "http/protobuf"
@@ -28,7 +28,7 @@ _PROTOCOL = "http/protobuf"
 
 @dataclass(slots=True)
 class ExportStatus:
-    """What is being sent where; `problems` are what went wrong, each in a line for a person."""
+    """The exporters in use; `problems` has one line for a person about each failure."""
 
     traces: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
@@ -37,42 +37,45 @@ class ExportStatus:
 
 @contextmanager
 def export_from_environment(environ: Mapping[str, str] | None = None) -> Generator[ExportStatus]:
-    """Send spans and counters while this lasts, if OTEL_* variables say where; otherwise do nothing at all.
+    """Export spans and counters inside the `with`, if OTEL_* variables configure it; otherwise do nothing.
 
     `OTEL_TRACES_EXPORTER` and `OTEL_METRICS_EXPORTER` are `otlp`, `console` (standard error) or `none`; with
-    `OTEL_EXPORTER_OTLP_ENDPOINT` alone both are `otlp`. Someone else's provider in this process is left in charge. What
-    cannot be sent is a problem to be told, and never a failure.
+    `OTEL_EXPORTER_OTLP_ENDPOINT` alone both are `otlp`. A provider that the process has already set up stays in charge.
+    A failure to export is reported as a problem and never raised.
+
+    Args:
+        environ: The variables; by default those of the process.
     """
-    given = os.environ if environ is None else environ
-    exporting = ExportStatus()
-    exporting.traces = _chosen_exporters("TRACES", given, exporting.problems)
-    exporting.metrics = _chosen_exporters("METRICS", given, exporting.problems)
-    if not (exporting.traces or exporting.metrics) or current_tracer() is not None:
-        yield exporting
+    variables = os.environ if environ is None else environ
+    status = ExportStatus()
+    status.traces = _chosen_exporters("TRACES", variables, status.problems)
+    status.metrics = _chosen_exporters("METRICS", variables, status.problems)
+    if not (status.traces or status.metrics) or current_tracer() is not None:
+        yield status
         return
-    if missing := _missing_package((*exporting.traces, *exporting.metrics)):
-        exporting.problems.append(f"{missing} is not installed: pip install 'bicameral[telemetry]'")
-        yield exporting
+    if missing := _missing_package((*status.traces, *status.metrics)):
+        status.problems.append(f"{missing} is not installed: pip install 'bicameral[telemetry]'")
+        yield status
         return
-    with _collect_problems(exporting.problems):
-        tracing, metering = _build_tracer_provider(exporting.traces), _build_meter_provider(exporting.metrics)
-        use_tracer_provider(tracing)
-        use_meter_provider(metering)
+    with _collect_problems(status.problems):
+        tracer_provider, meter_provider = _build_tracer_provider(status.traces), _build_meter_provider(status.metrics)
+        use_tracer_provider(tracer_provider)
+        use_meter_provider(meter_provider)
         try:
-            yield exporting
+            yield status
         finally:
             use_tracer_provider(None)
             use_meter_provider(None)
-            _shut_down(tracing, metering)
+            _shut_down(tracer_provider, meter_provider)
 
 
 def _chosen_exporters(signal: str, environ: Mapping[str, str], problems: list[str]) -> tuple[str, ...]:
-    """The exporters for spans or counters."""
+    """The exporters for spans (`TRACES`) or counters (`METRICS`); unknown ones are reported as problems."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return ()
     given = environ.get(f"OTEL_{signal}_EXPORTER", "").strip()
-    reached = environ.get(_ENDPOINT) or environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
-    names = [name.strip().lower() for name in given.split(",")] if given else ["otlp"] if reached else []
+    endpoint = environ.get(_ENDPOINT) or environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+    names = [name.strip().lower() for name in given.split(",")] if given else ["otlp"] if endpoint else []
     known = tuple(dict.fromkeys(name for name in names if name in ("otlp", "console")))
     for name in names:
         if name not in ("otlp", "console", "none", ""):
@@ -85,7 +88,7 @@ def _chosen_exporters(signal: str, environ: Mapping[str, str], problems: list[st
 
 
 def _missing_package(exporters: tuple[str, ...]) -> str | None:
-    """A package that is needed and not there."""
+    """The first required package that is not installed, or None."""
     needed = ["opentelemetry.sdk", *(["opentelemetry.exporter.otlp.proto.http"] if "otlp" in exporters else [])]
     for name in needed:
         try:
@@ -141,8 +144,10 @@ def _resource() -> Any:
     return Resource.create(own)
 
 
-def _shut_down(tracing: TracerProvider | None, metering: MeterProvider | None) -> None:
-    for provider in (tracing, metering):
+def _shut_down(tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None) -> None:
+    """Flush and close both providers."""
+    # Errors are ignored: the command has done its work, and a collector that is gone must not fail it.
+    for provider in (tracer_provider, meter_provider):
         flush, shutdown = getattr(provider, "force_flush", None), getattr(provider, "shutdown", None)
         with suppress(Exception):
             if callable(flush):
@@ -153,7 +158,7 @@ def _shut_down(tracing: TracerProvider | None, metering: MeterProvider | None) -
 
 
 class _ProblemHandler(logging.Handler):
-    """What OpenTelemetry logs about itself, told once instead of over and over."""
+    """Reports what OpenTelemetry logs about itself once, instead of at every attempt."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__(logging.WARNING)
@@ -161,7 +166,7 @@ class _ProblemHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(Exception):
-            if not any(each.startswith(_NOT_SENT) for each in self._problems):
+            if not any(problem.startswith(_NOT_SENT) for problem in self._problems):
                 self._problems.append(safe_text(f"{_NOT_SENT}: {record.getMessage()}", 200))
 
 
@@ -170,6 +175,7 @@ def _collect_problems(problems: list[str]) -> Generator[None]:
     logger, handler = logging.getLogger("opentelemetry"), _ProblemHandler(problems)
     propagated = logger.propagate
     logger.addHandler(handler)
+    # OpenTelemetry would write to standard error, between the lines of the command.
     logger.propagate = False
     try:
         yield

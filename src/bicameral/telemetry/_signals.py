@@ -1,17 +1,17 @@
 """Spans, counters and histograms, and the facts that may be attached to them.
 
-Without OpenTelemetry in the process a span is one shared object and a counter costs one lookup. A fact is short, on
-one line, without secrets and without anything that a terminal obeys; of a label only a summary leaves the process.
+Without OpenTelemetry in the process a span is one shared object and a counter costs one lookup. A fact is short, on one
+line, without secrets and without control characters; of a label only a summary leaves the process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
 
 from bicameral.display import make_visible
 from bicameral.errors import BicameralError
@@ -27,24 +27,25 @@ MAX_FACT_TEXT = 120
 MAX_FACT_LIST = 16
 
 Fact = str | bool | int | float | tuple[str, ...]
-"""What may be told of something: names and numbers."""
+"""What may be attached to a span or counter: names and numbers."""
 Facts = Mapping[str, Fact | Iterable[str]]
 
 
 def safe_text(text: str, most: int = MAX_FACT_TEXT) -> str:
-    """The text with everything that is not simply seen made visible, cut to at most so many characters.
+    """The text with secrets masked and hidden characters made visible, on one line, cut to `most` characters.
 
     Example:
         >>> safe_text("a\x1b[31mb")
         'a<001b>[31mb'
     """
-    # Secrets before the cut: half of one is not known any more. Then the cut: what is looked through is bounded.
+    # Masking comes before the cut, since half a secret is not recognised. The cut comes before the rest, so that the
+    # work is bounded.
     shown = make_visible(mask(text)[: most + 1]).replace("\n", "<000a>").replace("\t", "<0009>")
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def safe_facts(facts: Facts) -> dict[str, Fact]:
-    """Facts as they may leave the process."""
+    """Facts in the form in which they may leave the process."""
     return {name: _safe_fact(value) for name, value in facts.items()}
 
 
@@ -55,11 +56,11 @@ def _safe_fact(value: Fact | Iterable[str]) -> Fact:
         case bool() | int() | float():
             return value
         case _:
-            return tuple(safe_text(str(each)) for _, each in zip(range(MAX_FACT_LIST), value, strict=False))
+            return tuple(safe_text(str(item)) for item in islice(value, MAX_FACT_LIST))
 
 
 def label_summary(prefix: str, label: Label) -> dict[str, Fact]:
-    """What is told of a label. The names of readers, parts and steps are not.
+    """The facts about a label. The names of readers, parts and steps are not among them.
 
     Example:
         >>> label_summary("bicameral.result", Label({Source("third_party", "read_mail", "body")}))
@@ -82,56 +83,26 @@ def _readers_summary(readers: Readers) -> str:
 
 SpanKind = Literal["internal", "client"]
 INSTRUMENTATION_SCOPE = "bicameral"
-"""The name under which everything is told."""
+"""The instrumentation scope of all spans and counters."""
 SCHEMA_VERSION = "1"
-"""The version of what is told: it changes when the name or the meaning of an attribute does."""
+"""Changes when the name or meaning of an attribute does."""
 
 
-class Span(Protocol):
-    """Something that goes on. `on` says whether anybody listens: where facts cost something, ask first."""
+class Span:
+    """An operation in progress. This class records nothing; it is used where no telemetry is set up.
 
-    @property
-    def is_recording(self) -> bool: ...
-
-    def set_facts(self, facts: Facts) -> None:
-        """Add facts; they are made safe and short."""
-        ...
-
-    def set_error(self, code: str) -> None:
-        """It failed; an exception that leaves the `with` says so by itself."""
-        ...
-
-    def __enter__(self) -> Span: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None: ...
-
-
-def span(name: str, about: str = "", facts: Facts | None = None, *, kind: SpanKind = "internal") -> Span:
-    """What begins now and ends with the `with`; spans inside it, also of tasks begun there, are its children.
-
-    A failure is told by its code alone: messages quote what was read.
-
-    Example:
-        >>> with span("execute_tool", tool.name, {"gen_ai.tool.name": tool.name}) as safe_facts:
-        ...     if safe_facts.on:
-        ...         safe_facts.tell(summary("bicameral.result", label))
+    `is_recording` is True where facts are recorded: check it before computing expensive ones.
     """
-    tracer = current_tracer()
-    if tracer is None:
-        return NO_SPAN
-    return _RecordingSpan(tracer, safe_text(f"{name} {about}" if about else name), kind, facts or {})
-
-
-class _NoSpan:
-    """Nobody listens."""
 
     __slots__ = ()
 
-    is_recording = False
+    is_recording: bool = False
 
-    def set_facts(self, facts: Facts) -> None: ...
+    def set_facts(self, facts: Facts) -> None:
+        """Add facts; they are made safe and short."""
 
-    def set_error(self, code: str) -> None: ...
+    def set_error(self, code: str) -> None:
+        """Mark the operation as failed; an exception that leaves the `with` does so by itself."""
 
     def __enter__(self) -> Span:
         return self
@@ -139,11 +110,33 @@ class _NoSpan:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None: ...
 
 
-NO_SPAN: Span = _NoSpan()
+_NO_SPAN = Span()
 
 
-class _RecordingSpan:
-    """A span of OpenTelemetry. Whatever goes wrong in there stays there: telling must not change what is told of."""
+def span(name: str, about: str = "", facts: Facts | None = None, *, kind: SpanKind = "internal") -> Span:
+    """An operation from here to the end of the `with`; spans inside it, also of tasks started there, are its children.
+
+    A failure is reported by its error code alone, since messages quote untrusted text.
+
+    Args:
+        name: The name of the operation.
+        about: Its object, which follows the name.
+        facts: Facts that are known at the start.
+        kind: `client` for a call of another service.
+
+    Example:
+        >>> with span("execute_tool", tool.name, {"gen_ai.tool.name": tool.name}) as tool_span:
+        ...     if tool_span.is_recording:
+        ...         tool_span.set_facts(label_summary("bicameral.result", label))
+    """
+    tracer = current_tracer()
+    if tracer is None:
+        return _NO_SPAN
+    return _RecordingSpan(tracer, safe_text(f"{name} {about}" if about else name), kind, facts or {})
+
+
+class _RecordingSpan(Span):
+    """A span of OpenTelemetry. Its errors are suppressed: telemetry must not change the operation it observes."""
 
     __slots__ = ("_entered", "_facts", "_kind", "_name", "_span", "_tracer")
 
@@ -165,16 +158,14 @@ class _RecordingSpan:
 
             kind = trace.SpanKind.CLIENT if self._kind == "client" else trace.SpanKind.INTERNAL
             self._span = self._tracer.start_span(self._name, kind=kind, attributes=safe_facts(self._facts))
-            # Neither may write an exception down: its message and its stack hold what must not leave the process.
+            # OpenTelemetry must not record exceptions: message and traceback contain what must not leave the process.
             self._entered = trace.use_span(
                 self._span, end_on_exit=True, record_exception=False, set_status_on_exception=False
             )
             self._entered.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | object
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if self._entered is None:
             return
         if error is not None:
@@ -201,14 +192,15 @@ _tracer_cache: tuple[Any, Tracer | None] = (None, None)
 
 
 def use_tracer_provider(provider: TracerProvider | None) -> None:
-    """Tell it to this provider instead of the process's own; None ends that."""
+    """Report spans to this provider instead of the one of the process; None ends that."""
     global _tracer_provider
     _tracer_provider = provider
 
 
 def current_tracer() -> Tracer | None:
-    """Whom spans are told to; None where nobody set anything up, which is certain where nobody imported anything."""
+    """The tracer that spans are reported to; None if no provider is set up."""
     global _tracer_cache
+    # A provider can only be set up by a process that has imported OpenTelemetry, so it is never imported here.
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
@@ -228,14 +220,15 @@ _HISTOGRAMS = {
     "gen_ai.client.token.usage": ("{token}", _TOKEN_BUCKETS),
     "gen_ai.client.operation.duration": ("s", _SECOND_BUCKETS),
 }
-"""The bounds that the conventions name."""
+"""Units, and the bucket boundaries that the conventions recommend."""
 
 _meter_provider: MeterProvider | None = None
-_meter_cache: tuple[Any, dict[str, Any]] = (None, {})
+_meter_cache: tuple[Any, Any, dict[str, Any]] = (None, None, {})
+"""The provider, its meter (None if no provider is set up), and the instruments that were created with it."""
 
 
 def use_meter_provider(provider: MeterProvider | None) -> None:
-    """Count there instead of at the process's own; None ends that."""
+    """Report counters to this provider instead of the one of the process; None ends that."""
     global _meter_provider
     _meter_provider = provider
 
@@ -243,38 +236,35 @@ def use_meter_provider(provider: MeterProvider | None) -> None:
 def count(name: str, amount: int = 1, facts: Facts | None = None) -> None:
     """Add to a counter."""
     with suppress(Exception):
-        if (known := _instruments()) is not None:
-            meter, made = known
-            counter = made.get(name)
-            if counter is None:
-                counter = made[name] = meter.create_counter(name)
+        counter = _instrument(name, lambda meter: meter.create_counter(name))
+        if counter is not None:
             counter.add(amount, safe_facts(facts or {}))
 
 
 def measure(name: str, value: float, facts: Facts | None = None) -> None:
-    """Note a measured value: a duration, a number of tokens."""
+    """Record a measured value, such as a duration or a number of tokens."""
+    unit, bounds = _HISTOGRAMS.get(name, ("", None))
     with suppress(Exception):
-        if (known := _instruments()) is not None:
-            meter, made = known
-            histogram = made.get(name)
-            if histogram is None:
-                unit, bounds = _HISTOGRAMS.get(name, ("", None))
-                histogram = made[name] = meter.create_histogram(
-                    name, unit=unit, explicit_bucket_boundaries_advisory=bounds
-                )
+        histogram = _instrument(
+            name, lambda meter: meter.create_histogram(name, unit=unit, explicit_bucket_boundaries_advisory=bounds)
+        )
+        if histogram is not None:
             histogram.record(value, safe_facts(facts or {}))
 
 
-def _instruments() -> tuple[Any, dict[str, Any]] | None:
-    """The meter and what was made with it; None where nobody counts."""
+def _instrument(name: str, create: Callable[[Any], Any]) -> Any:
+    """The instrument with this name, created on first use; None if no provider is set up."""
     global _meter_cache
     metrics: Any = sys.modules.get("opentelemetry.metrics")
     if metrics is None:
         return None
     provider = _meter_provider or metrics.get_meter_provider()
     if provider is not _meter_cache[0]:
-        # Nobody set one up as long as it is the API's own, which only stands in for one.
-        silent = type(provider).__module__.startswith("opentelemetry.metrics.")
-        _meter_cache = (provider, {} if silent else {"": provider.get_meter(INSTRUMENTATION_SCOPE, SCHEMA_VERSION)})
-    made = _meter_cache[1]
-    return (made[""], made) if made else None
+        # A provider of the API's own package is only a placeholder.
+        unset = type(provider).__module__.startswith("opentelemetry.metrics.")
+        meter = None if unset else provider.get_meter(INSTRUMENTATION_SCOPE, SCHEMA_VERSION)
+        _meter_cache = (provider, meter, {})
+    _, meter, instruments = _meter_cache
+    if meter is not None and name not in instruments:
+        instruments[name] = create(meter)
+    return instruments.get(name)

@@ -1,8 +1,8 @@
-"""Words of a text: splitting, stems, stop words, and whether a request says something as a whole.
+"""Words of a text: splitting, stems, stop words, and whether a request contains a value as a whole.
 
-A plan may send to `kim@example.com` if the request says so, and not because it says `wakim@example.community`: what is
-found must end where it ends in the request, too. The proof of a plan (whole values) and the planner's check against
-invented objects ask this same question, so it is answered below both. No model is asked.
+A plan may send to `kim@example.com` if the request says so, and not because it says `wakim@example.community`: a match
+must have the same boundaries in the request. Both the proof of a plan (whole values) and the planner's check against
+invented objects use this, so it lies below both. No model is asked.
 """
 
 from __future__ import annotations
@@ -12,90 +12,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*|\d+")
-# `saved` comes from `save`: a short verb that ends in one consonant would have doubled it (`logged`).
+# The stem of `saved` is `save`: a short verb without the final e would have doubled its consonant (`logged`).
 _SILENT_E = re.compile(r"[^aeiou][aeiou][^aeiouwxy]")
 
 STOP_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "from",
-        "by",
-        "with",
-        "into",
-        "out",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "my",
-        "me",
-        "i",
-        "we",
-        "you",
-        "your",
-        "our",
-        "their",
-        "them",
-        "they",
-        "he",
-        "she",
-        "his",
-        "her",
-        "please",
-        "can",
-        "could",
-        "would",
-        "should",
-        "will",
-        "just",
-        "all",
-        "any",
-        "some",
-        "each",
-        "every",
-        "than",
-        "then",
-        "so",
-        "if",
-        "else",
-        "when",
-        "which",
-        "who",
-        "what",
-        "where",
-        "how",
-        "do",
-        "does",
-        "did",
-        "have",
-        "has",
-        "had",
-        "not",
-        "no",
-        "there",
-        "here",
-        "up",
-        "about",
-    ]
+    "a an the and or of to in on at for from by with into out as is are was were be been it its this that "
+    "these those my me i we you your our their them they he she his her please can could would should will "
+    "just all any some each every than then so if else when which who what where how do does did have has "
+    "had not no there here up about".split()
 )
 
 
@@ -123,31 +47,31 @@ def _drop_doubled_letter(base: str) -> str:
 
 
 def has_any_phrase(text: str, entries: Iterable[str]) -> bool:
-    """Whether a text says one of these words, in any form, or one of these phrases, word for word."""
-    said = split_words(text)
-    folded = {stem(word) for word in said}
-    spoken = f" {' '.join(said)} "
-    return any(f" {entry} " in spoken if " " in entry else stem(entry) in folded for entry in entries)
+    """Whether a text contains one of these words in any form, or one of these phrases word for word."""
+    words = split_words(text)
+    stems = {stem(word) for word in words}
+    joined = f" {' '.join(words)} "
+    return any(f" {entry} " in joined if " " in entry else stem(entry) in stems for entry in entries)
 
 
 def is_stop_word(word: str) -> bool:
-    """Whether a word in lower case carries no meaning of its own."""
+    """Whether a word in lower case has no meaning of its own."""
     return word in STOP_WORDS
 
 
 def text_stems(text: str) -> list[str]:
-    """The stems of a text's words that carry meaning."""
+    """The stems of the words of a text, without stop words."""
     return [stem(word) for word in split_words(text) if word not in STOP_WORDS]
 
 
 _BEFORE = r"(?<![\w@.+%~\\-])"
 _AFTER = r"(?![\w@+%~\\=&#-])(?![.:?]\w)"
 _NOT_IN_PATH = (r"(?<!/)", r"(?!/\w)")
-"""What a whole value has around it besides: a part of a path, or of a link, has slashes there."""
+"""Boundaries of a whole value besides those above: a slash would make it part of a path or URL."""
 
 
 def mentions(request: str, text: str) -> bool:
-    """Whether the request says this as a whole, in any case of letters.
+    """Whether the request contains this text as a whole, ignoring case.
 
     Example:
         >>> mentions("Mail it to kim@example.com.", "kim@example.com")
@@ -155,6 +79,7 @@ def mentions(request: str, text: str) -> bool:
         >>> mentions("Mail it to wakim@example.com.", "kim@example.com")
         False
     """
+    # A folder may be written with or without its last slash.
     wanted = text.strip().casefold().rstrip("/")
     if not wanted:
         return False
@@ -163,14 +88,16 @@ def mentions(request: str, text: str) -> bool:
 
 
 def mentions_path(request: str, path: str) -> bool:
-    """Whether the request says this path as a whole, or each part of it: "menu.txt into backup" has `backup/menu.txt`.
+    """Whether the request contains this path as a whole, or each part of it.
 
-    A path that leads elsewhere (`/etc`, `~`, `..`) must stand in it as it is.
+    "menu.txt into backup" mentions `backup/menu.txt`. A path that leads elsewhere (`/etc`, `~`, `..`) must be contained
+    as it is.
     """
     if mentions(request, path):
         return True
     parts = path.strip().removeprefix("./").split("/")
+    # The parts alone would not tell a safe path from one that leaves the folder.
     if any(not part or part == ".." or part.startswith("~") or "\\" in part for part in parts):
         return False
-    said = request.casefold()
-    return all(re.search(f"{_BEFORE}{re.escape(part.casefold())}{_AFTER}", said) is not None for part in parts)
+    folded = request.casefold()
+    return all(re.search(f"{_BEFORE}{re.escape(part.casefold())}{_AFTER}", folded) is not None for part in parts)

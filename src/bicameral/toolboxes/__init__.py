@@ -1,6 +1,6 @@
-"""The standard toolboxes: what a plan can do on a fresh machine, one module each, every one offering `toolbox`.
+"""The standard toolboxes, one module each; every module has a `toolbox`.
 
-files, lines and tables work on files, lists of text and rows; mail, calendar and web reach further; clock tells
-the time. In come the settings from `bicameral.toml` and the machine's `Surroundings`; out come tools. They are
-found by their entry points (`bicameral.toolboxes`), exactly as a toolbox from any other package is.
+files, lines and tables work on files, lists of text and rows; mail, calendar, web and clock give access to mail, an
+ICS file, web pages and the time. A toolbox takes its settings from `bicameral.toml` and the machine's `Surroundings`,
+and returns tools. They are found by entry points (`bicameral.toolboxes`), like the toolboxes of other packages.
 """

@@ -1,17 +1,17 @@
-"""Table files: CSV as it occurs in practice, spreadsheet formulas, and the columns of a file before a plan runs.
+"""Table files: CSV as it occurs in practice, spreadsheet formulas, and the column types of a file before a plan runs.
 
-CSV comes with several delimiters, quoted line ends and byte order marks; errors name the line.
+CSV occurs with several delimiters, quoted line ends and byte order marks; errors name the line.
 
-A cell that begins with `=`, `+`, `-` or `@` is computed by the spreadsheet that opens the table, and can fetch
-addresses and start programs. Such a text is written with an apostrophe before it, as OWASP advises, and read without
-it, so a table that we write reads back as it was. Numbers stay numbers, and so do telephone numbers, in which nothing
-can be computed. Programs that split at `;`, at tabs or at every line end see other cells than we do, so each part of
-a text between these is examined by itself.
+A spreadsheet computes a cell that begins with `=`, `+`, `-` or `@`, and such a formula can fetch addresses and start
+programs. Such a text is written with an apostrophe before it, as OWASP advises, and read without it, so that tables
+can be written and read back unchanged. Numbers are not escaped, and neither are telephone numbers, in which nothing
+can be computed. Programs that split at `;`, at tabs or at every line end see different cells, so each part of a text
+between these characters is checked by itself.
 
-The check of a plan holds it to the names and types of a table's columns. A planner never reads the column names of a
-file outside the trusted folders: it is shown neutral ones in their place (`bicameral.planning`). The size of a shape is
-bounded, and it never contains a value. The short texts of a table are kept beside its shape: words of a request are
-looked up in them, without a model.
+A plan is checked against the names and types of a table's columns. A planner never sees the column names of a file
+outside the trusted folders: it sees neutral names in their place (`bicameral.planning`). The size of a shape is
+bounded, and it never contains a value. The short texts of a table are stored beside its shape: words of a request are
+looked up in them without a model.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from bicameral.types import (
     join_types,
 )
 
-# Also in full width, and behind blanks and quotes, which some programs drop. A sign before digits and what stands
-# between digits computes nothing that could do harm: -5, +49 30 1234, -12.5 %.
+# Also full-width characters, and after blanks and quotes, which some programs drop. A sign before digits and their
+# separators is harmless: -5, +49 30 1234, -12.5 %.
 _FORMULA = re.compile(
     r"""[\s"'`\u200b-\u200f\ufeff]*(?:[=@\uff1d\uff20]|[-+\u2212\uff0b\uff0d](?!["'\s\d.,:()/%-]*\Z))""",
 )
@@ -53,12 +53,12 @@ _PARTS = re.compile(r"([;\t\r\n\x0b\x0c\x85\u2028\u2029]+)")
 
 
 def is_table_path(path: object) -> bool:
-    """Whether a path names a table of text, which spreadsheets open."""
+    """Whether a path names a text table that spreadsheets open."""
     return isinstance(path, str) and path.strip().rstrip(". ").lower().endswith(TABLE_SUFFIXES)
 
 
 def escape_formulas(text: str) -> str:
-    """A text as a cell that no spreadsheet computes.
+    """The text of a cell, escaped so that no spreadsheet computes it.
 
     Example:
         >>> escape_formulas("=cmd|' /C calc'!A0"), escape_formulas("-5"), escape_formulas("a;=b")
@@ -66,12 +66,12 @@ def escape_formulas(text: str) -> str:
     """
     first, *rest = _PARTS.split(text)
     inner = "".join((first, *map(_escape_part, rest)))
-    # The beginning is judged by all of the text: `+1;x` is no number to a program that does not split at `;`.
+    # The first part is checked with the whole text: `+1;x` is not a number for a program that does not split at `;`.
     return f"'{inner}" if _FORMULA.match(text) else inner
 
 
 def unescape_formulas(text: str) -> str:
-    """The text that a cell was written for: the opposite of `escape_formulas`."""
+    """The original text of a cell: the inverse of `escape_formulas`."""
     if "'" not in text:
         return text
     first, *rest = _PARTS.split(text)
@@ -79,7 +79,7 @@ def unescape_formulas(text: str) -> str:
 
 
 def has_formulas(text: str) -> bool:
-    """Whether a text that is written into a table has cells which a spreadsheet computes."""
+    """Whether a text has cells that a spreadsheet would compute if it were written into a table."""
     return any(_FORMULA.match(cell) for part in _PARTS.split(text) for cell in re.split(r"[,|]", part))
 
 
@@ -100,13 +100,13 @@ _LONGEST_FIELD = 1 << 27
 _MAX_COLUMNS = 16_384
 """As many as the largest spreadsheets have."""
 _MAX_CELLS = 4_000_000
-# Not numbers: 007 and +49 30 1234 (codes and telephone numbers), 1,234 (it depends on the country), 12e4 (an item).
+# Not numbers: 007 and +49 30 1234 (codes, telephone numbers), 1,234 (depends on the country), 12e4 (an item number).
 _INT = re.compile(r"0|-?[1-9][0-9]{0,299}")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]{0,299})(?:\.[0-9]{1,299})?(?:[eE][-+][0-9]{1,3})?")
 
 
 def parse_number(text: str) -> int | float | None:
-    """The number that a text is, if it is one."""
+    """The number that a text represents, or None if it is not a number."""
     text = text.strip()
     if _INT.fullmatch(text):
         return int(text)
@@ -117,22 +117,22 @@ def parse_number(text: str) -> int | float | None:
 
 
 def parse_cell(text: str) -> int | float | bool | str:
-    """A value from a CSV file: a number, true or false, or else the text as it is."""
+    """The value of a CSV cell: a number, true or false, or the unchanged text."""
     match text.strip().lower():
         case "true":
             return True
         case "false":
             return False
         case _:
-            found = parse_number(text)
-            return text if found is None else found
+            number = parse_number(text)
+            return text if number is None else number
 
 
 def read_csv_rows(text: str, path: str) -> list[Row]:
-    """The rows of a CSV text. A short one is read here, a longer one where its reader can be killed.
+    """The rows of a CSV text; a long one is parsed in the parser process, which can be killed.
 
-    The standard library's reader takes linear time, so that a short text cannot keep anybody waiting; each cell of a
-    longer one is work in Python, which adds up.
+    The standard library's reader takes linear time, so a short text cannot block this process. In a long text the
+    work in Python for each cell adds up.
     """
     if len(text) <= SHORT_TEXT:
         return parse_csv(text, path)
@@ -140,7 +140,7 @@ def read_csv_rows(text: str, path: str) -> list[Row]:
 
 
 def parse_rows(raw: bytes, path: str) -> list[Row]:
-    """In the parser process: the rows of a CSV text."""
+    """The rows of a CSV text; called in the parser process."""
     return parse_csv(raw.decode("utf-8", "surrogatepass"), path)
 
 
@@ -152,13 +152,13 @@ _CSV_PARSER: Parser[list[Row]] = Parser(
 
 
 def parse_csv(text: str, path: str) -> list[Row]:
-    """The rows of a CSV text, by the names in its first line."""
+    """The rows of a CSV text, with the column names of its first line."""
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     records = _csv_records(text, path, _guess_delimiter(text))
     _, header = next(records, (0, None))
     if header is None:
         return []
-    # `name, city`: a space after every delimiter belongs to the layout, not to the values.
+    # `name, city`: a space after every delimiter is layout and not part of the values.
     if len(header) > 1 and all(name.startswith(" ") for name in header[1:]):
         records = _csv_records(text, path, _guess_delimiter(text), skip_spaces=True)
         _, header = next(records)
@@ -188,7 +188,7 @@ def parse_csv(text: str, path: str) -> list[Row]:
 
 
 def _csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Every record that is not an empty line, with the line on which it begins."""
+    """Every record that is not an empty line, with the number of its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, skipinitialspace=skip_spaces)
     while True:
         line = reader.line_num + 1
@@ -203,7 +203,7 @@ def _csv_records(text: str, path: str, delimiter: str, *, skip_spaces: bool = Fa
 
 
 def _guess_delimiter(text: str) -> str:
-    """The delimiter that splits the header and, best of all, the first rows into as many parts."""
+    """The delimiter with which most of the first rows have as many cells as the header."""
 
     def fit(delimiter: str) -> tuple[float, int]:
         widths: list[int] = []
@@ -217,10 +217,10 @@ def _guess_delimiter(text: str) -> str:
 
 
 def _column_names(header: list[str]) -> list[str]:
-    """Column names that are there and differ: an empty one is `column_3`, a second `name` is `name_2`."""
+    """Distinct, non-empty column names: an empty one becomes `column_3`, a second `name` becomes `name_2`."""
     taken = {name.strip() for name in header}
     names: dict[str, None] = {}
-    # How far the numbers behind each name have been tried: a thousand columns of one name are not a million tries.
+    # The last number tried for each name: otherwise a thousand columns of one name would need a million tries.
     tried: dict[str, int] = {}
     for position, raw in enumerate(header, 1):
         name = wanted = raw.strip() or f"column_{position}"
@@ -232,16 +232,16 @@ def _column_names(header: list[str]) -> list[str]:
 
 
 def render_csv(rows: Iterable[Row]) -> str:
-    """The rows as CSV: all columns that occur, in the order in which they first do.
+    """The rows as CSV with all columns, in the order of their first occurrence.
 
-    No cell of text is left that a spreadsheet would compute; who wrote it is not known here, so each is taken for
-    untrusted. `parse_csv` gives it back as it was.
+    Texts that a spreadsheet would compute are escaped, all of them, since it is not known here who wrote them.
+    `parse_csv` undoes this.
     """
     rows = list(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ""
-    # Lines are put together here because csv.writer leaves a lone carriage return without quotes on Python 3.11.
+    # Lines are joined here, because csv.writer does not quote a lone carriage return on Python 3.11.
     table = [
         [escape_formulas(name) for name in names],
         *([_cell_text(row.get(name)) for name in names] for row in rows),
@@ -251,12 +251,12 @@ def render_csv(rows: Iterable[Row]) -> str:
 
 def _csv_line(values: list[str]) -> str:
     if values == [""]:
-        return '""\n'  # an empty line would be no row at all
+        return '""\n'  # an empty line would not be read as a row
     return ",".join(_quote_cell(value) for value in values) + "\n"
 
 
 def _quote_cell(value: str) -> str:
-    """A value as it stands, or in quotes if it could be taken for something else (another delimiter, say)."""
+    """The value, in quotes if it has a character that could be read as a delimiter, quote or line end."""
     return '"' + value.replace('"', '""') + '"' if any(mark in value for mark in _SPECIAL) else value
 
 
@@ -277,14 +277,14 @@ def _cell_text(value: object) -> str:
 
 
 MAX_FIELDS = 60
-"""Names that a file may have in all, however deep they stand."""
+"""How many names the shape of an untrusted file may have, on all levels together."""
 MAX_DEPTH = 5
 MAX_SAMPLE = 5_000
 LONGEST_NAME = 200
 LONGEST_TEXT = 60
-"""A longer text is prose, and no word of a request is all of it."""
+"""A longer text is prose, which no word of a request equals."""
 MAX_TEXTS = 5_000
-"""Different short texts of a file that are looked at."""
+"""How many different short texts of a file are stored."""
 
 ArgumentTypes = Mapping[str, Type]
 LiteralValues = Mapping[str, Any]
@@ -292,9 +292,9 @@ ColumnTexts = Mapping[str, frozenset[str]]
 
 
 def value_shape(value: object, *, trusted: bool = False) -> Type:
-    """The type of a value from a file, as closely as names and bounds allow."""
-    found = _shape_at(value, 0)
-    return found if trusted or _name_count(found) <= MAX_FIELDS else _without_names(found)
+    """The type of a value from a file, as precise as the limits on names and depth allow."""
+    shape = _shape_at(value, 0)
+    return shape if trusted or _name_count(shape) <= MAX_FIELDS else _without_names(shape)
 
 
 def _shape_at(value: object, depth: int) -> Type:
@@ -322,7 +322,7 @@ def _record_shape(entries: dict[str, object], depth: int) -> Type:
 
 
 def _is_column_name(name: str) -> bool:
-    """Whether this can be the name of a column: anything on one line that can be printed."""
+    """Whether this can be the name of a column: printable, on one line, and not too long."""
     return 0 < len(name) <= LONGEST_NAME and name.isprintable()
 
 
@@ -337,7 +337,7 @@ def _name_count(type_: Type) -> int:
 
 
 def _without_names(type_: Type) -> Type:
-    """The same with no name in it."""
+    """The type with all records replaced by dictionaries, and so without names."""
     match type_:
         case ListType(item=item):
             return ListType(_without_names(item))
@@ -348,14 +348,14 @@ def _without_names(type_: Type) -> Type:
 
 
 def _common_shape(items: list[object], depth: int) -> Type:
-    """The type that all items have; fields that differ or are missing here and there are of any type."""
-    found: Type | None = None
+    """The common type of all items; fields whose types differ have any type."""
+    common: Type | None = None
     for item in items:
-        own = _shape_at(item, depth + 1)
-        found = own if found is None else _merge_shapes(found, own)
-        if isinstance(found, AnyType):
+        shape = _shape_at(item, depth + 1)
+        common = shape if common is None else _merge_shapes(common, shape)
+        if isinstance(common, AnyType):
             break
-    return found or ANY
+    return common or ANY
 
 
 def _merge_shapes(left: Type, right: Type) -> Type:
@@ -365,16 +365,22 @@ def _merge_shapes(left: Type, right: Type) -> Type:
         if left.names != right.names:
             return DictType(ANY)
         pairs = zip(left.fields, right.fields, strict=True)
-        return RecordType(tuple(Field(mine.name, _merge_shapes(mine.type, yours.type)) for mine, yours in pairs))
+        return RecordType(tuple(Field(one.name, _merge_shapes(one.type, other.type)) for one, other in pairs))
     if isinstance(left, RecordType | DictType) and isinstance(right, RecordType | DictType):
         return DictType(ANY)
     return (join_types(left, right) or ANY) if {left, right} <= {INT, FLOAT} else ANY
 
 
 class FileShape:
-    """A refinement that looks at the file a plan names, once for as long as the file's stamp stays the same.
+    """A refinement of a tool's result type that reads the file named in a plan, and caches its shape by its stamp.
 
-    It also knows the short texts in each column, in which a planner may have the words of a request looked for.
+    It also stores the short texts of each column, in which a planner looks up the words of a request.
+
+    Args:
+        read: Reads the content of a file.
+        stamp: Returns a value that changes if the file does.
+        endings: The endings of the paths that it handles.
+        trusts: Whether a path lies in a trusted folder.
     """
 
     def __init__(
@@ -388,31 +394,32 @@ class FileShape:
         self._stamp = stamp
         self._endings = endings
         self._trusts = trusts
-        self._known: dict[str, tuple[object, Type, ColumnTexts]] = {}
+        self._cache: dict[str, tuple[object, Type, ColumnTexts]] = {}
 
     def __call__(self, types: ArgumentTypes, literals: LiteralValues) -> Type | None:
-        found = self._shape_and_texts(literals)
-        return None if found is None else found[0]
+        facts = self._shape_and_texts(literals)
+        return None if facts is None else facts[0]
 
     def cells(self, literals: LiteralValues) -> ColumnTexts:
         """The short texts in the columns of the file that a plan names."""
-        found = self._shape_and_texts(literals)
-        return {} if found is None else found[1]
+        facts = self._shape_and_texts(literals)
+        return {} if facts is None else facts[1]
 
     def _shape_and_texts(self, literals: LiteralValues) -> tuple[Type, ColumnTexts] | None:
         path = literals.get("path")
         if not isinstance(path, str) or not path.lower().endswith(self._endings):
             return None
-        now = (self._stamp(path), self._trusts(path))
-        known = self._known.get(path)
-        if known is None or known[0] != now:
+        # Trust is part of the key: without it, names of a file that is no longer trusted could reach the planner.
+        stamp = (self._stamp(path), self._trusts(path))
+        cached = self._cache.get(path)
+        if cached is None or cached[0] != stamp:
             content = self._read(path)
-            known = self._known[path] = (now, value_shape(content, trusted=now[1]), short_texts(content))
-        return known[1:]
+            cached = self._cache[path] = (stamp, value_shape(content, trusted=stamp[1]), short_texts(content))
+        return cached[1:]
 
 
 def short_texts(content: object) -> dict[str, frozenset[str]]:
-    """The texts of a few words that stand in each column of a table, as many as are looked at."""
+    """The short texts of each column of a table, up to `MAX_TEXTS`."""
     if not isinstance(content, list):
         return {}
     rows = (cast("dict[str, object]", row) for row in cast("list[object]", content)[:MAX_SAMPLE] if type(row) is dict)
@@ -422,19 +429,20 @@ def short_texts(content: object) -> dict[str, frozenset[str]]:
         for column, cell in row.items()
         if isinstance(cell, str) and 0 < len(cell) <= LONGEST_TEXT
     )
-    found: dict[str, set[str]] = {}
-    # Distinct texts count, in the order of the file: a column of one word in every row takes up one of them.
+    by_column: dict[str, set[str]] = {}
+    # Only distinct texts count, in the order of the file: a column with one word in every row uses up one of them.
     for column, cell in islice(dict.fromkeys(short), MAX_TEXTS):
-        found.setdefault(column, set()).add(cell)
-    return {name: frozenset(texts) for name, texts in found.items()}
+        by_column.setdefault(column, set()).add(cell)
+    return {name: frozenset(texts) for name, texts in by_column.items()}
 
 
 def same_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
-    """Rows of the same shape as those that came in."""
+    """The type of the input rows, for tools that return some of them."""
     return types.get("rows")
 
 
 def selected_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    """The type of rows with the chosen columns."""
     row, columns = _row_type(types.get("rows")), literals.get("columns")
     if row is None or not isinstance(columns, list):
         return None
@@ -443,6 +451,7 @@ def selected_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | 
 
 
 def grouped_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    """The type of rows with a group and its aggregate."""
     row, by, column = _row_type(types.get("rows")), literals.get("by"), literals.get("column")
     if row is None or not isinstance(by, str) or not isinstance(column, str):
         return None
@@ -451,6 +460,7 @@ def grouped_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | N
 
 
 def joined_rows_type(types: ArgumentTypes, literals: LiteralValues) -> Type | None:
+    """The type of joined rows; clashing names of the right table end in `_right`."""
     left, right, on = _row_type(types.get("left")), _row_type(types.get("right")), literals.get("on")
     if left is None or right is None:
         return None

@@ -1,14 +1,13 @@
-"""Untrusted bytes, headers and HTML as text that any plan, journal or database can hold.
+"""Conversion of untrusted bytes, headers and HTML to text that plans, journals and databases can store.
 
 HTML becomes headings, paragraphs, list items, and table rows with ` | ` between cells. `read_page` runs in the parser
-process, so this module imports nothing heavy.
+process, so this module must import nothing heavy.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @cache
 def require_standard(module: str) -> None:
-    """Say what to install when a library is not there."""
+    """Raise `toolboxes.not-installed` if a package of the extra `standard` is missing."""
     if find_spec(module) is None:
         raise ToolError(
             "toolboxes.not-installed",
@@ -32,7 +31,7 @@ def require_standard(module: str) -> None:
         )
 
 
-# Pages and mails labelled with these are very often UTF-8; a multi-byte text that decodes as UTF-8 is UTF-8.
+# Pages and mails declared with these charsets are often UTF-8, and other text hardly ever decodes as UTF-8.
 _WESTERN = frozenset({"ascii", "iso8859-1", "cp1252", "iso8859-15"})
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -41,7 +40,7 @@ _LONGEST_CHARSET = 60
 
 
 def decode_bytes(raw: bytes, declared: str | None = None) -> str:
-    """The text of these bytes: the declared charset if it fits, else what they look like; this never fails."""
+    """Decode with the declared charset if it fits, else with a guessed one; never fails."""
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
             return clean_text(raw.decode(encoding, "replace"))
@@ -64,7 +63,7 @@ def _known_codec(declared: str | None) -> str | None:
         b"x".decode(name)
     except (LookupError, ValueError):
         return None
-    # Python's own escapes are codecs too, but no text on the wire is written in them.
+    # Python has codecs for its own escapes, too, which no mail or page uses.
     return None if "escape" in name or name in ("idna", "punycode", "undefined") else name
 
 
@@ -98,20 +97,30 @@ _FLAT_TAGS = frozenset(
 )
 _ANY_BLOCK = re.compile(r"</?(?!(?:a|script|style|title)\b)[a-zA-Z][^<>]*>")
 
-_LayoutMark = Literal["line", "apart", "cell", "pre", "end-pre", "row", "end-row"]
+_LayoutMark = Literal["line", "apart", "cell", "table", "pre", "end-pre", "row", "end-row"]
+_TAG_MARKS: dict[str, tuple[_LayoutMark, _LayoutMark | None]] = {
+    **dict.fromkeys(_LINE_TAGS, ("line", "line")),
+    **dict.fromkeys(_PARAGRAPH_TAGS, ("apart", "apart")),
+    "pre": ("pre", "end-pre"),
+    "table": ("table", "apart"),
+    "td": ("cell", None),
+    "th": ("cell", None),
+}
+"""The marks before and after the content of a tag."""
+_TAG_PREFIXES = {"li": "- ", **{f"h{level}": "#" * level + " " for level in range(1, 7)}}
 
 
 @dataclass(slots=True)
 class _TextBuilder:
-    """Collects pieces of text into lines; cells of one row stay on one line."""
+    """Joins pieces of text to lines; the cells of a row stay on one line."""
 
     lines: list[str] = field(default_factory=list[str])
     line: list[str] = field(default_factory=list[str])
     has_text: bool = False
-    """Whether the line has anything but blanks in it."""
+    """Whether the line has anything but blanks."""
     pre: int = 0
     rows: int = 0
-    """How many rows with several cells we are inside of: there a block is no reason for a new line."""
+    """How many open rows have several cells; inside them a block does not begin a new line."""
 
     def add_text(self, text: str) -> None:
         if not self.pre:
@@ -137,6 +146,9 @@ class _TextBuilder:
             case "cell":
                 if self.has_text:
                     self.line.append(" | ")
+            case "table":
+                # A table inside a cell is used for layout: its rows are lines again.
+                self.end_line(apart=not self.rows)
             case "row":
                 self.end_line()
                 self.rows += 1
@@ -166,7 +178,7 @@ class _TextBuilder:
 
 
 def parse_html(html: str) -> LexborHTMLParser:
-    """The tree of a page."""
+    """The parsed tree of a page; one that is nested too deeply loses its blocks first."""
     require_standard("selectolax")
     from selectolax.lexbor import LexborHTMLParser
 
@@ -176,25 +188,25 @@ def parse_html(html: str) -> LexborHTMLParser:
 
 def _is_too_deep(html: str) -> bool:
     depth = 0
-    for found in _TAG.finditer(html):
-        if found[2].lower() not in _FLAT_TAGS:
-            depth = max(0, depth - 1) if found[1] else depth + 1
+    for tag in _TAG.finditer(html):
+        if tag[2].lower() not in _FLAT_TAGS:
+            depth = max(0, depth - 1) if tag[1] else depth + 1
             if depth > _MAX_TAG_DEPTH:
                 return True
     return False
 
 
 def html_to_text(html: str | LexborHTMLParser) -> str:
-    """The text of a page without scripts, styles, navigation and what the page hides."""
+    """The text of a page without scripts, styles, navigation and hidden elements."""
     tree = parse_html(html) if isinstance(html, str) else html
     if tree.root is None:
         return ""
-    # A page that is nothing but navigation is still better read than lost.
+    # A page that consists of navigation only is returned with it.
     return _render_tree(tree.root, with_navigation=False) or _render_tree(tree.root, with_navigation=True)
 
 
 def page_title(tree: LexborHTMLParser) -> str:
-    """What the page calls itself."""
+    """The title of a page, or its first heading."""
     for query in ("title", "h1"):
         if (node := tree.css_first(query)) and (title := one_line(node.text())):
             return title
@@ -203,7 +215,7 @@ def page_title(tree: LexborHTMLParser) -> str:
 
 def _render_tree(root: LexborNode, *, with_navigation: bool) -> str:
     out = _TextBuilder()
-    # An explicit stack: strangers nest tags deeper than Python recurses.
+    # An explicit stack and no recursion: untrusted pages nest tags deeper than Python can recurse.
     todo: list[LexborNode | _LayoutMark] = [root]
     while todo:
         item = todo.pop()
@@ -212,8 +224,13 @@ def _render_tree(root: LexborNode, *, with_navigation: bool) -> str:
         elif item.is_text_node:
             out.add_text(item.text_content or "")
         elif item.is_element_node and _is_visible(item, with_navigation=with_navigation):
-            _open_tag(item, out)
-            todo.extend(_close_marks(item))
+            before, after = _tag_marks(item)
+            if before is not None:
+                out.add_mark(before)
+            if prefix := _TAG_PREFIXES.get(item.tag or ""):
+                out.add_text(prefix)
+            if after is not None:
+                todo.append(after)
             todo.extend(reversed(list(item.iter(include_text=True))))
     return out.result()
 
@@ -228,45 +245,13 @@ def _is_visible(node: LexborNode, *, with_navigation: bool) -> bool:
     return with_navigation or (tag != "nav" and attributes.get("role") != "navigation")
 
 
-def _open_tag(node: LexborNode, out: _TextBuilder) -> None:
-    tag = node.tag or ""
-    if tag == "pre":
-        out.add_mark("pre")
-    elif tag == "tr" and _has_several_cells(node):
-        out.add_mark("row")
-    elif tag in ("td", "th"):
-        out.add_mark("cell")
-    elif tag == "table":
-        # A table inside a cell is there for layout: its rows are lines again.
-        out.end_line(apart=not out.rows)
-    elif tag in _PARAGRAPH_TAGS:
-        out.add_mark("apart")
-    elif tag in _LINE_TAGS:
-        out.add_mark("line")
-    if tag == "li":
-        out.add_text("- ")
-    elif len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
-        out.add_text("#" * int(tag[1]) + " ")
-
-
-def _close_marks(node: LexborNode) -> Iterator[_LayoutMark]:
-    tag = node.tag or ""
-    if tag == "pre":
-        yield "end-pre"
-    elif tag == "tr" and _has_several_cells(node):
-        yield "end-row"
-    elif tag in _PARAGRAPH_TAGS:
-        yield "apart"
-    elif tag in _LINE_TAGS:
-        yield "line"
-
-
-def _has_several_cells(row: LexborNode) -> bool:
-    return sum(child.tag in ("td", "th") for child in row.iter()) > 1
+def _tag_marks(node: LexborNode) -> tuple[_LayoutMark | None, _LayoutMark | None]:
+    if node.tag == "tr" and sum(child.tag in ("td", "th") for child in node.iter()) > 1:
+        return "row", "end-row"
+    return _TAG_MARKS.get(node.tag or "", (None, None))
 
 
 _MAX_LINKS = 1000
-_MAX_LINK = 8_000
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _TEXT_TYPES = re.compile(r"text/.*|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-ndjson|sql|rtf|csv)")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
@@ -274,13 +259,12 @@ _LOOKS_LIKE_HTML = re.compile(rb"\s*(<!--.{0,500}?-->\s*)?<(!doctype html|html|h
 
 
 def read_page(content: bytes, url: str, kind: str, charset: str | None) -> dict[str, Any]:
-    """A page of what a server sent; what is not text is refused."""
+    """The page in a response, in the form of `web.Page`; raises if it is not text."""
     text = _page_text(content, url, kind, charset)
     if not _is_html(content, kind):
         return {"url": url, "title": "", "text": text, "links": []}
     tree = parse_html(text)
-    links = _page_links(tree, url)
-    return {"url": url, "title": page_title(tree), "text": html_to_text(tree), "links": links}
+    return {"url": url, "title": page_title(tree), "text": html_to_text(tree), "links": _page_links(tree, url)}
 
 
 def _is_html(content: bytes, kind: str) -> bool:
@@ -291,7 +275,7 @@ def _page_text(content: bytes, url: str, kind: str, charset: str | None) -> str:
     known = not kind or kind in _HTML_TYPES or _TEXT_TYPES.fullmatch(kind)
     if charset is None and _is_html(content, kind) and (found := _META_CHARSET.search(content[:4096])):
         charset = found[1].decode("ascii", "replace")
-    # Two-byte charsets are full of zero bytes; in any other text there is none.
+    # Text in UTF-16 or UTF-32 has zero bytes; any other text has none.
     wide = (charset or "").lower().startswith(("utf-16", "utf-32")) or content[:2] in (b"\xff\xfe", b"\xfe\xff")
     if not known or (b"\x00" in content[:4096] and not wide):
         raise ToolError(
@@ -310,17 +294,15 @@ def _page_links(tree: LexborHTMLParser, url: str) -> list[dict[str, str]]:
         target = _absolute_url(start, node.attributes.get("href") or "")
         if target is None or target in links or target == url:
             continue
-        label = one_line(node.text()) or one_line(
-            node.attributes.get("title") or node.attributes.get("aria-label") or ""
-        )
-        links[target] = {"text": label, "url": target}
+        fallback = node.attributes.get("title") or node.attributes.get("aria-label") or ""
+        links[target] = {"text": one_line(node.text()) or one_line(fallback), "url": target}
         if len(links) >= _MAX_LINKS:
             break
     return list(links.values())
 
 
 def _absolute_url(base: str, href: str) -> str | None:
-    """Where a link leads, without its fragment; None for what is no web address."""
+    """The target of a link without its fragment, or None if it is not a web address."""
     try:
         target = urljoin(base, one_line(href).replace(" ", "%20")).partition("#")[0]
         parts = urlsplit(target)

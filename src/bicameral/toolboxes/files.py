@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,14 +49,14 @@ class Match:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text without their ends; a last line end makes no empty line."""
+    """The lines of a text without their line ends; a line end at the very end does not make an empty line."""
     lines = _LINE_ENDS.split(text)
     return lines[:-1] if lines[-1] == "" else lines
 
 
 @dataclass(frozen=True, slots=True)
 class FileTools:
-    """The tools' code; each method is one tool."""
+    """The implementation of the tools; each public method without `_target` in its name is one tool."""
 
     folders: Folders
     settings: FilesSettings
@@ -121,10 +122,10 @@ class FileTools:
         """Make a folder."""
         self.folders.make_folder(path)
 
-    # What kind of file a call writes: asked before a run with the literals alone, and again in it
+    # Targets are computed twice: before a run from the literals of the plan alone, and again in the run.
 
     def text_target(self, given: Mapping[str, Any]) -> WriteTarget:
-        """Where text goes. In a table it depends on the text, since a spreadsheet takes some cells for formulas."""
+        """The target of writing text. A table counts as executed if a spreadsheet would compute one of its cells."""
         target, path = self.folders.target(given.get("path")), given.get("path")
         if target.executed is not False or not is_table_path(path):
             return target
@@ -134,27 +135,28 @@ class FileTools:
         return replace(target, executed=has_formulas(text if isinstance(text, str) else "\n".join(text)))
 
     def copy_target(self, given: Mapping[str, Any]) -> WriteTarget:
-        """Where a copy goes. A target that is no folder yet may be one when the call is made."""
+        """The target of a copy. Whether `target` is a folder may change before the call, so both cases count."""
         source, target = given.get("source"), given.get("target")
         copied = not (isinstance(source, str) and self.folders.is_trusted(source))
         if not isinstance(target, str):
             return WriteTarget(copied=copied)
-        found = self.folders.target(target, copied=copied)
+        as_file = self.folders.target(target, copied=copied)
         if not isinstance(source, str):
-            return found if found.executed or found.protected else replace(found, executed=None)
+            return as_file if as_file.executed or as_file.protected else replace(as_file, executed=None)
         inside = self.folders.target(f"{target.rstrip('/')}/{Path(source).name}", copied=copied)
-        named_anew = is_table_path(target) and not is_table_path(source)
-        executed = found.executed or inside.executed or named_anew or self.folders.is_program(source)
-        into = inside.protected if self._target_path(source, target) != target else None
-        return WriteTarget(executed, copied, found.protected or into)
+        # A file that becomes a table by its new name may have cells that a spreadsheet computes.
+        becomes_table = is_table_path(target) and not is_table_path(source)
+        executed = as_file.executed or inside.executed or becomes_table or self.folders.is_program(source)
+        inside_protected = inside.protected if self._target_path(source, target) != target else None
+        return WriteTarget(executed, copied, as_file.protected or inside_protected)
 
     def move_target(self, given: Mapping[str, Any]) -> WriteTarget:
-        """Where a file is moved to; one that no tool may change is not moved away either."""
-        found = self.copy_target(given)
-        return replace(found, protected=found.protected or self.folders.target(given.get("source")).protected)
+        """The target of a move; it is protected if the source is, since moving removes the source."""
+        target = self.copy_target(given)
+        return replace(target, protected=target.protected or self.folders.target(given.get("source")).protected)
 
     def _target_path(self, source: str, target: str) -> str:
-        """The full name of the target: a folder (or what is spelled like one) keeps the name of the source."""
+        """The path of the target file: in a folder (or a path that ends in `/`) the source keeps its name."""
         if target.endswith("/") or self.folders.is_folder(target, "write"):
             return f"{target.rstrip('/')}/{Path(source).name}"
         return target
@@ -166,7 +168,7 @@ class FileTools:
         count = 0
         for found in self.folders.list_files(folder, recursive=recursive):
             inner = found.path.relative_to(top)
-            # Hidden files (and whatever lies in hidden folders) are listed only for who asks for them.
+            # Hidden files, and files in hidden folders, are listed only if the pattern begins with a dot.
             if any(part.startswith(".") for part in inner.parts) and not wanted.startswith("."):
                 continue
             if not fnmatchcase((str(inner) if "/" in wanted else inner.name).casefold(), wanted):
@@ -188,7 +190,7 @@ class FileTools:
             )
 
     def _lines_or_none(self, path: str) -> list[str]:
-        """The lines of a file; what is no readable text has none."""
+        """The lines of a file, or none if it cannot be read as text."""
         try:
             return self.read_lines(path)
         except ToolError:
@@ -201,9 +203,9 @@ _SAVE_WORDS = (
 )
 
 
-# Anybody may have written a file, and named it: an attachment that was saved, a download, a shared folder. How large it
-# is and when it was changed is what the file system says. A search may come through a link upon a file that lies
-# elsewhere, so its lines are a stranger's in every folder.
+# The content and the name of a file are untrusted: it may be a saved attachment, a download, or lie in a shared folder.
+# Its size and time come from the file system. A search may follow a link to a file in another folder, so its lines are
+# untrusted in every folder.
 _UNTRUSTED = Origin("third_party")
 _SYSTEM = Origin("system")
 _LISTING = {"": _UNTRUSTED, "[].size": _SYSTEM, "[].modified": _SYSTEM}
@@ -213,7 +215,9 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     folders = surroundings.folders
     files = FileTools(folders, settings)
     read = tool(effect="read", origins=_UNTRUSTED, owned=lambda given: folders.is_trusted(given["path"]))
+    listing = tool(effect="read", origins=_LISTING, owned=lambda given: folders.is_trusted(given["folder"]))
     done = {"": _SYSTEM}
+    save = partial(tool, effect="write", idempotent=True, words=_SAVE_WORDS, origins=done, target=files.text_target)
 
     def own_source(given: Mapping[str, Any]) -> bool:
         return folders.is_trusted(given["source"])
@@ -224,22 +228,8 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
     return [
         read(files.read_text),
         read(files.read_lines),
-        tool(
-            effect="write",
-            idempotent=True,
-            purpose={"text": "carries"},
-            words=_SAVE_WORDS,
-            origins=done,
-            target=files.text_target,
-        )(files.write_text),
-        tool(
-            effect="write",
-            idempotent=True,
-            purpose={"lines": "carries"},
-            words=_SAVE_WORDS,
-            origins=done,
-            target=files.text_target,
-        )(files.write_lines),
+        save(purpose={"text": "carries"})(files.write_text),
+        save(purpose={"lines": "carries"})(files.write_lines),
         tool(
             effect="write",
             purpose={"text": "carries"},
@@ -247,9 +237,7 @@ def _build(settings: FilesSettings, surroundings: Surroundings) -> list[Tool]:
             target=files.text_target,
             words=("append", "add", "log", "note", "jot", "extend"),
         )(files.append_text),
-        tool(effect="read", origins=_LISTING, owned=lambda given: folders.is_trusted(given["folder"]))(
-            files.list_files
-        ),
+        listing(files.list_files),
         tool(effect="read", origins=_UNTRUSTED)(files.search_files),
         tool(effect="read", origins=_SYSTEM)(files.file_exists),
         tool(

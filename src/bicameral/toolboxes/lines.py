@@ -11,18 +11,18 @@ from typing import Annotated, Any
 from bicameral.errors import ToolError
 from bicameral.tools import Settings, Surroundings, Tool, Toolbox, tool
 
-# A sign counts only where a number begins, so that `2024-05` and `item-5` are not negative.
+# A sign counts only at the beginning of a word, so that `2024-05` and `item-5` have no negative number.
 _NUMBER = re.compile(r"(?:(?<![^\s(=:])[-+])?[0-9]+(?:\.[0-9]+)?")
 
 pure_lines = tool(effect="pure")
-# These give some of the lines they are given, in some order, and change none.
+# These tools return some of their input lines, in some order and unchanged, so each line keeps its label.
 keeping_lines = tool(effect="pure", keeps="lines")
 
 
 def _numeric_key(line: str) -> tuple[bool, Decimal]:
-    """What a numeric sort goes by: the first number in a line; lines without one come last."""
-    found = _NUMBER.search(line)
-    return (False, Decimal(found[0])) if found else (True, Decimal(0))
+    """The key of a numeric sort: the first number of a line; lines without one come last."""
+    number = _NUMBER.search(line)
+    return (False, Decimal(number[0])) if number else (True, Decimal(0))
 
 
 @keeping_lines
@@ -53,8 +53,8 @@ def grep(
     regex: bool = False,
 ) -> list[str]:
     """Keep the lines that contain a pattern; unless case counts, a plural finds its singular too."""
-    found = _regex_matcher(pattern, ignore_case) if regex else _text_matcher(pattern, ignore_case)
-    return [line for line in lines if found(line) != invert]
+    matches = _regex_matcher(pattern, ignore_case) if regex else _text_matcher(pattern, ignore_case)
+    return [line for line in lines if matches(line) != invert]
 
 
 def _text_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
@@ -65,14 +65,14 @@ def _text_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
 
 
 def _word_forms(word: str) -> tuple[str, ...]:
-    """A word and, if it looks like an English plural, its singular: whoever asks for invoices means each invoice."""
+    """A word and, if it looks like an English plural, its singular: `invoices` also finds `invoice`."""
     if not word.isalpha() or len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return (word,)
     return (word, f"{word[:-3]}y") if word.endswith("ies") else (word, word[:-1])
 
 
 def _regex_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
-    """A search in linear time: a pattern from a model or a stranger must not be able to stop the machine."""
+    """A search with RE2, which takes linear time: a pattern from untrusted text must not block the run."""
     try:
         re2: Any = import_module("re2")
     except ImportError:
@@ -88,10 +88,10 @@ def _regex_matcher(pattern: str, ignore_case: bool) -> Callable[[str], bool]:
         compiled = re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if error.args else error
-        said = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise ToolError(
             "lines.bad-pattern",
-            f"{pattern!r} is not a regular expression that can be used here: {said}",
+            f"{pattern!r} is not a regular expression that can be used here: {text}",
             expected="RE2 syntax (no look-around, no back-references)",
             fix="Leave `regex` out to search for plain text.",
         ) from None

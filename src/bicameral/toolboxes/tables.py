@@ -1,6 +1,6 @@
 """The tables toolbox: read and write CSV and JSON; filter, sort, select, group and join rows.
 
-Cells of any kind can be compared and added up; a mixture of kinds never fails.
+Cells of any types can be compared with one another; a column of mixed types is never an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CompareOp = Literal["==", "!=", "<", "<=", ">", ">=", "contains"]
 Aggregate = Literal["sum", "mean", "min", "max", "count"]
 
 _SUM_DIGITS = 700
-"""Enough to add the largest and the smallest number there is without losing a digit."""
+"""Enough to add the largest and the smallest possible number exactly."""
 
 _ORDER_OPS: dict[CompareOp, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -47,13 +47,13 @@ _ORDER_OPS: dict[CompareOp, Callable[[Any, Any], bool]] = {
 
 
 def comparison_value(cells: Iterable[object], value: object) -> object:
-    """The value to compare a column with: where the column has numbers, a text that is a number is that number."""
-    found = parse_number(value) if isinstance(value, str) else None
-    return value if found is None or not any(map(_is_number, cells)) else found
+    """The value to compare a column with: a text that is a number becomes one if the column has numbers."""
+    number = parse_number(value) if isinstance(value, str) else None
+    return value if number is None or not any(map(_is_number, cells)) else number
 
 
 def cell_matches(cell: object, op: CompareOp, value: object) -> bool:
-    """Whether a cell compares so with a value; what cannot be compared is different and neither less nor more."""
+    """Whether the comparison holds; values that cannot be compared are unequal, and neither is less."""
     if op == "contains":
         return _contains(cell, value)
     pair = _comparable_pair(cell, value)
@@ -66,12 +66,12 @@ def cell_matches(cell: object, op: CompareOp, value: object) -> bool:
 
 def _contains(cell: object, value: object) -> bool:
     if isinstance(cell, list):
-        return any(cell_matches(each, "==", value) for each in cast("list[object]", cell))
+        return any(cell_matches(item, "==", value) for item in cast("list[object]", cell))
     return cell is not None and cell_as_text(value).casefold() in cell_as_text(cell).casefold()
 
 
 def _comparable_pair(cell: object, value: object) -> tuple[Any, Any] | None:
-    """Both sides as one kind: numbers with numbers (and texts that are numbers), everything else as text."""
+    """Both sides with one type: as numbers if one is a number and the other can be, otherwise as texts."""
     if cell is None or value is None:
         return (cell, value) if cell is value else None
     if _is_number(cell) or _is_number(value):
@@ -87,15 +87,14 @@ def _is_number(value: object) -> bool:
 
 
 def cell_as_number(value: object) -> Decimal | None:
-    """A number exactly as people see it (0.1 is 0.1), or None for what is none."""
+    """The exact decimal number as written (0.1 is 0.1), or None if the cell is not a number."""
     if isinstance(value, str):
-        found = parse_number(value)
-        return None if found is None else Decimal(value.strip())
+        return None if parse_number(value) is None else Decimal(value.strip())
     return Decimal(str(value)) if _is_number(value) else None
 
 
 def cell_as_text(value: object) -> str:
-    """A cell as text; dates in ISO form, so that the order of the texts is the order in time."""
+    """A cell as text; dates in ISO form, so that texts sort by time."""
     match value:
         case str():
             return value
@@ -110,7 +109,7 @@ def cell_as_text(value: object) -> str:
 
 
 def sort_key(value: object) -> tuple[int, Decimal, str]:
-    """A sort key for any mixture: false and true, numbers, texts."""
+    """A sort key for cells of mixed types: false and true first, then numbers, then texts."""
     if isinstance(value, bool):
         return (0, Decimal(value), "")
     if _is_number(value):
@@ -119,9 +118,9 @@ def sort_key(value: object) -> tuple[int, Decimal, str]:
 
 
 def group_key(value: object) -> tuple[int, Decimal, str]:
-    """What makes two cells the same in grouping and joining: 7 and "7" are, 7 and "007" are not."""
-    found = parse_number(value) if isinstance(value, str) else None
-    return sort_key(value if found is None else found)
+    """The key that equal cells share in grouping and joining: 7 and "7" are equal, 7 and "007" are not."""
+    number = parse_number(value) if isinstance(value, str) else None
+    return sort_key(value if number is None else number)
 
 
 def is_empty_cell(value: object) -> bool:
@@ -129,31 +128,31 @@ def is_empty_cell(value: object) -> bool:
 
 
 def aggregate_cells(cells: Iterable[object], how: Aggregate, column: str) -> Any:
-    """One value from many; empty cells do not count."""
+    """One value for a column; empty cells are ignored, except that `count` counts all."""
     cells = list(cells)
     if how == "count":
         return len(cells)
-    filled = [each for each in cells if not is_empty_cell(each)]
+    filled = [cell for cell in cells if not is_empty_cell(cell)]
     if how in ("min", "max"):
         return (min if how == "min" else max)(filled, key=group_key, default=None)
-    numbers = [_number_to_add(each, column) for each in filled]
+    numbers = [_number_to_add(cell, column) for cell in filled]
     if how == "mean" and not numbers:
         return None
-    with localcontext() as exact:
-        exact.prec = _SUM_DIGITS
-        added = sum(numbers, Decimal(0))
-        return _plain_number(added / len(numbers) if how == "mean" else added)
+    with localcontext() as context:
+        context.prec = _SUM_DIGITS
+        total = sum(numbers, Decimal(0))
+        return _plain_number(total / len(numbers) if how == "mean" else total)
 
 
 def _number_to_add(value: object, column: str) -> Decimal:
-    found = cell_as_number(value)
-    if found is None:
+    number = cell_as_number(value)
+    if number is None:
         raise ToolError(
             "tables.not-a-number",
             f"{cell_as_text(value)[:60]!r} in the column {column!r} is not a number",
             expected="numbers to add up",
         )
-    return found
+    return number
 
 
 def _plain_number(value: Decimal) -> int | float:
@@ -190,7 +189,7 @@ class TableTools:
             lines = enumerate(text.split("\n"), 1)
             values = [_parse_json_text(line, path, number) for number, line in lines if line.strip()]
             try:
-                # Each line is within the limits; so must all of them be.
+                # Each line is within the limits; all lines together must be, too.
                 check_json_values(values)
             except InvalidJson as error:
                 raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=Place(file=path)) from None
@@ -210,9 +209,9 @@ class TableTools:
         self.folders.write_text(path, text + "\n")
 
     def stamp(self, path: str) -> tuple[int, int]:
-        """What changes when the file does."""
-        found = self.folders.resolve_readable(path).stat()
-        return found.st_mtime_ns, found.st_size
+        """Time and size of a file, which change if its content does."""
+        facts = self.folders.resolve_readable(path).stat()
+        return facts.st_mtime_ns, facts.st_size
 
     def _text(self, path: str) -> str:
         return self.folders.read_text(path, max_bytes=self.settings.max_bytes)
@@ -222,8 +221,8 @@ def _parse_json_text(text: str, path: str, line: int = 1) -> Any:
     try:
         return read_json(text, what=f"the file {path!r}")
     except InvalidJson as error:
-        found = None if error.line is None else error.line + line - 1
-        place = Place(file=path, line=found, column=error.column)
+        file_line = None if error.line is None else error.line + line - 1
+        place = Place(file=path, line=file_line, column=error.column)
         raise ToolError("tables.bad-json", f"not JSON: {error.why}", place=place) from None
 
 
@@ -254,7 +253,7 @@ def select_columns(rows: Rows, columns: list[str]) -> Rows:
 @tool(effect="pure", field_of={"by": "rows", "column": "rows"}, refine=grouped_rows_type)
 def group_rows(rows: Rows, by: Annotated[str, "column"], column: str, how: Aggregate = "sum") -> Rows:
     """Total a column per group; gives rows of the two columns."""
-    # Counting rows needs no column of its own, and a column cannot hold its group's name and its total.
+    # Counting rows does not read the column. One column cannot hold both the name of the group and its total.
     _check_columns(rows, by, *(() if how == "count" else (column,)))
     result = how if column == by else column
     groups: dict[object, list[Row]] = {}
@@ -286,27 +285,24 @@ def join_rows(left: Rows, right: Rows, on: Annotated[str, "column of both"]) -> 
 
 
 def _rename_clashes(row: Row, on: str, taken: set[str]) -> Row:
-    """The right row without the common column; a name that the left has too gets `_right` behind it."""
+    """The right row without the common column; `_right` is appended to a name that the left table has, too."""
     return {f"{name}_right" if name in taken else name: value for name, value in row.items() if name != on}
 
 
 def _check_columns(rows: Rows, *columns: str) -> None:
-    """Every named column occurs; a table without rows has no columns to be wrong about."""
+    """Raise if a named column does not occur; a table without rows has no known columns and passes."""
     if not rows:
         return
     known = dict.fromkeys(name for row in rows for name in row)
     for column in columns:
         if column not in known:
+            same_but_case = next((name for name in known if name.casefold() == column.casefold()), None)
             raise ToolError(
                 "tables.unknown-column",
                 f"there is no column {column!r}",
                 expected=_list_some(known),
-                nearest=nearest_name(column.casefold(), known) or _same_name_ignoring_case(column, known),
+                nearest=nearest_name(column.casefold(), known) or same_but_case,
             )
-
-
-def _same_name_ignoring_case(column: str, known: Iterable[str]) -> str | None:
-    return next((name for name in known if name.casefold() == column.casefold()), None)
 
 
 def _list_some(names: Iterable[str]) -> str:
@@ -314,20 +310,7 @@ def _list_some(names: Iterable[str]) -> str:
     return "one of " + ", ".join(shown[:20]) + (" ..." if len(shown) > 20 else "")
 
 
-_SAVE_WORDS = (
-    "save",
-    "write",
-    "put",
-    "store",
-    "create",
-    "export",
-    "dump",
-    "make",
-    "turn",
-    "convert",
-    "keep",
-    "collect",
-)
+_SAVE_WORDS = tuple("save write put store create export dump make turn convert keep collect".split())
 
 
 def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
@@ -335,7 +318,7 @@ def _build(settings: TablesSettings, surroundings: Surroundings) -> list[Tool]:
     files = TableTools(folders, settings)
     csv_shape = FileShape(files.read_csv, files.stamp, (".csv", ".tsv"), folders.is_trusted)
     json_shape = FileShape(files.read_json, files.stamp, (".json", ".jsonl", ".ndjson"), folders.is_trusted)
-    # Anybody may have written a table that lies around.
+    # A table is untrusted unless it lies in a trusted folder: anybody may have written it.
     reading = partial(
         tool, effect="read", origins=Origin("third_party"), owned=lambda given: folders.is_trusted(given["path"])
     )

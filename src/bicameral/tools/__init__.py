@@ -1,8 +1,8 @@
-"""Tools: what a plan can do to the world, each with typed arguments, a typed result and a declared effect.
+"""Tools: everything a plan can do, each with typed arguments, a typed result and a declared effect.
 
-Typed Python functions come in by `@tool`, commands by a manifest or by their own `--describe`; toolboxes group
-them. Out goes a `Registry`: the only tools that a plan can name. Commands run confined (no shell, only the files
-and limits they were given); where the kernel cannot confine they refuse to run.
+Typed Python functions become tools with `@tool`, commands with a manifest or their own `--describe`; toolboxes group
+them. The result is a `Registry`: a plan can name no other tools. Commands run confined (no shell, only the files and
+limits they were given); where the kernel cannot confine them they refuse to run.
 """
 
 from importlib import import_module
@@ -41,7 +41,14 @@ if TYPE_CHECKING:
         describe_tool,
         require_command,
     )
-    from bicameral.tools._loading import installed_toolboxes, load_file, load_toolbox, load_toolboxes
+    from bicameral.tools._loading import (
+        LoadedToolbox,
+        installed_toolboxes,
+        load_file,
+        load_installed_toolbox,
+        load_toolbox,
+        load_toolboxes,
+    )
     from bicameral.tools._manifest import Manifest, manifest_schema, parse_manifest, read_manifest
     from bicameral.tools._sandbox import CommandResult, Confinement, confinement_problem, run_confined
 
@@ -62,6 +69,7 @@ __all__ = [
     "Effect",
     "FindTarget",
     "Folders",
+    "LoadedToolbox",
     "Manifest",
     "Origin",
     "Origins",
@@ -90,6 +98,7 @@ __all__ = [
     "find_command",
     "installed_toolboxes",
     "load_file",
+    "load_installed_toolbox",
     "load_toolbox",
     "load_toolboxes",
     "manifest_schema",
@@ -106,11 +115,18 @@ __all__ = [
     "use_call_key",
 ]
 
-# Commands, manifests and packages are looked at only where somebody asks for them, so that `import bicameral` is quick.
+# Modules for commands, manifests and packages are loaded at first use, so that `import bicameral` stays fast.
 _LATER = {
     "_command": ("CommandFailed", "find_command", "command_tools"),
     "_command_interface": ("CommandSettings", "command_arguments", "command_usage", "describe_tool", "require_command"),
-    "_loading": ("installed_toolboxes", "load_file", "load_toolbox", "load_toolboxes"),
+    "_loading": (
+        "LoadedToolbox",
+        "installed_toolboxes",
+        "load_file",
+        "load_installed_toolbox",
+        "load_toolbox",
+        "load_toolboxes",
+    ),
     "_manifest": ("Manifest", "manifest_schema", "parse_manifest", "read_manifest"),
     "_sandbox": ("CommandResult", "Confinement", "confinement_problem", "run_confined"),
 }

@@ -17,13 +17,13 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from bicameral.errors import ToolError
 from bicameral.tools._call_labels import part_argument, values_at
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from bicameral.tools._tool import Tool
 
 
+T = TypeVar("T")
+
 KEY_VARIABLE = "BICAMERAL_CALL_KEY"
 """The environment variable in which a command finds its key."""
 
@@ -42,10 +44,10 @@ _KEY: ContextVar[str | None] = ContextVar("bicameral-call-key", default=None)
 
 
 def call_key() -> str | None:
-    """The key of the call that is being made; None outside of a run.
+    """The key of the call that is being made; None outside a run.
 
-    A tool that hands it to its service as an idempotency key, or looks whether it has done this one already, may call
-    itself `keyed`: the call is then repeated where nobody knows whether it happened.
+    A tool that passes it to its service as an idempotency key, or checks whether it has already done this call, may be
+    declared `keyed`: a call with unknown outcome is then repeated.
 
     Example:
         >>> @tool(effect="send", keyed=True)
@@ -56,30 +58,34 @@ def call_key() -> str | None:
     return _KEY.get()
 
 
-def derive_call_key(run: str, step: str, what: str) -> str:
-    """The key of what a run does at a step: 32 letters and digits that tell nothing about either."""
-    text = json.dumps(["bicameral call", run, step, what], ensure_ascii=True)
+def derive_call_key(run: str, step: str, effect: str) -> str:
+    """The key of one effect of a run at a step: 32 hexadecimal digits that reveal neither."""
+    text = json.dumps(["bicameral call", run, step, effect], ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @contextmanager
-def use_call_key(key: str) -> Generator[None]:
-    """Make a call under a key."""
-    before = _KEY.set(key)
+def _set_within(variable: ContextVar[T], value: T) -> Generator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _KEY.reset(before)
+        variable.reset(token)
+
+
+def use_call_key(key: str) -> AbstractContextManager[None]:
+    """Set the call key within this context."""
+    return _set_within(_KEY, key)
 
 
 CodeHash = Callable[[], str]
-"""A hash of what runs when a tool is called; the same as long as that does the same."""
+"""Returns a hash of the code that runs when a tool is called."""
 
 
 def function_code_hash(function: Callable[..., Any]) -> CodeHash:
-    """The code of a function, with the functions of its own module that it refers to, however far.
+    """The hash of a function's code and of all functions of its module that it refers to, directly or not.
 
-    Comments, layout and places in the file do not count. Other modules have versions of their own.
+    Comments, layout and line numbers do not count. Other modules are covered by their versions.
     """
 
     @cache
@@ -94,7 +100,7 @@ def function_code_hash(function: Callable[..., Any]) -> CodeHash:
 
 
 def program_code_hash(argv: Sequence[str]) -> CodeHash:
-    """The file of a program and every file that is named with it, such as a script after its interpreter."""
+    """The hash of a program and of every file named with it, such as a script after its interpreter."""
 
     def code() -> str:
         return hashlib.sha256("\0".join(map(_argv_part_hash, argv)).encode()).hexdigest()
@@ -105,40 +111,42 @@ def program_code_hash(argv: Sequence[str]) -> CodeHash:
 def _argv_part_hash(part: str) -> str:
     path = Path(part)
     try:
-        found = path.stat() if path.is_absolute() and path.is_file() else None
-        return part if found is None else _file_hash(part, found.st_ino, found.st_size, found.st_mtime_ns)
+        info = path.stat() if path.is_absolute() and path.is_file() else None
+        return part if info is None else _file_hash(part, info.st_ino, info.st_size, info.st_mtime_ns)
     except OSError:
         return part
 
 
 @lru_cache(maxsize=256)
 def _file_hash(path: str, *_: int) -> str:
-    """The hash of a file, read again only where something about it is new."""
+    """The hash of a file; cached by its inode, size and time of change."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _default_texts(function: FunctionType) -> Iterator[str]:
-    """Defaults that read the same in every process; an object's address does not."""
+    """Defaults as texts that are equal in every process, unlike the address in an object's repr."""
     for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         yield repr(value) if isinstance(value, str | int | float | bytes | None) else type(value).__qualname__
 
 
 def _reachable_functions(function: Callable[..., Any]) -> Iterator[FunctionType]:
-    """The function and what it refers to in its module, each once, in the order of their names."""
+    """The function and all that it refers to in its module, each once, sorted by name."""
     start = getattr(function, "__func__", function)
     if not isinstance(start, FunctionType):
         return
-    found: dict[str, FunctionType] = {}
-    todo = [start]
-    while todo:
-        each = todo.pop()
-        if each.__qualname__ in found:
+    functions: dict[str, FunctionType] = {}
+    pending = [start]
+    while pending:
+        current = pending.pop()
+        if current.__qualname__ in functions:
             continue
-        found[each.__qualname__] = each
-        known = (each.__globals__.get(name) for name in _code_names(each.__code__))
-        todo += [one for one in known if isinstance(one, FunctionType) and one.__module__ == start.__module__]
-    yield from (found[name] for name in sorted(found))
+        functions[current.__qualname__] = current
+        referenced = (current.__globals__.get(name) for name in _code_names(current.__code__))
+        pending += [
+            other for other in referenced if isinstance(other, FunctionType) and other.__module__ == start.__module__
+        ]
+    yield from (functions[name] for name in sorted(functions))
 
 
 def _code_names(code: CodeType) -> Iterator[str]:
@@ -149,27 +157,27 @@ def _code_names(code: CodeType) -> Iterator[str]:
 
 
 def _code_texts(code: CodeType) -> Iterator[str]:
-    """Everything in a code object but where it stands."""
+    """Everything in a code object except its file and lines."""
     yield code.co_code.hex()
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))
     for each in code.co_consts:
         if isinstance(each, CodeType):
             yield from _code_texts(each)
         elif isinstance(each, frozenset):
-            # Sets have no order of their own.
+            # The order of a set differs between processes.
             yield repr(sorted(map(repr, each)))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         else:
             yield repr(each)
 
 
 MAX_HASHED = 256 * 1024 * 1024
-"""Bytes of one file; a larger one is not attached to a call that a person must approve."""
+"""Bytes of one file; a larger one is refused where a call must be approved."""
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class AttachedFile:
-    """A file that goes along with a call: its path as the call names it, and its content by size and hash."""
+    """A file that is sent with a call: its path as the call names it, and its content by size and hash."""
 
     name: str
     size: int
@@ -189,18 +197,13 @@ class AttachedFile:
 _BOUND: ContextVar[Mapping[str, AttachedFile] | None] = ContextVar("bicameral-attached-files", default=None)
 
 
-@contextmanager
-def bind_attached_files(files: Iterable[AttachedFile]) -> Generator[None]:
-    """Make a call that may send exactly these contents: `read_attached` refuses every other."""
-    before = _BOUND.set({file.name: file for file in files})
-    try:
-        yield
-    finally:
-        _BOUND.reset(before)
+def bind_attached_files(files: Iterable[AttachedFile]) -> AbstractContextManager[None]:
+    """Within this context `read_attached` returns exactly these contents and refuses every other."""
+    return _set_within(_BOUND, {file.name: file for file in files})
 
 
 def attached_files(tool: Tool, arguments: Mapping[str, Any]) -> tuple[AttachedFile, ...]:
-    """The files that a call would send along, as they are now. A ToolError if one of them cannot be attached."""
+    """The files that a call would send, as they are now; a ToolError if one cannot be attached."""
     if tool.attached_in is None:
         return ()
     names = [
@@ -213,26 +216,33 @@ def attached_files(tool: Tool, arguments: Mapping[str, Any]) -> tuple[AttachedFi
 
 
 def read_attached(folders: Folders, path: str, *, max_bytes: int) -> bytes:
-    """The content of a file that a tool sends along: in a call that a person approved, what he approved."""
+    """The content of a file that a tool sends along; in an approved call exactly the content that was approved.
+
+    Args:
+        folders: The folders in which the file may lie.
+        path: The path as the call names it.
+        max_bytes: A larger file is refused.
+    """
     bound = _BOUND.get()
     if bound is not None:
         _refuse_link(folders, path)
+    # The bytes that are hashed are the bytes that are returned, so the file cannot change in between.
     content = folders.read_bytes(path, max_bytes=max_bytes)
     if bound is None:
         return content
-    approved, found = bound.get(path), AttachedFile(path, len(content), hashlib.sha256(content).hexdigest())
-    if found != approved:
+    approved, current = bound.get(path), AttachedFile(path, len(content), hashlib.sha256(content).hexdigest())
+    if current != approved:
         raise ToolError(
             "files.changed",
             f"{quote_path(path)} is not the file that was approved"
-            + ("" if approved is None else f": {', '.join(describe_changes((approved,), (found,)))}"),
+            + ("" if approved is None else f": {', '.join(describe_changes((approved,), (current,)))}"),
             fix="Nothing was sent. Run it again to be asked about the file as it is now.",
         )
     return content
 
 
 def describe_changes(before: Iterable[AttachedFile], now: Iterable[AttachedFile]) -> tuple[str, ...]:
-    """What is different about attached files, a sentence for each."""
+    """What changed about attached files, one sentence for each."""
     known = {file.name: file for file in before}
     return tuple(_describe_change(known.get(file.name), file) for file in now if known.get(file.name) != file)
 
@@ -242,11 +252,12 @@ def _describe_change(before: AttachedFile | None, now: AttachedFile) -> str:
         return f"{now.name} is attached now, and was not when you were asked"
     if before.size == now.size:
         return f"{now.name} has {_byte_count(now.size)} as before; its content changed since you were asked"
-    return f"{now.name} was {_byte_count(before.size)}, is now {_byte_count(now.size)}; its content changed since you were asked"
+    sizes = f"{_byte_count(before.size)}, is now {_byte_count(now.size)}"
+    return f"{now.name} was {sizes}; its content changed since you were asked"
 
 
 def _iter_paths(values: Iterable[object]) -> Iterator[str]:
-    """Every path in a value, to the letter: names as policies compare them have lost their case."""
+    """Every path in a value, with its case: `principals` would lower it."""
     for value in values:
         match value:
             case str():
@@ -272,7 +283,7 @@ def _hash_file(folders: Folders, path: str) -> AttachedFile:
 
 
 def _refuse_link(folders: Folders, path: str) -> None:
-    """Refuse a link: whoever approves `menu.txt` must not send what another name leads to."""
+    """Refuse a link: an approval of `menu.txt` must not send the file that a link leads to."""
     real = folders.resolve_readable(path)
     spelled = Path(os.path.normpath(os.path.join(folders.base, os.path.expanduser(path))))
     if spelled != real:

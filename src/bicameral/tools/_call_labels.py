@@ -1,8 +1,8 @@
 """Labels of a call: those of its result, from the tool's declared origins, and those of what is attached by name.
 
-The content of an attachment (the file of a mail, the document that is shared by its number) is no argument of the
-call, so no label of a run covers it. A tool therefore declares which arguments name such a thing, where those things
-come from and who may read them:
+The content of an attachment (the file of a mail, a document that is shared by its id) is no argument of the call, so no
+label of a run covers it. A tool therefore declares which arguments name such a thing, where those things come from and
+who may read them:
 
     attaches=("attachments",)                                untrusted, and for the user alone
     attaches={"listing": Origin("third_party", "public")}    everyone may read it
@@ -48,7 +48,6 @@ from bicameral.tools._origins import (
     parse_part,
     render_part,
     type_at,
-    without_optional,
 )
 from bicameral.types import (
     ANY,
@@ -61,6 +60,8 @@ from bicameral.types import (
     StrType,
     TupleType,
     Type,
+    iter_types,
+    without_optional,
 )
 
 if TYPE_CHECKING:
@@ -74,10 +75,10 @@ _MOST_NAMES = 1_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultPart:
-    """One part of a result: where it comes from, and the parts inside it that are told apart.
+    """One part of a result: where it comes from, and its inner parts that have origins of their own.
 
-    `said` is the part that its origin is declared for, `record` the way to the record whose fields that origin names,
-    `keyed` those of its fields that are dicts, which name by their keys.
+    `declared_part` is the part that its origin is declared for, `record` the path of the record whose fields that
+    origin names, `dict_fields` those of its fields that are dicts, whose keys are the names.
     """
 
     path: str
@@ -90,14 +91,14 @@ class ResultPart:
 
 
 def compile_parts(origins: Origins, result: Type) -> ResultPart:
-    """The origins along the type of a result: inside a part of which nothing more is said nothing is told apart."""
+    """The origins along the type of a result; a part without closer declarations inside it is flat."""
     return _compile_part(origins, {parse_part(part) for part in origins}, result, result, ())
 
 
 def _compile_part(origins: Origins, named: set[PartPath], result: Type, type_: Type, path: PartPath) -> ResultPart:
-    said, origin = nearest_origin(origins, path)
-    record = enclosing_record(result, parse_part(said))
-    facts = (render_part(path), said, origin, record, _dict_fields(result, record))
+    declared, origin = nearest_origin(origins, path)
+    record = enclosing_record(result, parse_part(declared))
+    facts = (render_part(path), declared, origin, record, _dict_fields(result, record))
     if not any(len(each) > len(path) and each[: len(path)] == path for each in named):
         return ResultPart(*facts)
 
@@ -108,8 +109,8 @@ def _compile_part(origins: Origins, named: set[PartPath], result: Type, type_: T
         case ListType(item=item):
             return ResultPart(*facts, "list", (below("[]", item),))
         case TupleType() as pair:
-            found = inner_type(pair, "[]")
-            return ResultPart(*facts, "list", (below("[]", found),)) if found else ResultPart(*facts)
+            # All places of a tuple share one part, as the items of a list do.
+            return ResultPart(*facts, "list", (below("[]", inner_type(pair, "[]") or ANY),))
         case RecordType(fields=fields):
             return ResultPart(*facts, "record", tuple(below(each.name, each.type) for each in fields))
         case DictType(value=value):
@@ -122,47 +123,42 @@ def _compile_part(origins: Origins, named: set[PartPath], result: Type, type_: T
 
 
 def _dict_fields(result: Type, record: PartPath | None) -> frozenset[str]:
-    found = None if record is None else without_optional(type_at(result, record) or ANY)
-    fields = found.fields if isinstance(found, RecordType) else ()
+    fields_type = None if record is None else without_optional(type_at(result, record) or ANY)
+    fields = fields_type.fields if isinstance(fields_type, RecordType) else ()
     return frozenset(each.name for each in fields if isinstance(without_optional(each.type), DictType))
 
 
 ResolvedReaders = tuple[tuple[str, Readers, bool], ...]
-"""By part: who reads it and whether the user wrote it, where only the value can tell."""
+"""Part, readers, and whether the user wrote it, for the parts where these depend on the value."""
 
 
 def resolve_readers(top: ResultPart, value: object) -> ResolvedReaders:
-    """What the value itself says about readers and ownership: for a list, what holds for every item."""
-    found: list[tuple[str, Readers, bool]] = []
-    for each in _value_dependent_parts(top):
-        records = _values_at(value, each.record or ())
-        found.append((each.declared_part, _part_readers(each, records), _is_users_own(each.origin, records)))
-    return tuple(found)
+    """The facts about readers and ownership that depend on the value; for a list, those of every item."""
+    resolved: list[tuple[str, Readers, bool]] = []
+    for part in _value_dependent_parts(top):
+        records = values_at(value, part.record or ())
+        resolved.append((part.declared_part, _part_readers(part, records), _is_users_own(part.origin, records)))
+    return tuple(resolved)
 
 
 def _value_dependent_parts(top: ResultPart) -> Iterable[ResultPart]:
     """Each part whose facts depend on the value, once."""
-    found: dict[str, ResultPart] = {}
-    waiting = [top]
-    while waiting:
-        part = waiting.pop()
+    parts: dict[str, ResultPart] = {}
+    pending = [top]
+    while pending:
+        part = pending.pop()
         if isinstance(part.origin.readers, Participants) or part.origin.own_when:
-            found.setdefault(part.declared_part, part)
-        waiting.extend(each for _, each in part.inner_parts)
-    return found.values()
-
-
-def _values_at(value: object, path: PartPath) -> list[object]:
-    """What stands at a path, for every item on the way; None (an optional record) is left out."""
-    here: list[object] = [value]
-    for step in path:
-        here = [each for one in here for each in _step_values(one, step)]
-    return [each for each in here if each is not None]
+            parts.setdefault(part.declared_part, part)
+        pending.extend(each for _, each in part.inner_parts)
+    return parts.values()
 
 
 def values_at(value: object, path: PartPath) -> list[object]:
-    """All that stands at a path in a value."""
-    return _values_at(value, path)
+    """The values at a path in a value, through all items on the way; None (an absent record) is left out."""
+    values: list[object] = [value]
+    for step in path:
+        values = [each for outer in values for each in _step_values(outer, step)]
+    return [each for each in values if each is not None]
 
 
 def _step_values(value: object, step: str) -> Iterable[object]:
@@ -190,102 +186,106 @@ def _part_readers(part: ResultPart, records: list[object]) -> Readers:
     return frozenset(readers | {USER}) if readers else _USER_ONLY
 
 
-def _named_principals(record: object, fields: Iterable[str], keyed: frozenset[str]) -> set[str]:
-    """The principals that a record names; of a record that names too many, none."""
-    found: set[str] = set()
+def _named_principals(record: object, fields: Iterable[str], dict_fields: frozenset[str]) -> set[str]:
+    """The principals that a record names; none if it names too many."""
+    names: set[str] = set()
     if isinstance(record, dict):
         for field in fields:
-            named: object = cast("dict[str, object]", record).get(field)
-            # Of a dict the keys are the names; what stands under them says something about each.
-            if field in keyed and isinstance(named, dict):
-                named = list(cast("dict[str, object]", named))
-            _add_names(named, found)
-    return found if len(found) <= _MOST_NAMES else set()
+            value: object = cast("dict[str, object]", record).get(field)
+            # The keys of a dict are the names; the values only describe them.
+            if field in dict_fields and isinstance(value, dict):
+                value = list(cast("dict[str, object]", value))
+            _add_names(value, names)
+    return names if len(names) <= _MOST_NAMES else set()
 
 
 def principals(value: object) -> frozenset[str]:
-    """The people or accounts that a value names, as they are compared: one text, or each text of a list.
+    """The people or accounts that a value names, normalised for comparison: one text, or each text of a list.
 
-    Only plain letters lose their case: other letters could make two different names the same.
+    Only ASCII names lose their case: other case folding could make two different names equal.
+
+    Example:
+        >>> sorted(principals(["Ada@Example.com", 7]))
+        ['7', 'ada@example.com']
     """
-    found: set[str] = set()
-    _add_names(value, found)
-    return frozenset(found)
+    names: set[str] = set()
+    _add_names(value, names)
+    return frozenset(names)
 
 
-def _add_names(value: object, found: set[str]) -> None:
-    # The very types: a class of somebody's own could say anything of itself.
+def _add_names(value: object, names: set[str]) -> None:
+    # Exact types: a subclass could override its text.
     for each in cast("list[object]", value) if isinstance(value, list | tuple) else (value,):
         text = each if type(each) is str else str(each) if type(each) is int else ""
         if len(text) <= _LONGEST_NAME and (name := text.strip()):
-            found.add(name.lower() if name.isascii() else name)
+            names.add(name.lower() if name.isascii() else name)
 
 
 def _is_users_own(origin: Origin, records: list[object]) -> bool:
     if origin.own_when is None or not records:
         return False
     field, wanted = origin.own_when
-    found = (cast("dict[str, object]", each).get(field) if isinstance(each, dict) else None for each in records)
-    return all(type(text) is str and text == wanted for text in found)
+    texts = (cast("dict[str, object]", each).get(field) if isinstance(each, dict) else None for each in records)
+    return all(type(text) is str and text == wanted for text in texts)
 
 
 @lru_cache(maxsize=4096)
 def result_tree(top: ResultPart, tool: str, step: str, known: ResolvedReaders, trusted: bool) -> LabelTree:
-    """The labels of a result. `trusted`: whether all that a stranger could have written is the user's own here."""
-    return _part_tree(top, tool, step, {said: (readers, own or trusted) for said, readers, own in known}, trusted)
+    """The labels of a result; `trusted` says that all its untrusted parts are the user's own here."""
+    return _part_tree(top, tool, step, {part: (readers, own or trusted) for part, readers, own in known}, trusted)
 
 
 def _part_tree(
     part: ResultPart, tool: str, step: str, known: Mapping[str, tuple[Readers, bool]], trusted: bool
 ) -> LabelTree:
-    usual = (PUBLIC if part.origin.readers == "public" else _USER_ONLY, trusted)
-    readers, own = known.get(part.declared_part, usual)
+    default = (PUBLIC if part.origin.readers == "public" else _USER_ONLY, trusted)
+    readers, own = known.get(part.declared_part, default)
     trust = "user" if own and part.origin.trust == "third_party" else part.origin.trust
     label = Label(frozenset({Source(trust, tool, part.path, step)}), readers)
     if part.kind == "flat":
         return label
-    inside = {name: _part_tree(each, tool, step, known, trusted) for name, each in part.inner_parts}
+    inner = {name: _part_tree(each, tool, step, known, trusted) for name, each in part.inner_parts}
     if part.kind == "list":
-        return ListLabels(label, inside["[]"])
-    rest = inside.pop("*", label) if part.kind == "dict" else label
-    return RecordLabels(label, inside, rest)
+        return ListLabels(label, inner["[]"])
+    rest = inner.pop("*", label) if part.kind == "dict" else label
+    return RecordLabels(label, inner, rest)
 
 
 def join_arguments(own: LabelTree, arguments: Mapping[str, LabelTree], keeps: str | None, top: ResultPart) -> LabelTree:
-    """The labels of what a call gave: its own, and those of all that it was given.
+    """The labels of a call's result: its own, joined with those of its arguments.
 
-    What a call is given decides what it gives, so every argument counts, but for what is fresh. A tool that `keeps` the
-    items of an argument gives some of them, in some order, and changes none: the others decide only how many and which.
+    The arguments decide the result, so every one counts, except in fresh parts. A tool that `keeps` the items of an
+    argument returns some of them, in some order and unchanged: the other arguments decide only how many and which.
     """
-    given = join_all(shade.flat for shade in arguments.values())
+    given = join_all(tree.flat for tree in arguments.values())
     kept = arguments.get(keeps) if keeps else None
     if kept is None or own is not NOTHING:
         return _taint_unless_fresh(top, own, given)
-    # A list whose items are not told apart is treated the same way, or the proof would not cover the run.
+    # A flat label is treated as a list, too: the proof knows less than the run, and must still cover it.
     return ListLabels(join(kept.own, given), kept.flat if isinstance(kept, RecordLabels) else kept.item)
 
 
-def _taint_unless_fresh(part: ResultPart, shade: LabelTree, given: Label) -> LabelTree:
-    """A shade joined with a label in every part that is not fresh."""
+def _taint_unless_fresh(part: ResultPart, tree: LabelTree, given: Label) -> LabelTree:
+    """A tree with a label joined into every part that is not fresh."""
     if part.origin.fresh:
-        return shade
-    match part.kind, shade:
+        return tree
+    match part.kind, tree:
         case "record", RecordLabels(own=own, fields=fields, rest=rest):
-            inside = {name: _taint_unless_fresh(each, fields[name], given) for name, each in part.inner_parts}
-            return RecordLabels(join(own, given), inside, taint(rest, given))
+            inner = {name: _taint_unless_fresh(each, fields[name], given) for name, each in part.inner_parts}
+            return RecordLabels(join(own, given), inner, taint(rest, given))
         case "list", ListLabels(own=own, item=item):
             return ListLabels(join(own, given), _taint_unless_fresh(part.inner_parts[0][1], item, given))
         case _:
-            return taint(shade, given)
+            return taint(tree, given)
 
 
 def fresh_names(top: ResultPart, value: object) -> frozenset[str]:
-    """What a service has named anew in a result: by these names it can be spoken of later."""
-    found: set[str] = set()
+    """The names that a service made up in a result: later calls can refer to its things by them."""
+    names: set[str] = set()
     for path in _fresh_paths(top, ()):
-        for each in _values_at(value, path):
-            _add_names(each, found)
-    return frozenset(found)
+        for each in values_at(value, path):
+            _add_names(each, names)
+    return frozenset(names)
 
 
 def _fresh_paths(part: ResultPart, at: PartPath) -> Iterable[PartPath]:
@@ -299,42 +299,55 @@ def has_fresh(top: ResultPart) -> bool:
 
 
 def readers_by_name(origins: Origins, result: Type, value: object) -> dict[tuple[str, str], Readers]:
-    """Who may read the things that a result names, by their kinds and names: those who may read what each is.
+    """Who may read the things that a result names, by kind and name.
 
-    Unlike a shade this tells the items of a list apart. Of two things of one name only those count who may read both.
+    Unlike a label tree this keeps the items of a list apart. If two things have the same name, only common readers
+    count.
     """
-    found: dict[tuple[str, str], Readers] = {}
+    readers_of: dict[tuple[str, str], Readers] = {}
     for part, origin in origins.items():
-        around = enclosing_record(result, parse_part(part)) if origin.names else None
-        if around is None or origin.names is None:
+        record_path = enclosing_record(result, parse_part(part)) if origin.names else None
+        if record_path is None or origin.names is None:
             continue
-        readers, keyed = nearest_origin(origins, (*around, origin.names))[1].readers, _dict_fields(result, around)
-        for record in _values_at(value, around):
+        readers, dict_fields = (
+            nearest_origin(origins, (*record_path, origin.names))[1].readers,
+            _dict_fields(result, record_path),
+        )
+        for record in values_at(value, record_path):
             named: Readers = PUBLIC if readers == "public" else _USER_ONLY
             if isinstance(readers, Participants):
-                named = frozenset(_named_principals(record, readers.fields, keyed) | {USER})
+                named = frozenset(_named_principals(record, readers.fields, dict_fields) | {USER})
             for name in (name for given in _step_values(record, parse_part(part)[-1]) for name in principals(given)):
-                known = found.get((origin.names, name), PUBLIC)
-                found[origin.names, name] = named if known is PUBLIC else known if named is PUBLIC else known & named
-    return found
+                known = readers_of.get((origin.names, name), PUBLIC)
+                readers_of[origin.names, name] = (
+                    named if known is PUBLIC else known if named is PUBLIC else known & named
+                )
+    return readers_of
 
 
 AttachedOrigins = Mapping[str, Origin]
-"""The arguments, or parts of them, that name something which goes along with a call, and what is known of it."""
+"""The arguments, or parts of them, that name something that is sent with a call, and its origin."""
 
 ATTACHED_SUFFIX = " (what it names)"
-"""Behind the name of an argument, in the facts of a call: the thing that goes along."""
+"""Follows the name of an argument in the facts of a call: the thing that it names."""
 
 
-def attached_origins(said: Mapping[str, Origin] | Sequence[str]) -> AttachedOrigins:
-    """What a tool says of the things it sends along: names alone say nothing of them."""
-    return dict.fromkeys(said, UNKNOWN_ORIGIN) if isinstance(said, list | tuple) else cast("AttachedOrigins", said)
+def attached_origins(declared: Mapping[str, Origin] | Sequence[str]) -> AttachedOrigins:
+    """The declaration `attaches` with an origin for each name; a name alone gets the worst case."""
+    return (
+        dict.fromkeys(declared, UNKNOWN_ORIGIN)
+        if isinstance(declared, list | tuple)
+        else cast("AttachedOrigins", declared)
+    )
 
 
 def can_name(type_: Type, *, alone: bool = True, ids: bool = True) -> bool:
-    """Whether a value of a type can say where something is kept: a path always can.
+    """Whether a value of a type can be a reference to something that is stored elsewhere: a path always can.
 
-    Any text can, too, where it stands `alone` or in a list, and is no content; `ids` says whether an id counts.
+    Args:
+        type_: The type.
+        alone: Whether any text counts, since it is no content; text in a list always counts.
+        ids: Whether an id counts as such a text.
     """
     match type_:
         case OptionalType(item=item):
@@ -349,46 +362,24 @@ def can_name(type_: Type, *, alone: bool = True, ids: bool = True) -> bool:
             return False
 
 
-def _holds_text(type_: Type) -> bool:
-    match type_:
-        case StrType() | AnyType() | LiteralType():
-            return True
-        case OptionalType(item=item) | ListType(item=item) | DictType(value=item):
-            return _holds_text(item)
-        case TupleType(items=items):
-            return any(map(_holds_text, items))
-        case RecordType(fields=fields):
-            return any(_holds_text(each.type) for each in fields)
-        case _:
-            return False
-
-
-def _can_contain_name(type_: Type) -> bool:
-    """Whether there can be a name anywhere in a value: also in a record, where a tool has said nothing."""
-    match type_:
-        case OptionalType(item=item) | ListType(item=item) | DictType(value=item):
-            return _can_contain_name(item)
-        case TupleType(items=items):
-            return any(map(_can_contain_name, items))
-        case RecordType(fields=fields):
-            return any(_can_contain_name(each.type) for each in fields)
-        case _:
-            return can_name(type_)
-
-
 def default_attached(tool: Tool, receivers: tuple[str, ...] | None) -> dict[str, Origin]:
-    """The arguments of a tool that may name what goes along, where it does not say so itself.
+    """The arguments of a tool that may name attached things, if it does not declare them itself.
 
-    `receivers` are those that the tool says name who gets it. A tool that says nothing may send whatever a text in any
-    argument names; one that only asks others something, the files whose paths it is given. Where nobody has said who
-    gets it, a single argument that directs says who: of several nobody knows which.
+    A tool that declares nothing may send whatever a text in any argument names; one that changes nothing, only the
+    files whose paths it is given. `receivers` are the declared ones. If there are none, a single directing argument
+    counts as the receiver; of several, none does, since it is unknown which.
     """
     if not tool.outbound:
         return {}
     if not tool.declared:
-        return {each.name: UNKNOWN_ORIGIN for each in tool.arguments if _can_contain_name(each.type)}
+        return {each.name: UNKNOWN_ORIGIN for each in tool.arguments if any(map(can_name, iter_types(each.type)))}
     if receivers is None:
-        directing = [each.name for each in tool.arguments if each.purpose == "directs" and _holds_text(each.type)]
+        texts = (StrType, AnyType, LiteralType)
+        directing = [
+            each.name
+            for each in tool.arguments
+            if each.purpose == "directs" and any(isinstance(inner, texts) for inner in iter_types(each.type))
+        ]
         receivers = tuple(directing) if len(directing) == 1 else ()
     return {
         each.name: UNKNOWN_ORIGIN
@@ -398,7 +389,7 @@ def default_attached(tool: Tool, receivers: tuple[str, ...] | None) -> dict[str,
 
 
 def attached_label(origin: Origin, tool: str, argument: str, step: str) -> Label:
-    """The label of what an argument names."""
+    """The label of the thing that an argument names."""
     readers = PUBLIC if origin.readers == "public" else frozenset({USER})
     return Label({Source(origin.trust, tool, argument, step)}, readers)
 
@@ -409,7 +400,7 @@ def part_argument(part: str) -> str:
 
 
 def names_at(part: str, value: object) -> list[str]:
-    """The names in the value of an argument: all the texts and numbers that stand where a part says, and in that."""
+    """The names in the value of an argument: all texts and numbers at a part and inside it."""
     return list(_iter_names(values_at(value, parse_part(part)[1:])))
 
 
@@ -427,9 +418,13 @@ def _iter_names(values: Iterable[object]) -> Iterator[str]:
 def attached_labels(
     tool: Tool, given: Mapping[str, Any], names: Sequence[str], step: str
 ) -> Iterator[tuple[str, Label]]:
-    """What goes along with a call, for each part of an argument that names such a thing: NOTHING where none is named.
+    """The parts of arguments that name something that is sent along, each with its label: NOTHING if none is named.
 
-    `names` are the arguments that are given, and `given` those whose values are known: before a run the literals.
+    Args:
+        tool: The tool.
+        given: The values that are known: before a run the literals.
+        names: The arguments that are given.
+        step: The step of the plan.
     """
     for part, origin in tool.attaches.items():
         name = part_argument(part)
@@ -445,7 +440,7 @@ def _is_empty(value: object) -> bool:
 
 
 def attach_faults(attaches: object, known: Mapping[str, object]) -> Iterator[KeyFault]:
-    """Everything that cannot be true of what a tool sends along."""
+    """Everything that cannot be true in a declaration `attaches`."""
     if not isinstance(attaches, Mapping):
         yield KeyFault((), f"{attaches!r} names no arguments", 'for example attaches=("attachments",)')
         return

@@ -51,7 +51,7 @@ _STDERR_CHARACTERS = 1200
 
 
 class CommandFailed(ToolError):
-    """A command ended with an exit code that its manifest does not take for success; a signal is a negative one."""
+    """A command ended with an exit code that its manifest does not list as success; a signal is negative."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__("tools.command-failed", message)
@@ -59,7 +59,11 @@ class CommandFailed(ToolError):
 
 
 def command_tools(manifest: Manifest, folders: Folders, *, probe: ConfinementProbe = confinement_problem) -> list[Tool]:
-    """The tools of a manifest; what they read and write stays inside `folders`."""
+    """The tools of a manifest; they read and write only inside `folders`.
+
+    Example:
+        >>> tools = command_tools(read_manifest(Path("wordcount.toml")), Folders.of(Path("."), read=[Path(".")]))
+    """
     return [command_tool(spec, folders, program=None, probe=probe) for spec in manifest.tools]
 
 
@@ -71,16 +75,21 @@ def command_tool(
     believed: bool = True,
     probe: ConfinementProbe = confinement_problem,
 ) -> Tool:
-    """One tool. `program` is the beginning of the argv, where the template itself does not name the program.
+    """One tool from its specification.
 
-    `believed`: whether its security facts count. Those that a stranger's program says of itself do not, and it is then
-    taken for a tool that says nothing. That it is confined, however, is not its own word.
+    Args:
+        spec: The specification.
+        folders: Where it may read and write.
+        program: The beginning of the argv, if the template does not name the program.
+        believed: Whether its security facts count. Those that an untrusted program declares of itself do not; it is
+            then treated as a tool that declares nothing. Its confinement holds in any case.
+        probe: Says why commands cannot be confined here, or None.
     """
     parsed = parse_template(spec)
     start = [program_path(_program_name(parsed[0]))] if program is None else list(program)
     command = ConfinedCommand(spec, parsed[1:] if program is None else parsed, tuple(start), folders, probe)
     declared = any(each.purpose for each in spec.arguments.values()) or spec.outbound is not None
-    reaches_out = bool(spec.network) or spec.effect == "send" or (believed and bool(spec.outbound))
+    outbound = bool(spec.network) or spec.effect == "send" or (believed and bool(spec.outbound))
     return Tool(
         name=spec.name,
         doc=spec.doc,
@@ -103,7 +112,7 @@ def command_tool(
         version=spec.version,
         words=tuple(spec.words),
         origins=spec_origins(spec) if believed else {},
-        outbound=reaches_out,
+        outbound=outbound,
         receivers=UNDECLARED if spec.receivers is None or not believed else tuple(spec.receivers),
         attaches=UNDECLARED if (attached := spec_attached(spec)) is None or not believed else attached,
         hosts=_reachable_hosts(spec),
@@ -116,26 +125,27 @@ def command_tool(
 
 def find_command(tool: Tool) -> ConfinedCommand | None:
     """The command that a tool runs, or None if it is no command."""
-    behind = getattr(tool.run, "__self__", None)
-    return behind if type(behind) is ConfinedCommand and tool.run == behind.run else None
+    # The exact class and method: no other object may pass as a confined command.
+    command = getattr(tool.run, "__self__", None)
+    return command if type(command) is ConfinedCommand and tool.run == command.run else None
 
 
 def _reachable_hosts(spec: ToolSpec) -> tuple[str, ...]:
-    """The only places a command can reach: its sandbox lets it nowhere else."""
-    listed = spec.network if isinstance(spec.network, list) else []
-    return () if any(endpoint.startswith("*") for endpoint in listed) else tuple(listed)
+    """The only hosts a command can reach: its sandbox blocks all others."""
+    endpoints = spec.network if isinstance(spec.network, list) else []
+    return () if any(endpoint.startswith("*") for endpoint in endpoints) else tuple(endpoints)
 
 
 def program_path(name: str) -> str:
-    """Where a program is: an absolute path as it is, a bare name in the system's folders."""
+    """The path of a program: an absolute path unchanged, a bare name looked up in the system's folders."""
     if "/" in name and not name.startswith("/"):
         raise ToolError(
             "tools.command-not-found",
             f"{name!r} is relative, so it depends on the folder one happens to be in",
             expected="a bare name such as 'wc', or an absolute path",
         )
-    found = shutil.which(name, path=PATH)
-    if found is None:
+    path = shutil.which(name, path=PATH)
+    if path is None:
         elsewhere = shutil.which(name)
         raise ToolError(
             "tools.command-not-found",
@@ -145,11 +155,11 @@ def program_path(name: str) -> str:
             if elsewhere and not name.startswith("/")
             else "Install it, or leave the tool out.",
         )
-    return found
+    return path
 
 
 def program_files(start: Sequence[str]) -> list[Path]:
-    """The program and, for an interpreter, its script: what must be readable for it to start at all."""
+    """The program and, for an interpreter, its script: they must be readable for it to start."""
     return [Path(element) for element in start if os.path.isabs(element) and os.path.isfile(element)]
 
 
@@ -167,7 +177,7 @@ def _program_name(element: ArgvElement | OptionalGroup) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConfinedCommand:
-    """A command ready to be called: what its tool's `run` is bound to, and nothing else's is."""
+    """A command ready to be called: the only class that a command tool's `run` is bound to."""
 
     spec: ToolSpec
     template: ArgvTemplate
@@ -180,16 +190,18 @@ class ConfinedCommand:
         with ExitStack() as stack:
             files = CommandFiles(self.spec, self.folders, stack)
             values: dict[str, ArgvValue] = await asyncio.to_thread(files.resolve_arguments, arguments)
-            argv = [*self.start, *fill_template(self.template, values, fixed=self._literal_arguments())]
+            literals = {name for name, each in self.spec.arguments.items() if each.type == "literal"}
+            argv = [*self.start, *fill_template(self.template, values, fixed=literals)]
             try:
                 confinement, stdin = self._confinement(files), self._stdin(arguments)
                 done = await run_confined(argv, confinement, stdin=stdin, probe=self.probe)
             finally:
-                # However it ended: a command that was killed may have made something before.
+                # However it ended: a command may have created files before it was killed.
                 files.reject_protected_outputs()
             self._check_result(done)
-            # In a thread: megabytes of output take their time, and the others of this run have theirs.
+            # In a thread: parsing megabytes must not block the other steps of the run.
             result = await asyncio.to_thread(parse_result, self.spec, done.stdout)
+            # Last: outputs take effect only if the command succeeded and its result is valid.
             await asyncio.to_thread(files.commit_outputs)
         return result
 
@@ -201,23 +213,20 @@ class ConfinedCommand:
         )
 
     def write_target(self, given: Mapping[str, Any]) -> WriteTarget:
-        """What is known of the files that it writes. What it writes there it may have read anywhere it can reach."""
+        """What is known of the files that it writes. It may copy content from anything that it can read."""
         spec = self.spec
         copied = bool(spec.network) or any(
             _is_path_argument(each) and each.access != "write" for each in spec.arguments.values()
         )
-        found = [
+        targets = [
             self.folders.target(each, copied=copied)
             for name in self.written_arguments
             for each in _path_values(given, name)
         ]
-        protected = next((each.protected for each in found if each.protected), None)
-        if any(each.executed for each in found):
+        protected = next((each.protected for each in targets if each.protected), None)
+        if any(each.executed for each in targets):
             return WriteTarget(True, copied, protected)
-        return WriteTarget(None if any(each.executed is None for each in found) else False, copied, protected)
-
-    def _literal_arguments(self) -> set[str]:
-        return {name for name, argument in self.spec.arguments.items() if argument.type == "literal"}
+        return WriteTarget(None if any(each.executed is None for each in targets) else False, copied, protected)
 
     def _stdin(self, arguments: Mapping[str, Any]) -> bytes:
         given = arguments.get(self.spec.stdin) if self.spec.stdin else None
@@ -243,25 +252,26 @@ class ConfinedCommand:
             memory=limits.memory_mb * MIB,
             output=limits.output_kb * 1024,
             processes=limits.processes,
-            environment=spec.env | files.environment | _key_environment(),
+            # With the call key a `keyed` command can recognise a repetition.
+            environment=spec.env | files.environment | ({} if (key := call_key()) is None else {KEY_VARIABLE: key}),
             folder=self.folders.base,
         )
 
-    def _check_result(self, done: CommandResult) -> None:
+    def _check_result(self, result: CommandResult) -> None:
         name, limits = self.spec.name, self.spec.limits
-        match done.ended:
-            case "exited" if done.exit_code in self.spec.ok_exit_codes:
+        match result.ended:
+            case "exited" if result.exit_code in self.spec.ok_exit_codes:
                 return
             case "exited":
-                code = done.exit_code
+                code = result.exit_code
                 how = f"ended with signal {-code}" if code < 0 else f"failed with exit code {code}"
-                raise CommandFailed(f"{name!r} {how}{_stderr_excerpt(done.stderr)}", code)
+                raise CommandFailed(f"{name!r} {how}{_stderr_excerpt(result.stderr)}", code)
             case "not-started":
-                raise ToolError("tools.cannot-start", f"{name!r} could not be started{_stderr_excerpt(done.stderr)}")
+                raise ToolError("tools.cannot-start", f"{name!r} could not be started{_stderr_excerpt(result.stderr)}")
             case "timeout":
                 raise ToolError(
                     "tools.command-timeout",
-                    f"{name!r} was killed after {self.spec.timeout:g} seconds{_stderr_excerpt(done.stderr)}",
+                    f"{name!r} was killed after {self.spec.timeout:g} seconds{_stderr_excerpt(result.stderr)}",
                     fix="Give it less to do, or raise `timeout` in its manifest.",
                 )
             case "output":
@@ -288,12 +298,6 @@ def _path_values(given: Mapping[str, Any], name: str) -> Sequence[Any]:
     return cast("Sequence[Any]", value) if isinstance(value, list | tuple) else (value,)
 
 
-def _key_environment() -> dict[str, str]:
-    """The key of the call, for a command that can tell a repetition by it."""
-    key = call_key()
-    return {} if key is None else {KEY_VARIABLE: key}
-
-
 def _stderr_excerpt(stderr: bytes) -> str:
     text = "\n".join(stderr.decode(errors="replace").strip().splitlines()[-_STDERR_LINES:])
     printable = make_visible(text[-_STDERR_CHARACTERS:])
@@ -302,7 +306,7 @@ def _stderr_excerpt(stderr: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _StagedFile:
-    """A file that the command makes in a folder of its own, and where it goes if all went well."""
+    """A file that the command writes in a temporary folder, and its target if the command succeeds."""
 
     argument: str
     folder: Path
@@ -312,7 +316,7 @@ class _StagedFile:
 
 @dataclass(slots=True)
 class CommandFiles:
-    """What one call reads and writes. The folders it stages in live as long as `stack`."""
+    """The files that one call reads and writes. Its temporary folders live as long as `stack`."""
 
     spec: ToolSpec
     folders: Folders
@@ -323,17 +327,17 @@ class CommandFiles:
     environment: dict[str, str] = field(default_factory=dict[str, str])
     _staged: list[_StagedFile] = field(default_factory=list[_StagedFile])
     _open_folders: list[str] = field(default_factory=list[str])
-    """Folders in which the command could make whatever it wanted."""
+    """Folders in which the command could create any file."""
 
     def resolve_arguments(self, arguments: Mapping[str, Any]) -> dict[str, ArgvValue]:
-        """The arguments with every path as the command is to see it: absolute, and never outside the folders."""
+        """The arguments with every path as the command sees it: absolute, and inside the folders."""
         values: dict[str, ArgvValue] = dict(arguments)
         for name, argument in self.spec.arguments.items():
             given = arguments.get(name)
             if argument.type == "path" and given is not None:
                 values[name] = self._resolve_path(given, name, argument)
             elif argument.type == "list[path]" and given is not None:
-                values[name] = [self._resolve_path(one, name, argument) for one in given]
+                values[name] = [self._resolve_path(path, name, argument) for path in given]
         if self.spec.scratch:
             scratch = self._new_folder()
             self.write.append(scratch)
@@ -341,14 +345,14 @@ class CommandFiles:
         return values
 
     def commit_outputs(self) -> None:
-        """Put what the command made into its place, each file whole."""
-        # All are read before any is put: a missing one must not leave half of the others behind.
-        made = [(staged, self._staged_content(staged)) for staged in self._staged]
-        for staged, content in made:
+        """Move the files that the command wrote to their targets, each atomically."""
+        # All are read before any is written: if one is missing, none of the others must be left behind.
+        contents = [(staged, self._staged_content(staged)) for staged in self._staged]
+        for staged, content in contents:
             self.folders.write_atomic(staged.target, content)
 
     def reject_protected_outputs(self) -> None:
-        """Set aside what the command made in a folder of its own choice and no tool may make."""
+        """Rename protected files that the command created in a folder, and raise."""
         for folder in self._open_folders:
             if (name := self.folders.rename_protected(folder)) is not None:
                 raise ToolError(
@@ -364,9 +368,10 @@ class CommandFiles:
             return real
         real = self.folders.resolve_writable(given)
         if argument.access == "write" and real.is_dir():
-            # The sandbox lets the command write whatever is in there, so nothing protected may be.
+            # The sandbox lets the command write anything in this folder, so it may hold nothing protected.
             self.write.append(self.folders.resolve_writable_folder(given))
             self._open_folders.append(given)
+            # Denied even if they do not exist: the command must not create them either.
             self.denied += [real / CONFIGURATION, real / STATE]
             return real
         return self._stage_output(given, real, name, argument)
@@ -374,6 +379,7 @@ class CommandFiles:
     def _stage_output(self, given: str, real: Path, name: str, argument: ArgumentSpec) -> Path:
         folder = self._new_folder()
         copy = folder / real.name
+        # The command gets a copy in a temporary folder, so a failure leaves the user's file as it was.
         if argument.access == "edit":
             copy.write_bytes(self.folders.read_bytes(given))
         self.write.append(folder)
@@ -381,15 +387,15 @@ class CommandFiles:
         return copy
 
     def _staged_content(self, staged: _StagedFile) -> bytes:
-        # The command may have left a link there that leads anywhere: it is read with the same care as a plan's paths.
-        inside = Folders.of(staged.folder, read=[staged.folder])
-        if not inside.exists(staged.name):
+        # The command may have created a link that leads anywhere, so the file is read as carefully as a plan's paths.
+        folder = Folders.of(staged.folder, read=[staged.folder])
+        if not folder.exists(staged.name):
             raise ToolError(
                 "tools.no-output",
                 f"{self.spec.name!r} ended well but did not make the file {staged.target!r}",
                 place=Place(argument=staged.argument),
             )
-        return inside.read_bytes(staged.name)
+        return folder.read_bytes(staged.name)
 
     def _new_folder(self) -> Path:
         return Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="bicameral-"))).resolve()
@@ -403,7 +409,7 @@ def parse_result(spec: ToolSpec, stdout: bytes) -> object:
         raise _bad_output_error(spec, f"byte {error.start} is not UTF-8", "UTF-8 text") from None
     match spec.result:
         case "text":
-            # As in `$(…)`: the line end that every command prints last is not part of the answer.
+            # As in `$(…)`: the final line end is not part of the result.
             return text.removesuffix("\n")
         case "lines":
             return text.removesuffix("\n").split("\n") if text else []

@@ -1,21 +1,20 @@
 """Textual interfaces of command tools: a typed command line, and a program's own `--describe`.
 
-A command line such as `grep -c -i ERROR app.log` is matched against the tool's argv template. The words become the
-tool's arguments and nothing else: what runs is built from the template as always. A word that the template does not
-know as an option is refused, so no option is there that the manifest did not write, and a word is never more than one
-word: there is no shell.
+A command line such as `grep -c -i ERROR app.log` is matched against the tool's argv template. The words become
+arguments of the tool and nothing else: the argv is built from the template as always. A word that looks like an option
+and is not in the template is refused, so there are no options that the manifest did not write, and a word is always a
+single word: there is no shell.
 
-`PROGRAM --describe` prints what the program is called, takes and returns:
+`PROGRAM --describe` prints the program's name, inputs and outputs:
 
     {"name": "agx-ocr", "version": "0.1.0", "capabilities": ["document-ocr", "image-to-text"],
      "inputs": ["image/png", "application/pdf"], "outputs": ["text/plain"]}
 
-With only that, a text input goes to standard input and any other is a file named on the command line; the effect is
-not known, so it is assumed to be irreversible. Under the key `bicameral` a program can declare more: a list of tools
-as in a manifest, whose argv leaves the program out. What it declares is checked and confined, never trusted: only the
-user can give it the network, files beyond its arguments, or more than the usual limits, and what it says about the
-origins of its results and the purposes of its arguments counts only if the user's settings for it say `believe =
-true`.
+With only that, a text input goes to standard input and any other is a file named on the command line; the effect is not
+known, so it is assumed to be irreversible. Under the key `bicameral` a program can declare more: a list of tools as in
+a manifest, whose argv leaves the program out. The declaration is checked and the program confined, never trusted: only
+the user can give it the network, files beyond its arguments, or more than the usual limits, and its declared origins
+and purposes count only if the user's settings for it say `believe = true`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,7 +55,7 @@ from bicameral.tools._tool import Effect, Tool
 
 
 def require_command(tool: Tool) -> ConfinedCommand:
-    """The command behind a tool; any other tool is refused, and any on a machine that cannot confine it."""
+    """The command behind a tool; any other tool is refused, as is a machine that cannot confine commands."""
     command = find_command(tool)
     if command is None:
         raise ToolError(
@@ -70,19 +69,26 @@ def require_command(tool: Tool) -> ConfinedCommand:
 
 def command_usage(tool: Tool) -> str:
     """The tool as a command line, in one line: `grep [-c] [-i] [-m N] PATTERN FILES...`."""
-    shape = _CommandSyntax.from_command(require_command(tool))
-    options = [f"[{word}]" for word in shape.flags]
-    options += [f"[{word} {name.upper()}]" for word, name in shape.valued_options.items()]
-    options += [f"[{word}{name.upper()}]" for word, name in shape.attached_options.items()]
-    return " ".join((tool.name, *options, *(_usage_word(name, shape.spec.arguments[name]) for name in shape.operands)))
+    syntax = _CommandSyntax.from_command(require_command(tool))
+    options = [f"[{word}]" for word in syntax.flags]
+    options += [f"[{word} {name.upper()}]" for word, name in syntax.valued_options.items()]
+    options += [f"[{word}{name.upper()}]" for word, name in syntax.attached_options.items()]
+    return " ".join(
+        (tool.name, *options, *(_usage_word(name, syntax.spec.arguments[name]) for name in syntax.operands))
+    )
 
 
 def command_arguments(tool: Tool, words: Sequence[str]) -> dict[str, Any]:
-    """The arguments that the words after a command's name mean; `tools.bad-command-line` says which word means none."""
-    shape = _CommandSyntax.from_command(require_command(tool))
-    reading = _WordParser(tool.name, shape)
-    reading.parse(list(words))
-    return reading.values | _assign_operands(tool.name, shape, reading.operands)
+    """The arguments of a tool from the words of a command line; `tools.bad-command-line` names a word that is wrong.
+
+    Example:
+        >>> command_arguments(registry["grep"], ["-c", "ERROR", "app.log"])
+        {'count': True, 'pattern': 'ERROR', 'files': ['app.log']}
+    """
+    syntax = _CommandSyntax.from_command(require_command(tool))
+    parser = _WordParser(tool.name, syntax)
+    parser.parse(list(words))
+    return parser.values | _assign_operands(tool.name, syntax, parser.operands)
 
 
 def _usage_word(name: str, spec: ArgumentSpec) -> str:
@@ -96,32 +102,29 @@ def _is_required(spec: ArgumentSpec) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _CommandSyntax:
-    """What a template takes: options by how they are written, and the arguments that stand alone, in their order."""
+    """What a template accepts: options by their spelling, and the operands in their order."""
 
     spec: ToolSpec
     fixed_words: frozenset[str]
-    """Words that are always there, so that it makes no difference if they are typed."""
+    """Words that the template always adds, so typing them changes nothing."""
     flags: dict[str, str]
     valued_options: dict[str, str]
     """Options whose value is the next word."""
     attached_options: dict[str, str]
     """Options whose value is the rest of the word: `--max=`."""
-    operands: tuple[str, ...]
+    operands: list[str]
 
     @classmethod
     def from_command(cls, command: ConfinedCommand) -> _CommandSyntax:
-        shape = cls(command.spec, _fixed_words(command.template), {}, {}, {}, ())
-        operands: list[str] = []
+        syntax = cls(command.spec, _fixed_words(command.template), {}, {}, {}, [])
         for part in command.template:
             if isinstance(part, OptionalGroup):
-                shape._add_group(part, operands)
+                syntax._add_group(part)
             else:
-                shape._add_element(part, operands)
-        return cls(
-            shape.spec, shape.fixed_words, shape.flags, shape.valued_options, shape.attached_options, tuple(operands)
-        )
+                syntax._add_element(part)
+        return syntax
 
-    def _add_group(self, group: OptionalGroup, operands: list[str]) -> None:
+    def _add_group(self, group: OptionalGroup) -> None:
         first, *others = group.elements
         if self.spec.arguments[group.when].type == "bool":
             self.flags[_literal_text(first)] = group.when
@@ -129,24 +132,24 @@ class _CommandSyntax:
             self.valued_options[_literal_text(first)] = group.when
         else:
             for element in group.elements:
-                self._add_element(element, operands)
+                self._add_element(element)
 
-    def _add_element(self, element: ArgvElement, operands: list[str]) -> None:
+    def _add_element(self, element: ArgvElement) -> None:
         match element:
             case (Placeholder(name=name),):
-                operands.append(name)
-            case (str() as begun, Placeholder(name=name)):
-                self.attached_options[begun] = name
+                self.operands.append(name)
+            case (str() as prefix, Placeholder(name=name)):
+                self.attached_options[prefix] = name
             case _:
                 pass
 
 
 @dataclass(slots=True)
 class _WordParser:
-    """Words being read, one after another."""
+    """Parses words one after another into option values and operands."""
 
     tool: str
-    shape: _CommandSyntax
+    syntax: _CommandSyntax
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     operands: list[str] = field(default_factory=list[str])
 
@@ -162,29 +165,29 @@ class _WordParser:
                 self.operands.append(word)
 
     def _parse_option(self, word: str, following: list[str]) -> None:
-        shape = self.shape
-        if word in shape.fixed_words:
+        syntax = self.syntax
+        if word in syntax.fixed_words:
             return
-        if word in shape.flags:
-            self.values[shape.flags[word]] = True
-        elif (name := shape.valued_options.get(word) or shape.attached_options.get(f"{word}=")) is not None:
+        if word in syntax.flags:
+            self.values[syntax.flags[word]] = True
+        elif (name := syntax.valued_options.get(word) or syntax.attached_options.get(f"{word}=")) is not None:
             if not following:
                 raise _command_line_error(self.tool, f"{_quote_word(word)} needs a value")
             self._set_value(name, following.pop(0))
         elif not self._parse_attached(word) and not self._parse_cluster(word):
-            known = [*shape.flags, *shape.valued_options, *(each.rstrip("=") for each in shape.attached_options)]
+            known = [*syntax.flags, *syntax.valued_options, *(each.rstrip("=") for each in syntax.attached_options)]
             raise _command_line_error(self.tool, f"it does not take {_quote_word(word)}", known=known, word=word)
 
     def _parse_attached(self, word: str) -> bool:
         """`--max=3` and `-m3`, for an option that takes a value."""
-        for begun, name in self.shape.attached_options.items():
-            if word.startswith(begun):
-                self._set_value(name, word.removeprefix(begun))
+        for prefix, name in self.syntax.attached_options.items():
+            if word.startswith(prefix):
+                self._set_value(name, word.removeprefix(prefix))
                 return True
-        for option, name in self.shape.valued_options.items():
-            begun = f"{option}=" if option.startswith("--") else option
-            if word.startswith(begun) and word != option:
-                self._set_value(name, word.removeprefix(begun))
+        for option, name in self.syntax.valued_options.items():
+            prefix = f"{option}=" if option.startswith("--") else option
+            if word.startswith(prefix) and word != option:
+                self._set_value(name, word.removeprefix(prefix))
                 return True
         return False
 
@@ -193,46 +196,44 @@ class _WordParser:
         if word.startswith("--"):
             return False
         letters = [f"-{letter}" for letter in word[1:]]
-        if not all(each in self.shape.flags or each in self.shape.fixed_words for each in letters):
+        if not all(each in self.syntax.flags or each in self.syntax.fixed_words for each in letters):
             return False
-        self.values.update({self.shape.flags[each]: True for each in letters if each in self.shape.flags})
+        self.values.update({self.syntax.flags[each]: True for each in letters if each in self.syntax.flags})
         return True
 
     def _set_value(self, name: str, word: str) -> None:
-        spec = self.shape.spec.arguments[name]
-        given = _parse_word(word, spec)
-        self.values[name] = [*self.values.get(name, []), given] if spec.type.startswith("list") else given
+        spec = self.syntax.spec.arguments[name]
+        value = _parse_word(word, spec)
+        self.values[name] = [*self.values.get(name, []), value] if spec.type.startswith("list") else value
 
 
-def _assign_operands(tool: str, shape: _CommandSyntax, words: Sequence[str]) -> dict[str, Any]:
-    """Words that stand alone, for the arguments that do: a list takes as many as the others leave it."""
-    arguments, found, left = shape.spec.arguments, dict[str, Any](), list(words)
-    needed = sum(_is_required(arguments[name]) and not _takes_list(arguments[name]) for name in shape.operands)
-    spare = len(left) - needed
-    for name in shape.operands:
+def _assign_operands(tool: str, syntax: _CommandSyntax, words: Sequence[str]) -> dict[str, Any]:
+    """Operand words to arguments: a list takes as many as the required arguments leave."""
+    arguments, values, remaining = syntax.spec.arguments, dict[str, Any](), list(words)
+    needed = sum(
+        _is_required(arguments[name]) and not arguments[name].type.startswith("list") for name in syntax.operands
+    )
+    spare = len(remaining) - needed
+    for name in syntax.operands:
         spec = arguments[name]
-        if _takes_list(spec):
+        if spec.type.startswith("list"):
             taken = max(spare, 0)
             if taken or _is_required(spec):
-                found[name] = [_parse_word(word, spec) for word in left[:taken]]
-            left, spare = left[taken:], 0
-        elif left and (_is_required(spec) or spare > 0):
+                values[name] = [_parse_word(word, spec) for word in remaining[:taken]]
+            remaining, spare = remaining[taken:], 0
+        elif remaining and (_is_required(spec) or spare > 0):
             spare -= not _is_required(spec)
-            found[name] = _parse_word(left.pop(0), spec)
-    if left:
-        raise _command_line_error(tool, f"{_quote_word(left[0])} is one word too many")
-    return found
-
-
-def _takes_list(spec: ArgumentSpec) -> bool:
-    return spec.type.startswith("list")
+            values[name] = _parse_word(remaining.pop(0), spec)
+    if remaining:
+        raise _command_line_error(tool, f"{_quote_word(remaining[0])} is one word too many")
+    return values
 
 
 def _parse_word(word: str, spec: ArgumentSpec) -> Any:
     try:
         return int(word) if spec.type == "int" else float(word) if spec.type == "float" else word
     except ValueError:
-        # It stays a text, and the tool refuses it with the type that it wants.
+        # It stays a text, and the tool refuses it with the expected type.
         return word
 
 
@@ -316,104 +317,113 @@ def describe_tool(
     timeout: float = DESCRIBE_SECONDS,
     probe: ConfinementProbe = confinement_problem,
 ) -> list[Tool]:
-    """The tools of a command, from its own `--describe`, which is run confined, without files and network."""
+    """The tools of a command, from its own `--describe`, which runs confined, without files and network.
+
+    Args:
+        argv: The command without `--describe`.
+        folders: Where the tools may read and write; nowhere by default.
+        settings: What the user grants the command.
+        timeout: Seconds for `--describe`.
+        probe: Says why commands cannot be confined here, or None.
+    """
     if not argv:
         raise ToolError("tools.command-not-found", "there is no command to describe", expected="at least one word")
     start = [program_path(argv[0]), *argv[1:]]
-    given = settings or CommandSettings()
+    granted = settings or CommandSettings()
     confinement = Confinement(
-        read=(*program_files(start), *map(Path, given.needs)), timeout=timeout, memory=512 * MIB, output=_MAX_OUTPUT
+        read=(*program_files(start), *map(Path, granted.needs)), timeout=timeout, memory=512 * MIB, output=_MAX_OUTPUT
     )
-    done = run_confined_sync([*start, "--describe"], confinement, probe=probe)
-    shown = " ".join([*argv, "--describe"])
-    _check_describe_result(done, shown, timeout)
-    described = _parse_description(done.stdout, shown)
-    inside = folders or Folders.of(Path("/"), read=())
+    result = run_confined_sync([*start, "--describe"], confinement, probe=probe)
+    command = " ".join([*argv, "--describe"])
+    _check_describe_result(result, command, timeout)
+    described = _parse_description(result.stdout, command)
+    allowed = folders or Folders.of(Path("/"), read=())
     return [
-        command_tool(spec, inside, program=start, believed=given.believe, probe=probe)
-        for spec in _tool_specs(described, shown, given)
+        command_tool(spec, allowed, program=start, believed=granted.believe, probe=probe)
+        for spec in _tool_specs(described, command, granted)
     ]
 
 
-def _check_describe_result(done: CommandResult, shown: str, timeout: float) -> None:
-    match done.ended:
-        case "exited" if done.exit_code == 0:
+def _check_describe_result(result: CommandResult, command: str, timeout: float) -> None:
+    match result.ended:
+        case "exited" if result.exit_code == 0:
             return
         case "timeout":
             raise ToolError(
                 "tools.describe-timeout",
-                f"`{shown}` gave no answer within {timeout:g} seconds and was killed",
+                f"`{command}` gave no answer within {timeout:g} seconds and was killed",
                 fix="It must print its description and exit at once, whatever its standard input; "
                 "or write a manifest for it.",
             )
         case "output":
             raise ToolError(
                 "tools.describe-too-large",
-                f"`{shown}` printed more than {_MAX_OUTPUT:,} bytes and was killed",
+                f"`{command}` printed more than {_MAX_OUTPUT:,} bytes and was killed",
                 expected="one JSON object",
             )
         case _:
-            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            last = result.stderr.decode(errors="replace").strip().splitlines()[-1:]
             reason = f": {last[0][:300]}" if last else ""
             raise ToolError(
                 "tools.describe-failed",
-                f"`{shown}` failed with exit code {done.exit_code}{reason}",
+                f"`{command}` failed with exit code {result.exit_code}{reason}",
                 fix="A command that knows no --describe needs a manifest; files of its own outside the system's "
                 "folders are named there under `needs`.",
             )
 
 
-def _parse_description(stdout: bytes, shown: str) -> CommandDescription:
+def _parse_description(stdout: bytes, command: str) -> CommandDescription:
     try:
         content = json.loads(stdout.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise _description_error(shown, f"byte {error.start} is not UTF-8") from None
+        raise _description_error(command, f"byte {error.start} is not UTF-8") from None
     except json.JSONDecodeError as error:
-        raise _description_error(shown, f"{error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise _description_error(command, f"{error.msg} at line {error.lineno}, column {error.colno}") from None
     except (ValueError, RecursionError):
-        raise _description_error(shown, "it is nested too deeply") from None
+        raise _description_error(command, "it is nested too deeply") from None
     try:
         described = CommandDescription.model_validate(content)
     except ValidationError as error:
         fault = first_key_fault(error, CommandDescription)
-        raise _description_error(shown, f"{fault.key}: {fault.message}" if fault.path else fault.message) from None
+        raise _description_error(command, f"{fault.key}: {fault.message}" if fault.path else fault.message) from None
     for kind in (*described.inputs, *described.outputs):
         if not _MIME.fullmatch(kind):
-            raise _description_error(shown, f"{kind[:60]!r} is not a MIME type")
+            raise _description_error(command, f"{kind[:60]!r} is not a MIME type")
     return described
 
 
-def _description_error(shown: str, reason: str) -> ToolError:
+def _description_error(command: str, reason: str) -> ToolError:
     return ToolError(
         "tools.describe-garbage",
-        f"what `{shown}` printed is no description: {reason}",
+        f"what `{command}` printed is no description: {reason}",
         expected="a JSON object with name, version, capabilities, inputs, outputs",
         fix=_EXAMPLE_HINT,
     )
 
 
-def _tool_specs(described: CommandDescription, shown: str, settings: CommandSettings) -> list[ToolSpec]:
+def _tool_specs(described: CommandDescription, command: str, settings: CommandSettings) -> list[ToolSpec]:
     if described.bicameral is None:
-        raw = [_plain_tool(described, shown)]
+        raw = [_plain_tool(described, command)]
     else:
-        usual: dict[str, Any] = {"name": _tool_name(described.name), "version": described.version, "argv": []}
-        raw = [usual | each for each in described.bicameral.tools]
-    return [_tool_spec(each, number, shown, settings) for number, each in enumerate(raw)]
+        defaults: dict[str, Any] = {"name": _tool_name(described.name), "version": described.version, "argv": []}
+        raw = [defaults | each for each in described.bicameral.tools]
+    return [_tool_spec(each, number, command, settings) for number, each in enumerate(raw)]
 
 
-def _tool_spec(content: dict[str, Any], number: int, shown: str, settings: CommandSettings) -> ToolSpec:
+def _tool_spec(content: dict[str, Any], number: int, command: str, settings: CommandSettings) -> ToolSpec:
     try:
         spec = ToolSpec.model_validate(({"effect": settings.effect} if settings.effect else {}) | content)
     except ValidationError as error:
-        raise _spec_error(first_key_fault(error, ToolSpec), number, shown) from None
+        raise _spec_error(first_key_fault(error, ToolSpec), number, command) from None
+    # What the program declared here is overwritten: only the user's settings grant network and files.
     granted = spec.model_copy(update={"network": settings.network, "needs": settings.needs})
     for fault in (*_self_grant_faults(spec), *spec_faults(granted, program=False)):
-        raise _spec_error(fault, number, shown)
+        raise _spec_error(fault, number, command)
     return granted
 
 
 def _self_grant_faults(spec: ToolSpec) -> Iterator[KeyFault]:
-    """What a command tries to grant itself."""
+    """What a command tries to grant itself: only the user's settings can."""
     if spec.network:
         yield KeyFault(
             ("network",), "a command cannot give itself the network", "`network` in the user's settings for it"
@@ -425,27 +435,28 @@ def _self_grant_faults(spec: ToolSpec) -> Iterator[KeyFault]:
             yield KeyFault(("limits", name), "a command cannot raise its own limits", f"at most {limit}")
 
 
-def _spec_error(fault: KeyFault, number: int, shown: str) -> ToolError:
-    at = KeyFault(("bicameral", "tools", number, *fault.path), fault.message)
+def _spec_error(fault: KeyFault, number: int, command: str) -> ToolError:
+    fault = replace(fault, path=("bicameral", "tools", number, *fault.path))
     return ToolError(
         "tools.bad-manifest",
-        f"{at.key}: {fault.message}",
-        place=Place(f"`{shown}`"),
+        f"{fault.key}: {fault.message}",
+        place=Place(f"`{command}`"),
         expected=fault.expected,
         nearest=fault.nearest,
         fix=_EXAMPLE_HINT,
     )
 
 
-def _plain_tool(described: CommandDescription, shown: str) -> dict[str, Any]:
-    """The tool of a description that says no more than the plain format has."""
+def _plain_tool(described: CommandDescription, command: str) -> dict[str, Any]:
+    """The tool of a description without the key `bicameral`."""
     words = dict.fromkeys(word for each in described.capabilities for word in re.findall(r"[^\W_]{3,}", each.lower()))
+    doc = f"{described.name}: {', '.join(described.capabilities)}." if described.capabilities else described.name
     content: dict[str, Any] = {
         "name": _tool_name(described.name),
         "version": described.version,
-        "doc": _description_doc(described),
+        "doc": doc,
         "words": list(words),
-        "result": _result_kind(described.outputs, shown),
+        "result": _result_kind(described.outputs, command),
         "argv": [],
     }
     if described.inputs and all(kind.startswith("text/") for kind in described.inputs):
@@ -456,17 +467,13 @@ def _plain_tool(described: CommandDescription, shown: str) -> dict[str, Any]:
     return content
 
 
-def _description_doc(described: CommandDescription) -> str:
-    return f"{described.name}: {', '.join(described.capabilities)}." if described.capabilities else described.name
-
-
 def _tool_name(name: str) -> str:
-    """The name as plans can write it: `agx-ocr` becomes `agx_ocr`."""
+    """The name as a Python identifier: `agx-ocr` becomes `agx_ocr`."""
     return re.sub(r"\W+", "_", name).strip("_").lower()
 
 
-def _result_kind(outputs: Sequence[str], shown: str) -> str:
-    """How to read the output: the first kind is what a command prints unless it is asked for another."""
+def _result_kind(outputs: Sequence[str], command: str) -> str:
+    """How to read the output: by the first kind, which a command prints by default."""
     first = outputs[0].split(";")[0] if outputs else "text/plain"
     if first == "application/json" or first.endswith("+json"):
         return "json"
@@ -475,5 +482,5 @@ def _result_kind(outputs: Sequence[str], shown: str) -> str:
     if first.startswith("text/"):
         return "text"
     raise _description_error(
-        shown, f"its first output is {first!r}, and a plan has no such values (text/* and application/json)"
+        command, f"its first output is {first!r}, and a plan has no such values (text/* and application/json)"
     )

@@ -8,6 +8,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
+from copy import copy
 from dataclasses import dataclass, field, is_dataclass
 from datetime import datetime
 from functools import cache, cached_property, partial
@@ -346,12 +347,25 @@ class Toolbox(Generic[SettingsT]):
 
     def open(self, surroundings: Surroundings, settings: Mapping[str, Any] | None = None) -> list[Tool]:
         """The toolbox's tools with these settings; pydantic's ValidationError says what is wrong with them."""
+        return self.build_tools(self.settings.model_validate(dict(settings or {})), surroundings)
+
+    def build_tools(self, settings: SettingsT, surroundings: Surroundings) -> list[Tool]:
+        """The toolbox's tools with settings that are validated already."""
         from dataclasses import replace
 
-        checked = self.settings.model_validate(dict(settings or {}))
-        if kept := self.keeps(checked):
+        if kept := self.keeps(settings):
             surroundings = replace(surroundings, folders=surroundings.folders.exempting(*kept))
-        return [replace(tool, toolbox=self.name) for tool in self.build(checked, surroundings)]
+        return [_with_toolbox(tool, self.name) for tool in self.build(settings, surroundings)]
+
+
+def _with_toolbox(tool: Tool, name: str) -> Tool:
+    """A copy of a tool, as one of a toolbox. A copy, since several openings of a toolbox may share a tool.
+
+    Not with `replace`, which makes every check of the declaration again: no check and no label reads the toolbox.
+    """
+    made = copy(tool)
+    object.__setattr__(made, "toolbox", name)
+    return made
 
 
 _RESERVED_NAMES = frozenset({"request", "ask", "extract", "endorsed", "unknown"})

@@ -1,8 +1,8 @@
 """File operations on single entries: path walking without links, atomic writes, and UTF-8 text.
 
-A path is opened one name at a time and no link is followed, so that no swap after a check can lead elsewhere. A write
-goes to a temporary file beside the target, to the disk, and then in one step into place: a failure at any moment
-leaves what was there before.
+A path is opened one name at a time and no link is followed, so no change after a check can lead elsewhere. A write goes
+to a temporary file beside the target, is synced, and is then renamed into place: a failure at any moment leaves the old
+file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bicameral.tools._path_rules import (
 )
 
 CAN_WALK = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-"""Whether this system can open a path one name at a time; where it cannot, the path is checked again at its use."""
+"""Whether this system can open a path one name at a time; if not, the path is checked again at its use."""
 
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
@@ -38,14 +38,14 @@ _OPEN_PLACE: int = _OPEN_FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """A name in an opened folder; `at` and `fd` go together into every call to the system."""
+    """A name in an opened folder; `at` and `fd` are passed together to every system call."""
 
     path: Path
     at: str
     fd: int | None
 
     def sibling(self, name: str) -> str:
-        """Another name in the same folder, as calls with this `fd` want it."""
+        """Another name in the same folder, for system calls with this `fd`."""
         return name if self.fd is not None else os.path.join(self.path.parent, name)
 
 
@@ -53,10 +53,10 @@ class FolderEntry:
 def open_entry(
     path: Path, *, create_from: Path | None = None, guard: ProtectionGuard | None = None
 ) -> Generator[FolderEntry]:
-    """The entry at exactly this path; missing folders from `create_from` downwards are made on the way.
+    """The entry at exactly this path; missing folders from `create_from` downwards are created on the way.
 
-    With a `guard` the entry is about to be changed. Each folder is held against it as it is opened, and the entry by
-    the opened folder that holds it: what is looked at is what is used, whatever is renamed meanwhile.
+    With a `guard` the entry is about to be changed. Each folder is checked as it is opened, and the entry through its
+    opened folder: what is checked is what is used, whatever is renamed meanwhile.
     """
     if not CAN_WALK:
         if guard is not None:
@@ -78,18 +78,18 @@ def open_listing(path: Path) -> Generator[Iterator[os.DirEntry[str]]]:
     """The entries of exactly this folder."""
     if not CAN_WALK:
         _recheck_path(path / "*", None)
-        with os.scandir(path) as found:
-            yield found
+        with os.scandir(path) as entries:
+            yield entries
         return
     fd = _walk_to(path, None)
     try:
-        # A descriptor that only marks a place cannot be listed: open the same folder once more, for reading.
+        # An O_PATH descriptor cannot be listed, so the same folder is opened again for reading.
         readable = os.open(".", os.O_RDONLY | _OPEN_FOLDER, dir_fd=fd)
     finally:
         os.close(fd)
     try:
-        with os.scandir(readable) as found:
-            yield found
+        with os.scandir(readable) as entries:
+            yield entries
     finally:
         os.close(readable)
 
@@ -101,15 +101,16 @@ def _refuse_protected(reason: str | None, path: Path) -> None:
 
 def _walk_to(folder: Path, create_from: Path | None, guard: ProtectionGuard | None = None) -> int:
     fd = os.open(folder.anchor, _OPEN_PLACE)
-    here = Path(folder.anchor)
+    current = Path(folder.anchor)
     try:
         for name in folder.parts[1:]:
-            here = here / name
-            below = _open_step(fd, name, create=create_from is not None and here.is_relative_to(create_from))
+            current = current / name
+            below = _open_step(fd, name, create=create_from is not None and current.is_relative_to(create_from))
+            # Only the innermost folder stays open: the walk continues from it, whatever happens to the path.
             os.close(fd)
             fd = below
             if guard is not None:
-                _refuse_protected(guard.folder_reason(fd, name), here)
+                _refuse_protected(guard.folder_reason(fd, name), current)
     except BaseException:
         os.close(fd)
         raise
@@ -126,7 +127,7 @@ def _open_step(fd: int, name: str, *, create: bool) -> int:
         if error.errno in (errno.ENOTDIR, errno.ELOOP) and _is_link(fd, name):
             raise _link_error(name) from None
         raise
-    # If somebody else makes it meanwhile: whatever it is then, it is opened without following it.
+    # If another process creates the name meanwhile, it is still opened without following a link.
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=fd)
     return os.open(name, _OPEN_PLACE, dir_fd=fd)
@@ -151,39 +152,39 @@ def _recheck_path(path: Path, create_from: Path | None) -> None:
 
 
 def entry_stat(at: FolderEntry) -> os.stat_result | None:
-    """What stands at the entry (a link is a link), or None."""
+    """The stat of the entry (of a link itself), or None."""
     try:
         return os.stat(at.at, dir_fd=at.fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def file_stat(at: FolderEntry, shown: str) -> os.stat_result | None:
-    """What is known of the ordinary file at the entry, or None; anything that is no such file is refused."""
-    found = entry_stat(at)
-    if found is not None:
-        _require_regular_file(found, shown)
-    return found
+def file_stat(at: FolderEntry, display: str) -> os.stat_result | None:
+    """The stat of the regular file at the entry, or None; anything else is refused."""
+    info = entry_stat(at)
+    if info is not None:
+        _require_regular_file(info, display)
+    return info
 
 
-def _require_regular_file(found: os.stat_result, shown: str) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise is_folder_error(shown)
-    if stat.S_ISLNK(found.st_mode):
-        raise _link_error(shown)
-    if not stat.S_ISREG(found.st_mode):
-        raise not_a_file_error(shown)
+def _require_regular_file(info: os.stat_result, display: str) -> None:
+    if stat.S_ISDIR(info.st_mode):
+        raise is_folder_error(display)
+    if stat.S_ISLNK(info.st_mode):
+        raise _link_error(display)
+    if not stat.S_ISREG(info.st_mode):
+        raise not_a_file_error(display)
 
 
-def open_file(at: FolderEntry, shown: str) -> int:
-    """A descriptor to read the ordinary file at the entry."""
-    # Looked at before it is opened (opening a device can do things) and after (it may have been swapped); without
-    # waiting, because opening a pipe waits for somebody to write into it.
-    if file_stat(at, shown) is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
+def open_file(at: FolderEntry, display: str) -> int:
+    """A descriptor for reading the regular file at the entry."""
+    # Checked before it is opened (opening a device can have effects) and after (it may have been swapped). With
+    # O_NONBLOCK, since opening a pipe waits for a writer.
+    if file_stat(at, display) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), display)
     fd = os.open(at.at, os.O_RDONLY | NO_FOLLOW | _NO_WAIT | _BINARY, dir_fd=at.fd)
     try:
-        _require_regular_file(os.fstat(fd), shown)
+        _require_regular_file(os.fstat(fd), display)
     except BaseException:
         os.close(fd)
         raise
@@ -194,13 +195,13 @@ _CHUNK = 1 << 20
 _CREATE_NEW: int = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | getattr(os, "O_BINARY", 0)
 
 
-def write_file(target: FolderEntry, chunks: Iterable[bytes], shown: str, *, replace: bool, mode: int = 0o666) -> None:
-    """Make the entry hold exactly these bytes; a failure at any moment leaves what was there before."""
-    old = file_stat(target, shown)
+def write_file(target: FolderEntry, chunks: Iterable[bytes], display: str, *, replace: bool, mode: int = 0o666) -> None:
+    """Replace the content of the entry; a failure at any moment leaves the old content."""
+    old = file_stat(target, display)
     if old is not None and not replace:
-        raise _exists_error(shown)
+        raise _exists_error(display)
     part = target.sibling(f".{os.urandom(8).hex()}.part")
-    # A private file must not be readable by others for the moment before its old mode is back.
+    # 0600 first: a private file must not be readable by others before its old mode is restored.
     fd = os.open(part, _CREATE_NEW, mode if old is None else 0o600, dir_fd=target.fd)
     try:
         with os.fdopen(fd, "wb") as file:
@@ -209,8 +210,9 @@ def write_file(target: FolderEntry, chunks: Iterable[bytes], shown: str, *, repl
             file.flush()
             if old is not None and hasattr(os, "fchmod"):
                 os.fchmod(fd, stat.S_IMODE(old.st_mode) & 0o777)
+            # The content must be on disk before the name is, or a crash could leave an empty file.
             fsync(fd)
-        _rename_into_place(part, target, shown, replace=replace)
+        _rename_into_place(part, target, display, replace=replace)
     except BaseException:
         with suppress(OSError):
             os.unlink(part, dir_fd=target.fd)
@@ -218,16 +220,16 @@ def write_file(target: FolderEntry, chunks: Iterable[bytes], shown: str, *, repl
     _sync_folder(target)
 
 
-def _rename_into_place(part: str, target: FolderEntry, shown: str, *, replace: bool) -> None:
+def _rename_into_place(part: str, target: FolderEntry, display: str, *, replace: bool) -> None:
     if not replace:
-        # A hard link is the one way to create a name that fails if the name is taken.
+        # `link` fails if the name is taken, unlike `rename`, which would replace the file.
         try:
             os.link(part, target.at, src_dir_fd=target.fd, dst_dir_fd=target.fd)
         except FileExistsError:
-            raise _exists_error(shown) from None
+            raise _exists_error(display) from None
         except OSError:
             if entry_stat(target) is not None:
-                raise _exists_error(shown) from None
+                raise _exists_error(display) from None
         else:
             os.unlink(part, dir_fd=target.fd)
             return
@@ -235,7 +237,7 @@ def _rename_into_place(part: str, target: FolderEntry, shown: str, *, replace: b
 
 
 def _sync_folder(target: FolderEntry) -> None:
-    """Make the new name last through a power cut, where the system can promise that."""
+    """Sync the new name to disk, where the system supports it."""
     with suppress(OSError):
         fd = os.open(target.sibling("."), os.O_RDONLY, dir_fd=target.fd)
         try:
@@ -249,12 +251,12 @@ def iter_chunks(file: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
-def append_to_file(target: FolderEntry, addition: bytes, shown: str, *, new_line: bool) -> None:
-    """Add bytes at the end, in one step: readers see the old file or the new one."""
-    if file_stat(target, shown) is None:
-        write_file(target, [addition], shown, replace=True)
+def append_to_file(target: FolderEntry, addition: bytes, display: str, *, new_line: bool) -> None:
+    """Add bytes at the end, atomically: readers see the old file or the new one."""
+    if file_stat(target, display) is None:
+        write_file(target, [addition], display, replace=True)
         return
-    with os.fdopen(open_file(target, shown), "rb") as old:
+    with os.fdopen(open_file(target, display), "rb") as old:
 
         def both() -> Iterator[bytes]:
             last = b"\n"
@@ -262,50 +264,50 @@ def append_to_file(target: FolderEntry, addition: bytes, shown: str, *, new_line
                 yield last
             yield addition if last.endswith(b"\n") or not new_line else b"\n" + addition
 
-        write_file(target, both(), shown, replace=True)
+        write_file(target, both(), display, replace=True)
 
 
-def move_file(source: FolderEntry, target: FolderEntry, shown: str, shown_target: str) -> None:
-    """Give a file another name, never taking one that is in use."""
-    found = entry_stat(source)
-    if found is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown)
-    if stat.S_ISDIR(found.st_mode):
-        raise is_folder_error(shown)
+def move_file(source: FolderEntry, target: FolderEntry, display: str, target_display: str) -> None:
+    """Rename a file, never onto a name that is in use."""
+    info = entry_stat(source)
+    if info is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), display)
+    if stat.S_ISDIR(info.st_mode):
+        raise is_folder_error(display)
     if entry_stat(target) is not None:
-        raise _exists_error(shown_target)
+        raise _exists_error(target_display)
     try:
         os.link(source.at, target.at, src_dir_fd=source.fd, dst_dir_fd=target.fd, follow_symlinks=False)
     except FileExistsError:
-        raise _exists_error(shown_target) from None
+        raise _exists_error(target_display) from None
     except OSError:
         # Another file system, or one without hard links.
-        with os.fdopen(open_file(source, shown), "rb") as file:
-            mode = stat.S_IMODE(found.st_mode) & 0o777
-            write_file(target, iter_chunks(file), shown_target, replace=False, mode=mode)
+        with os.fdopen(open_file(source, display), "rb") as file:
+            mode = stat.S_IMODE(info.st_mode) & 0o777
+            write_file(target, iter_chunks(file), target_display, replace=False, mode=mode)
     os.unlink(source.at, dir_fd=source.fd)
 
 
-def delete_file(target: FolderEntry, shown: str) -> None:
-    """Remove a file; a link is removed itself, not what it points to."""
-    found = entry_stat(target)
-    if found is not None and stat.S_ISDIR(found.st_mode):
-        raise is_folder_error(shown)
+def delete_file(target: FolderEntry, display: str) -> None:
+    """Delete a file; of a link, the link itself."""
+    info = entry_stat(target)
+    if info is not None and stat.S_ISDIR(info.st_mode):
+        raise is_folder_error(display)
     os.unlink(target.at, dir_fd=target.fd)
 
 
-def make_folder(target: FolderEntry, shown: str) -> None:
-    """Make a folder; one that is there already will do."""
+def make_folder(target: FolderEntry, display: str) -> None:
+    """Create a folder; an existing one is accepted."""
     try:
         os.mkdir(target.at, dir_fd=target.fd)
     except FileExistsError:
-        found = entry_stat(target)
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            raise _exists_error(shown) from None
+        info = entry_stat(target)
+        if info is None or not stat.S_ISDIR(info.st_mode):
+            raise _exists_error(display) from None
 
 
-def _exists_error(shown: str) -> OSError:
-    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), shown)
+def _exists_error(display: str) -> OSError:
+    return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), display)
 
 
 _CONTROL = bytes(range(7)) + bytes(range(14, 27)) + bytes(range(28, 32)) + b"\x7f"
@@ -314,7 +316,7 @@ _ENCODING_FIX = "Save it as UTF-8 and try again."
 
 
 def decode_file(raw: bytes, path: str) -> str:
-    """The text in these bytes; a byte order mark is dropped, everything else stays as it is."""
+    """The text in these bytes, without a byte order mark."""
     if raw.startswith(_MARKS_OF_UTF16) and _is_utf16(raw):
         raise ToolError("files.encoding", f"{quote_path(path)} is UTF-16 text", expected="UTF-8", fix=_ENCODING_FIX)
     if b"\0" in raw:
@@ -322,7 +324,7 @@ def decode_file(raw: bytes, path: str) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # The codec counts from behind a byte order mark; the person who looks into the file does not.
+        # The codec counts from after a byte order mark; a person's editor does not.
         start = error.start + (3 if raw.startswith(b"\xef\xbb\xbf") else 0)
     if len(raw) - len(raw.translate(None, _CONTROL)) > len(raw) // 50:
         raise _binary_error(path)

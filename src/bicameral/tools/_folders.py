@@ -1,4 +1,4 @@
-"""The folders that tools may read and write. Nothing outside them can be reached, whatever a path says."""
+"""The folders that tools may read and write. No path leads outside them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Access = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file met while listing a folder."""
+    """A file found while listing a folder."""
 
     path: Path
     info: os.stat_result
@@ -56,15 +56,24 @@ class ListedFile:
 class Folders:
     """The folders that may be read and those that may be written; relative paths start at `base`.
 
-    A path is first resolved, links and all, and held against the folders; then it is opened one name at a time
-    without following any link. So a link may lead from one place inside to another, and none leads out, also not
-    one that is put there between the check and the use. The folders themselves are resolved once, here.
+    A path is first resolved, with all its links, and checked against the folders; then it is opened one name at a time
+    without following any link. So a link may lead from one place inside to another, but none leads out, not even one
+    that is created between the check and the use. The folders themselves are resolved once, at construction.
 
-    `trusted` folders hold what the user himself keeps: what is read there counts as his own word. So no tool may write
-    there, or a stranger's text could be put in with one call and come out as the user's with the next.
+    Args:
+        base: Where relative paths start.
+        read: The folders that may be read.
+        write: The folders that may be written.
+        trusted: The folders of the user's own files: text from there counts as the user's. So no tool may write there;
+            otherwise untrusted text could be stored with one call and read back as the user's with the next.
+        protected: What no tool may change wherever it lies, because it decides how the next run behaves; by default
+            what is protected on every machine. It is checked when a path is resolved, and again on the opened folders.
 
-    `protected` is what no tool may change wherever it lies, because it decides how the next run behaves; without it,
-    what is protected on every machine. It is looked at when a path is resolved, and again on the opened folders.
+    Example:
+        >>> folders = Folders.of(Path("/home/ada"), read=[Path("notes")])
+        >>> folders.resolve_readable("../eve/secret.txt")
+        Traceback (most recent call last):
+        bicameral.errors.ToolError: '../eve/secret.txt' leads outside the folders that may be read …
     """
 
     base: Path
@@ -89,17 +98,17 @@ class Folders:
 
     def __post_init__(self) -> None:
         base = Path(realpath(os.path.expanduser(self.base)))
-        named = tuple(Path(os.path.normpath(base / os.path.expanduser(one))) for one in self.trusted)
+        named = tuple(Path(os.path.normpath(base / os.path.expanduser(each))) for each in self.trusted)
         object.__setattr__(self, "base", base)
-        object.__setattr__(self, "read", tuple(Path(realpath(base / os.path.expanduser(one))) for one in self.read))
-        object.__setattr__(self, "write", tuple(Path(realpath(base / os.path.expanduser(one))) for one in self.write))
+        object.__setattr__(self, "read", tuple(Path(realpath(base / os.path.expanduser(each))) for each in self.read))
+        object.__setattr__(self, "write", tuple(Path(realpath(base / os.path.expanduser(each))) for each in self.write))
         object.__setattr__(self, "_spelled", named)
-        object.__setattr__(self, "trusted", tuple(Path(realpath(one)) for one in named))
+        object.__setattr__(self, "trusted", tuple(Path(realpath(each)) for each in named))
 
-    # Where a path leads
+    # Resolving paths
 
     def resolve_readable(self, path: str) -> Path:
-        """Where this path leads, if that may be read and is there."""
+        """The real path of an existing file or folder that may be read."""
         real = self._locate(path, "read")
         with self._translating_errors(path, real, "read"), open_entry(real) as at:
             if entry_stat(at) is None:
@@ -107,15 +116,16 @@ class Folders:
         return real
 
     def resolve_writable(self, path: str) -> Path:
-        """Where this path leads, if that may be written; it need not be there yet."""
+        """The real path of a file or folder that may be written; it need not exist."""
         real = self._locate(path, "write")
         if any(_lies_inside(root, real) for root in self.trusted):
             raise self._trusted_folder_error(path)
         return real
 
     def resolve_writable_folder(self, path: str) -> Path:
-        """A folder in which everything may be written, by a program that is not held to single files."""
+        """A folder in which everything may be written, for a program that is not limited to single files."""
         real = self.resolve_writable(path)
+        # A program with write access to a folder is not checked file by file.
         if (found := self._protected.find_inside(real)) is not None:
             raise protected_path_error(
                 path, f"a folder with {self.display_path(found[0])!r} in it, which is {found[1]}"
@@ -123,20 +133,21 @@ class Folders:
         return real
 
     def rename_protected(self, path: str) -> str | None:
-        """Take its name from whatever a program has made in a folder that nobody but the user may make.
+        """Rename protected files that a program has created in a folder, so that they take no effect.
 
-        Gives the name that was taken, or None. What was made is kept under another name, for a person to look at.
+        Returns the first such name, or None. The files are kept under other names for a person to inspect.
         """
-        real, first = self._locate(path, "write"), None
-        while (found := self._protected.find_inside(real)) is not None and found[0] != real:
-            first = first or self.display_path(found[0])
-            found[0].rename(found[0].with_name(f"refused-{os.urandom(4).hex()}-{found[0].name.strip('.')}.txt"))
-        return first
+        real, renamed = self._locate(path, "write"), None
+        # `find_inside` returns the folder itself if it is too large to search.
+        while (protected := self._protected.find_inside(real)) is not None and (entry := protected[0]) != real:
+            renamed = renamed or self.display_path(entry)
+            entry.rename(entry.with_name(f"refused-{os.urandom(4).hex()}-{entry.name.strip('.')}.txt"))
+        return renamed
 
     def target(self, path: object, *, copied: bool = False) -> WriteTarget:
         """What is known of the file that would be written at a path; nothing if the path is not known yet.
 
-        Only looks, and changes nothing: it is asked before a run. What is wrong with the path is told when it is used.
+        It changes nothing, since it runs before the plan does. Errors of the path are reported when the path is used.
         """
         if not isinstance(path, str):
             return WriteTarget(copied=copied)
@@ -147,48 +158,49 @@ class Folders:
         return WriteTarget(is_executed_name(real, self.base) or is_executable_file(real), copied)
 
     def is_program(self, path: str) -> bool:
-        """Whether a file may be executed, or is a script: a copy of it is one, too."""
+        """Whether a file is executable or a script: a copy of it is one, too."""
         try:
             return is_executable_file(self._locate(path, "read"))
         except ToolError:
             return False
 
     def exempting(self, *paths: str) -> Folders:
-        """The same folders for the toolbox that keeps these files itself: no other tool may change them."""
+        """The same folders for the toolbox that owns these files: no other tool may change them."""
         return self._copy_with(
             self._protected.with_exempt([Path(realpath(self._absolute_path(path))) for path in paths])
         )
 
     def with_protected(self, paths: Iterable[ProtectedPath]) -> Folders:
-        """The same folders, with these paths among what no tool may change; relative ones start at the base."""
+        """The same folders with more protected paths; relative ones start at the base."""
         return self._copy_with(
             self._protected.with_paths(ProtectedPath(self.base / each.path, each.what, each.whole) for each in paths)
         )
 
     def _copy_with(self, protected: ProtectedPaths) -> Folders:
-        # Not made anew: the trusted folders as they were spelled are known only to this one.
+        # A copy, not a new object: `trusted` no longer has the spellings from before links were resolved.
         same = copy(self)
         object.__setattr__(same, "protected", protected)
         return same
 
     def is_trusted(self, path: str) -> bool:
-        """Whether this path leads, by no link, into a folder that the user keeps himself.
+        """Whether this path leads into a trusted folder without any link below it.
 
-        A link below the folder could be turned to another place between this answer and the reading, so a path with
-        one is not trusted, wherever it leads.
+        A link could be changed between this answer and the reading, so a path with one is not trusted, wherever it
+        leads.
         """
         try:
             spelled = self._absolute_path(path)
             real = Path(realpath(spelled))
         except (ToolError, OSError):
             return False
+        # Links above a trusted folder are the user's; below it, the rest of the path must be free of links.
         for named, root in zip((*self._spelled, *self.trusted), (*self.trusted, *self.trusted), strict=True):
             if spelled.is_relative_to(named) and real == root / spelled.relative_to(named):
                 return True
         return False
 
     def display_path(self, path: Path) -> str:
-        """A path as plans and people write it: relative to the base where that is possible."""
+        """A path for plans and people: relative to the base where possible."""
         text = str(path.relative_to(self.base) if path.is_relative_to(self.base) else path)
         return os.fsencode(text).decode(errors="replace")
 
@@ -197,21 +209,21 @@ class Folders:
         real = self._locate(path, "read")
         try:
             with open_entry(real) as at:
-                found = entry_stat(at)
+                info = entry_stat(at)
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             raise self._translate_error(error, path, real, "read") from None
-        return found is not None and stat.S_ISREG(found.st_mode)
+        return info is not None and stat.S_ISREG(info.st_mode)
 
     def is_folder(self, path: str, use: Access = "read") -> bool:
-        """Whether there is a folder that may be used so."""
+        """Whether there is a folder that may be read or written."""
         return self._locate(path, use).is_dir()
 
     # Reading
 
     def open_read(self, path: str) -> BinaryIO:
-        """Open a file for reading; pipes and devices are refused without waiting for them."""
+        """Open a file for reading; pipes and devices are refused without blocking on them."""
         real = self._locate(path, "read")
         with self._translating_errors(path, real, "read"), open_entry(real) as at:
             return os.fdopen(open_file(at, path), "rb")
@@ -220,7 +232,7 @@ class Folders:
         """The whole file, if it is not larger than `max_bytes`."""
         with self.open_read(path) as file:
             size = os.fstat(file.fileno()).st_size
-            # The size is only what the system says now: a growing file is cut off at the same limit.
+            # The file may grow after `fstat`, so the read has the same limit.
             raw = file.read(max_bytes + 1) if size <= max_bytes else b""
         if size > max_bytes or len(raw) > max_bytes:
             raise ToolError(
@@ -235,46 +247,46 @@ class Folders:
         return decode_file(self.read_bytes(path, max_bytes=max_bytes), path)
 
     def list_files(self, folder: str = ".", *, recursive: bool = False) -> Iterator[ListedFile]:
-        """The files in a folder that may be read, in the order of their names; links to folders are not entered."""
+        """The files in a folder that may be read, sorted by name; links to folders are not followed."""
         top = self._locate(folder, "read")
-        waiting = [top]
-        while waiting:
-            here = waiting.pop()
+        pending = [top]
+        while pending:
+            current = pending.pop()
             folders: list[Path] = []
-            for path, found in self._entries(folder if here == top else self.display_path(here), here):
-                if stat.S_ISDIR(found.st_mode):
+            for path, info in self._entries(folder if current == top else self.display_path(current), current):
+                if stat.S_ISDIR(info.st_mode):
                     folders.append(path)
-                elif stat.S_ISREG(found.st_mode):
-                    yield ListedFile(path, found)
+                elif stat.S_ISREG(info.st_mode):
+                    yield ListedFile(path, info)
             if recursive:
-                waiting.extend(reversed(folders))
+                pending.extend(reversed(folders))
 
-    def _entries(self, shown: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
+    def _entries(self, display: str, folder: Path) -> list[tuple[Path, os.stat_result]]:
         entries: list[tuple[Path, os.stat_result]] = []
-        with self._translating_errors(shown, folder, "read"), open_listing(folder) as names:
-            for name in sorted(names, key=lambda each: each.name):
-                path = folder / name.name
-                found = self._link_target_stat(path) if name.is_symlink() else _stat_entry(name)
-                if found is not None:
-                    entries.append((path, found))
+        with self._translating_errors(display, folder, "read"), open_listing(folder) as names:
+            for entry in sorted(names, key=lambda each: each.name):
+                path = folder / entry.name
+                info = self._link_target_stat(path) if entry.is_symlink() else _stat_entry(entry)
+                if info is not None:
+                    entries.append((path, info))
         return entries
 
     def _link_target_stat(self, path: Path) -> os.stat_result | None:
-        """The file that a link leads to, if it leads to one that may be read."""
+        """The stat of the file that a link leads to, if it may be read."""
         try:
             real = Path(realpath(path))
             if self._allowed_root(real, "read") is None:
                 return None
             with open_entry(real) as at:
-                found = entry_stat(at)
+                info = entry_stat(at)
         except OSError:
             return None
-        return found if found is not None and stat.S_ISREG(found.st_mode) else None
+        return info if info is not None and stat.S_ISREG(info.st_mode) else None
 
     # Writing
 
     def write_atomic(self, path: str, content: bytes, *, replace: bool = True) -> None:
-        """Make a file hold exactly these bytes, or leave everything as it was; folders on the way are made."""
+        """Replace the content of a file, or change nothing; missing folders are created."""
         real = self._locate(path, "write")
         if path.endswith(("/", os.sep)):
             raise is_folder_error(path)
@@ -282,17 +294,17 @@ class Folders:
             writes.write_file(at, [content], path, replace=replace)
 
     def write_text(self, path: str, text: str) -> None:
-        """Make a file hold exactly this text, as UTF-8."""
+        """Replace the content of a file by this text, as UTF-8."""
         self.write_atomic(path, encode_text(text, path))
 
     def append(self, path: str, content: bytes, *, new_line: bool = False) -> None:
-        """Add bytes at the end of a file (after a line end, if asked), or make the file."""
+        """Add bytes at the end of a file (on a new line, if asked), or create the file."""
         real = self._locate(path, "write")
         with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.append_to_file(at, content, path, new_line=new_line)
 
     def append_line(self, path: str, text: str) -> None:
-        """Add text at the end of a file, on a line of its own."""
+        """Add text at the end of a file, on a new line."""
         self.append(path, encode_text(text, path), new_line=True)
 
     def copy(self, source: str, target: str) -> None:
@@ -304,8 +316,9 @@ class Folders:
                 writes.write_file(at, writes.iter_chunks(file), target, replace=False, mode=mode)
 
     def move(self, source: str, target: str) -> None:
-        """Move a file, which must be allowed to be read and written, to a name that is not in use."""
+        """Move a file that may be read and written to a name that is not in use."""
         self._locate(source, "read", follow=False)
+        # Without following a link at the end: the link itself is moved, not the file that it leads to.
         real, goal = self._locate(source, "write", follow=False), self._locate(target, "write")
         guard = self._protected.make_guard()
         with self._translating_errors(source, real, "read"), open_entry(real, guard=guard) as at:
@@ -326,21 +339,22 @@ class Folders:
             writes.delete_file(at, path)
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those on the way to it."""
+        """Create a folder and its parents."""
         real = self._locate(path, "write")
         with self._translating_errors(path, real, "write"), self._open_for_write(real) as at:
             writes.make_folder(at, path)
 
-    # The guard itself
+    # Checks and errors
 
     def _locate(self, path: str, use: Access, *, follow: bool = True) -> Path:
         spelled = self._absolute_path(path)
         try:
             real = Path(realpath(spelled)) if follow else Path(realpath(spelled.parent), spelled.name)
-        except OSError as error:  # a link that vanishes while it is read
+        except OSError as error:  # a link that was removed meanwhile
             raise path_error(error, path) from None
         if self._allowed_root(real, use) is None:
             raise self._outside_error(path, use)
+        # Text in a trusted folder counts as the user's own, so no tool may write there.
         if use == "write" and any(_lies_inside(real, root) for root in self.trusted):
             raise self._trusted_folder_error(path)
         if use == "write" and (reason := self._protected.make_guard().path_reason(real)) is not None:
@@ -352,11 +366,11 @@ class Folders:
         return process_protected_paths() if self.protected is None else self.protected
 
     def _open_for_write(self, real: Path) -> AbstractContextManager[FolderEntry]:
-        """The entry that is about to be written; folders on the way to it are made."""
+        """The entry that is about to be written; missing folders are created."""
         return open_entry(real, create_from=self._allowed_root(real, "write"), guard=self._protected.make_guard())
 
     def _absolute_path(self, path: str) -> Path:
-        """The path as it is written, absolute and without dots; links are still in it."""
+        """The path as written, absolute and normalised; links are still in it."""
         text = check_path_text(path)
         text = os.path.expanduser(text) if text == "~" or text.startswith("~/") else text
         return Path(os.path.normpath(os.path.join(self.base, text)))
@@ -391,21 +405,22 @@ class Folders:
             raise self._translate_error(error, path, real, use) from None
 
     def _translate_error(self, error: OSError, path: str, real: Path, use: Access) -> ToolError:
+        # A link appeared after the path was resolved: treat it as an attempt to leave the folders.
         if error.errno == errno.ELOOP:
             return self._outside_error(path, use)
-        told = path_error(error, path)
+        translated = path_error(error, path)
         if error.errno == errno.ENOENT:
-            told.nearest = self._nearest_path(real)
-        return told
+            translated.nearest = self._nearest_path(real)
+        return translated
 
     def _nearest_path(self, real: Path) -> str | None:
-        """The name that was probably meant, in the deepest folder on the way that is there and may be read."""
+        """The name that was probably meant, in the deepest existing parent that may be read."""
         for folder in real.parents:
             if self._allowed_root(folder, "read") is None:
                 return None
             try:
-                with open_listing(folder) as found:
-                    names = [each.name for each, _ in zip(found, range(_NAMES_LOOKED_AT), strict=False)]
+                with open_listing(folder) as entries:
+                    names = [each.name for each, _ in zip(entries, range(_NAMES_LOOKED_AT), strict=False)]
             except OSError:
                 continue
             close = nearest_name(real.relative_to(folder).parts[0], names)
@@ -414,7 +429,7 @@ class Folders:
 
 
 def _lies_inside(path: Path, folder: Path) -> bool:
-    """Whether a path lies in a folder, also by another spelling that the disk takes for the same, or another mount."""
+    """Whether a path lies in a folder, also by another spelling or mount of the same folder."""
     if path.is_relative_to(folder):
         return True
     try:
@@ -428,8 +443,8 @@ def _lies_inside(path: Path, folder: Path) -> bool:
     return False
 
 
-def _stat_entry(name: os.DirEntry[str]) -> os.stat_result | None:
+def _stat_entry(entry: os.DirEntry[str]) -> os.stat_result | None:
     try:
-        return name.stat(follow_symlinks=False)
+        return entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None

@@ -6,8 +6,8 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from importlib.machinery import SourceFileLoader
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from bicameral.documents import first_key_fault
 from bicameral.errors import BicameralError, ConfigError, Place, ToolError, nearest_name
-from bicameral.tools._declaration import Registry, Surroundings, Toolbox
+from bicameral.tools._declaration import Registry, Settings, Surroundings, Toolbox
 from bicameral.tools._tool import Tool
 
 ENTRY_POINT_GROUP = "bicameral.toolboxes"
@@ -34,7 +34,13 @@ def load_toolboxes(names: SettingsByName, surroundings: Surroundings) -> Registr
     Example:
         >>> load_toolboxes({"files": {}, "clock": {}}, Surroundings.here())
     """
-    return Registry(tool for name, settings in names.items() for tool in _load_tools(name, settings, surroundings))
+    installed = installed_toolboxes()
+    loaded = ((load_installed_toolbox(name, installed), settings) for name, settings in names.items())
+    return Registry(
+        tool
+        for each, settings in loaded
+        for tool in each.open(_validate_settings(each.toolbox.settings, settings, each.name), surroundings)
+    )
 
 
 def installed_toolboxes() -> dict[str, EntryPoint]:
@@ -67,9 +73,37 @@ def _modified_ns(folder: str) -> int:
         return 0
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedToolbox:
+    """A toolbox that is imported but not opened, under the name and from the package that offer it."""
+
+    name: str
+    toolbox: Toolbox[Any]
+    package: str
+
+    def open(self, settings: Settings, surroundings: Surroundings) -> list[Tool]:
+        """Its tools with these settings, which are validated already; a `ToolError` if it cannot make them."""
+        try:
+            return self.toolbox.build_tools(settings, surroundings)
+        except BicameralError:
+            raise
+        except ImportError as error:
+            raise _missing_extra_error(self.name, self.package, error) from None
+        except Exception as error:
+            raise _broken_toolbox_error(self.name, self.package, f"{type(error).__name__}: {error}") from error
+
+
 def load_toolbox(name: str) -> Toolbox[Any]:
     """One installed toolbox, imported but not opened."""
-    points = installed_toolboxes()
+    return load_installed_toolbox(name, installed_toolboxes()).toolbox
+
+
+def load_installed_toolbox(name: str, points: Mapping[str, EntryPoint]) -> LoadedToolbox:
+    """One of these installed toolboxes, imported but not opened.
+
+    `points` is what `installed_toolboxes` gave: that looks through every installed package, so who loads several
+    toolboxes asks for it once.
+    """
     point = points.get(name)
     if point is None:
         raise ToolError(
@@ -88,7 +122,7 @@ def load_toolbox(name: str) -> Toolbox[Any]:
         raise _broken_toolbox_error(
             name, _package_name(point), f"{point.value!r} is {type(offered).__name__!r}, not a Toolbox"
         )
-    return cast("Toolbox[Any]", offered)
+    return LoadedToolbox(name, cast("Toolbox[Any]", offered), _package_name(point))
 
 
 def load_file(path: Path, surroundings: Surroundings, settings: Mapping[str, Any] | None = None) -> list[Tool]:
@@ -115,25 +149,6 @@ def load_file(path: Path, surroundings: Surroundings, settings: Mapping[str, Any
                 fix=f"If it is a program, make it executable: chmod +x {file.name}",
             )
     return [tool if tool.toolbox else replace(tool, toolbox=file.stem) for tool in tools]
-
-
-def _load_tools(name: str, settings: Mapping[str, Any], surroundings: Surroundings) -> Sequence[Tool]:
-    toolbox = load_toolbox(name)
-    return _open_toolbox(toolbox, name, settings, surroundings, package=_package_name(installed_toolboxes()[name]))
-
-
-def _open_toolbox(
-    toolbox: Toolbox[Any], name: str, settings: Mapping[str, Any], surroundings: Surroundings, *, package: str
-) -> list[Tool]:
-    _validate_settings(toolbox.settings, settings, name)
-    try:
-        return toolbox.open(surroundings, settings)
-    except BicameralError:
-        raise
-    except ImportError as error:
-        raise _missing_extra_error(name, package, error) from None
-    except Exception as error:
-        raise _broken_toolbox_error(name, package, f"{type(error).__name__}: {error}") from error
 
 
 def _validate_settings(model: type[BaseModel], settings: Mapping[str, Any], name: str) -> Any:
@@ -180,7 +195,8 @@ def _tools_from_python(file: Path, surroundings: Surroundings, settings: Mapping
     module = _run_file(file)
     toolbox: object = getattr(module, "toolbox", None)
     if isinstance(toolbox, Toolbox):
-        return _open_toolbox(cast("Toolbox[Any]", toolbox), file.stem, settings, surroundings, package=str(file))
+        loaded = LoadedToolbox(file.stem, cast("Toolbox[Any]", toolbox), str(file))
+        return loaded.open(_validate_settings(loaded.toolbox.settings, settings, loaded.name), surroundings)
     tools = [value for value in vars(module).values() if isinstance(value, Tool)]
     if not tools:
         raise ToolError(

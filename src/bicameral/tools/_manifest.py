@@ -1,4 +1,4 @@
-"""Manifests: a TOML or JSON file that declares what a command is called, takes, returns and does to the world.
+"""Manifests: a TOML or JSON file that declares a command's name, arguments, result and effect.
 
 What a manifest leaves out is assumed to be the worst case: an undeclared effect is irreversible, and then every
 argument directs it; no network, no files but the arguments of type path; a result without origins is untrusted.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -161,7 +162,12 @@ class Manifest(_StrictModel):
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in a `.toml` or `.json` file; `tools.bad-manifest` says what is wrong with it and where."""
+    """The manifest in a `.toml` or `.json` file; `tools.bad-manifest` says what is wrong with it and where.
+
+    Example:
+        >>> [tool.name for tool in read_manifest(Path("examples/tools/wordcount.toml")).tools]
+        ['count_words', 'longest_line', 'count_in_files']
+    """
     text = _read_manifest_text(path)
     try:
         content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
@@ -178,16 +184,20 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def parse_manifest(content: object, *, file: str | None = None, text: str = "") -> Manifest:
-    """The manifest in plain values, as TOML and JSON have them."""
+    """The manifest in plain values, as TOML and JSON give them.
+
+    Args:
+        content: The values.
+        file: The file, for errors.
+        text: The text of a TOML file, to find the line of an error.
+    """
     try:
         manifest = Manifest.model_validate(content)
     except ValidationError as error:
         raise _fault_error(first_key_fault(error, Manifest), file, text) from None
     for number, spec in enumerate(manifest.tools):
         for fault in spec_faults(spec):
-            raise _fault_error(
-                KeyFault(("tools", number, *fault.path), fault.message, fault.expected, fault.nearest), file, text
-            )
+            raise _fault_error(replace(fault, path=("tools", number, *fault.path)), file, text)
     return manifest
 
 
@@ -234,16 +244,16 @@ def _manifest_error(
 
 
 def _key_line(text: str, path: tuple[str | int, ...]) -> int | None:
-    """The line of a key in TOML: going down the path, the last line on which one of its parts is written."""
+    """The line of a key in TOML: along the path, the last line on which one of its parts is written."""
     lines = text.splitlines()
     headers = [number for number, line in enumerate(lines) if re.match(r"\s*\[\[\s*tools\s*\]\]", line)]
-    here, end = None, len(lines)
+    start, end = None, len(lines)
     for index, part in enumerate(path):
         if isinstance(part, str):
             key = re.compile(rf"(\s*\[.*|.*)\b{re.escape(part)}[\"']?\s*(=|\])")
-            here = next((number for number in range(here or 0, end) if key.match(lines[number])), here)
+            start = next((number for number in range(start or 0, end) if key.match(lines[number])), start)
         elif index == 1 and part < len(headers):
-            here, end = headers[part], next(iter(headers[part + 1 :]), end)
+            start, end = headers[part], next(iter(headers[part + 1 :]), end)
         else:
             break
-    return None if here is None else here + 1
+    return None if start is None else start + 1

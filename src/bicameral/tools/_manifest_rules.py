@@ -1,15 +1,15 @@
 """Argv templates of manifests, and the rules of a manifest that go beyond the shape of single keys.
 
 `"--max-count={n}"` becomes `"--max-count=3"`, and no value ever becomes an option or a second word. A `{name}` stands
-for an argument, `{{` and `}}` for braces. An argument that is a list must be a whole element and becomes as many
-elements as it has items. There is no shell anywhere.
+for an argument, `{{` and `}}` for braces. A list argument must be a whole element and becomes one element for each
+item. There is no shell anywhere.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,12 +31,10 @@ from bicameral.types import (
     DurationType,
     ListType,
     LiteralType,
-    OptionalType,
-    RecordType,
     StrType,
     TimeType,
-    TupleType,
     Type,
+    iter_types,
     mismatch,
     type_from_json,
 )
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|[{}]")
-# The kernel takes no longer element, and in all no more than a quarter of the stack.
+# The kernel's limit of one element; all together must also stay below a quarter of the stack.
 _LONGEST_ELEMENT = 128 * 1024 - 1
 _LONGEST_ARGV = 1024 * 1024
 
@@ -55,7 +53,7 @@ ArgvValue = str | int | float | bool | Path | None | Sequence[str] | Sequence[Pa
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A place in an element where an argument goes."""
+    """The place of an argument in an element."""
 
     name: str
 
@@ -65,7 +63,7 @@ ArgvElement = tuple[str | Placeholder, ...]
 
 @dataclass(frozen=True, slots=True)
 class OptionalGroup:
-    """Elements that are only there when an argument is given (and is not false)."""
+    """Elements that are present only if an argument is given (and is not false)."""
 
     when: str
     elements: tuple[ArgvElement, ...]
@@ -97,18 +95,23 @@ def placeholder_names(element: ArgvElement) -> Iterator[str]:
 
 
 def fill_template(template: ArgvTemplate, values: Mapping[str, ArgvValue], *, fixed: Collection[str] = ()) -> list[str]:
-    """The argv for these values. `fixed` names arguments whose few values the manifest itself wrote.
+    """The argv for these values. `fixed` names arguments whose possible values the manifest itself lists.
 
-    A value that would begin an element with `-` is refused, unless a literal `--` stands before it in the template:
-    the author says by it that the program takes everything after it as an operand.
+    A value that would begin an element with `-` is refused, unless a literal `--` precedes it in the template: with it
+    the author states that the program takes everything after it as an operand.
     """
     argv: list[str] = []
-    operands = False
+    operands = False  # whether a literal `--` came before
     for part in _present_elements(template, values):
         for element in _fill_element(part, values):
-            hole = part[0] if part else ""
-            if isinstance(hole, Placeholder) and element.startswith("-") and not operands and hole.name not in fixed:
-                raise _option_like_error(hole.name, element)
+            placeholder = part[0] if part else ""
+            if (
+                isinstance(placeholder, Placeholder)
+                and element.startswith("-")
+                and not operands
+                and placeholder.name not in fixed
+            ):
+                raise _option_like_error(placeholder.name, element)
             argv.append(element)
         operands = operands or part == ("--",)
     _check_length(argv)
@@ -124,21 +127,21 @@ def _present_elements(template: ArgvTemplate, values: Mapping[str, ArgvValue]) -
 
 
 def _fill_element(element: ArgvElement, values: Mapping[str, ArgvValue]) -> list[str]:
-    if len(element) == 1 and isinstance(hole := element[0], Placeholder):
-        value = values[hole.name]
+    if len(element) == 1 and isinstance(placeholder := element[0], Placeholder):
+        value = values[placeholder.name]
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return [argv_word(item, hole.name) for item in value]
+            return [argv_word(item, placeholder.name) for item in value]
     return ["".join(part if isinstance(part, str) else argv_word(values[part.name], part.name) for part in element)]
 
 
 def argv_word(value: ArgvValue, argument: str) -> str:
-    """One value as the program sees it."""
+    """One value as the program gets it."""
     text = repr(value) if isinstance(value, float) else str(value)
     try:
-        clean = b"\0" not in text.encode()
+        valid = b"\0" not in text.encode()
     except UnicodeEncodeError:
-        clean = False
-    if not clean:
+        valid = False
+    if not valid:
         raise ToolError(
             "tools.bad-argument",
             "the text holds a character that no command can be given",
@@ -149,10 +152,10 @@ def argv_word(value: ArgvValue, argument: str) -> str:
 
 
 def _option_like_error(argument: str, element: str) -> ToolError:
-    shown = element if len(element) <= 40 else element[:37] + "..."
+    text = element if len(element) <= 40 else element[:37] + "..."
     return ToolError(
         "tools.option-like",
-        f"{shown!r} begins with '-', and the program would take it for an option",
+        f"{text!r} begins with '-', and the program would take it for an option",
         place=Place(argument=argument),
         expected="a value that does not begin with '-'",
         fix='If the program knows `--`, put "--" before the argument in the manifest\'s argv; else use "--option={x}".',
@@ -189,7 +192,7 @@ def spec_argument_type(spec: ArgumentSpec) -> Type:
 
 
 def spec_result_type(spec: ToolSpec) -> Type:
-    """The type of what the tool gives."""
+    """The type of the tool's result."""
     match spec.result:
         case "text":
             return STR
@@ -202,18 +205,17 @@ def spec_result_type(spec: ToolSpec) -> Type:
 
 
 def spec_origins(spec: ToolSpec) -> dict[str, Origin]:
-    """Where the parts of the result come from."""
+    """The declared origins of the result."""
     return {part: _origin_from_spec(given) for part, given in spec.origins.items()}
 
 
 def spec_attached(spec: ToolSpec) -> AttachedOrigins | None:
-    """What a call sends along by its name; None if nothing is said of that."""
+    """The declared things that a call sends along by name; None if nothing is declared."""
     if spec.attaches is None:
         return None
-    said = spec.attaches
-    return attached_origins(
-        said if isinstance(said, list) else {name: _origin_from_spec(each) for name, each in said.items()}
-    )
+    if isinstance(spec.attaches, list):
+        return attached_origins(spec.attaches)
+    return {name: _origin_from_spec(each) for name, each in spec.attaches.items()}
 
 
 def _origin_from_spec(spec: OriginSpec) -> Origin:
@@ -231,14 +233,14 @@ def parse_template(spec: ToolSpec) -> ArgvTemplate:
 
 
 def spec_faults(spec: ToolSpec, *, program: bool = True) -> Iterator[KeyFault]:
-    """Everything wrong with a tool, most telling first. `program`: whether argv begins with the program."""
+    """Everything wrong with a tool, most important first. `program`: whether argv begins with the program."""
     if not spec.name.isidentifier() or spec.name.startswith("_") or iskeyword(spec.name):
         yield KeyFault(
             ("name",), f"{spec.name!r} cannot be the name of a tool", "a Python identifier without '_' first"
         )
     for name, argument in spec.arguments.items():
         for fault in _argument_faults(name, argument):
-            yield KeyFault(("arguments", name, *fault.path), fault.message, fault.expected)
+            yield replace(fault, path=("arguments", name, *fault.path))
     try:
         parsed = parse_template(spec)
     except ValueError as error:
@@ -249,9 +251,10 @@ def spec_faults(spec: ToolSpec, *, program: bool = True) -> Iterator[KeyFault]:
     yield from _stdin_faults(spec)
     yield from _template_faults(spec, parsed)
     yield from _effect_faults(spec)
-    found = list(_result_faults(spec))
-    yield from found
-    if not found:
+    faults = list(_result_faults(spec))
+    yield from faults
+    # Origins are checked against the result type, so only if that is valid.
+    if not faults:
         yield from _flow_faults(spec)
     yield from _grant_faults(spec)
 
@@ -356,41 +359,25 @@ def _result_faults(spec: ToolSpec) -> Iterator[KeyFault]:
         yield KeyFault(("result_type",), f"only a json result has a type, and this is {spec.result!r}")
         return
     try:
-        found = spec_result_type(spec)
+        result = spec_result_type(spec)
     except ValueError as error:
         yield KeyFault(("result_type",), str(error))
         return
-    if foreign := _non_json_type(found):
+    no_json = (DateType, TimeType, DateTimeType, DurationType)
+    if foreign := next((each for each in iter_types(result) if isinstance(each, no_json)), None):
         yield KeyFault(("result_type",), f"JSON has no {foreign}", "'str'")
 
 
 def _flow_faults(spec: ToolSpec) -> Iterator[KeyFault]:
     for fault in origin_faults(spec_origins(spec), spec_result_type(spec)):
-        yield KeyFault(("origins", *fault.path), fault.message, fault.expected, fault.nearest)
+        yield replace(fault, path=("origins", *fault.path))
     for name in spec.receivers or ():
         if name not in spec.arguments:
             yield _unknown_argument_fault(("receivers",), name, spec.arguments)
     for fault in attach_faults(spec_attached(spec) or {}, spec.arguments):
-        yield KeyFault(("attaches", *fault.path), fault.message, fault.expected)
+        yield replace(fault, path=("attaches", *fault.path))
     if spec.outbound is False and spec.network:
         yield KeyFault(("outbound",), "it has the network, so it can tell somebody something", "true, or no network")
-
-
-def _non_json_type(type_: Type) -> Type | None:
-    """The first type inside that no JSON value has."""
-    inner: Iterable[Type]
-    match type_:
-        case DateType() | TimeType() | DateTimeType() | DurationType():
-            return type_
-        case ListType(item=item) | OptionalType(item=item) | DictType(value=item):
-            inner = (item,)
-        case TupleType(items=items):
-            inner = items
-        case RecordType(fields=fields):
-            inner = (field.type for field in fields)
-        case _:
-            inner = ()
-    return next(filter(None, map(_non_json_type, inner)), None)
 
 
 def _grant_faults(spec: ToolSpec) -> Iterator[KeyFault]:

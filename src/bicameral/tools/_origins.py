@@ -5,8 +5,8 @@
      "[].body": Origin("third_party", Participants(("sender", "to")))}
 
 A part is a path into the result: `""` is the value itself, `[]` the items of a list, `*` the values of a dict, a name
-the field of a record. For a part that is not named the nearest enclosing named part counts; if there is none, the
-part is untrusted and for the user alone.
+the field of a record. For a part that is not named the nearest enclosing named part counts; if there is none, the part
+is untrusted and for the user alone.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from bicameral.types import (
     ListType,
     LiteralType,
     NullType,
-    OptionalType,
     RecordType,
     StrType,
     TupleType,
     Type,
+    without_optional,
 )
 
 PartPath = tuple[str, ...]
-"""A part, taken apart: `"[].sender"` is `("[]", "sender")`."""
+"""A part as steps: `"[].sender"` is `("[]", "sender")`."""
 
 _STEP = re.compile(r"\[\]|\.?(\*|[^.\[\]*]+)")
 
@@ -44,10 +44,9 @@ _STEP = re.compile(r"\[\]|\.?(\*|[^.\[\]*]+)")
 class Participants:
     """Readers that the result names itself: fields of the same record that hold addresses or account ids.
 
-    A field may hold one, a list of them, or a dict whose keys they are (who may open a file, and how).
-
-    The same record is the part itself where it is one, and else the record that holds the part. Of a list of records
-    it is each of its items: how many there are may be known to those whom every item names.
+    A field may hold one, a list of them, or a dict with them as keys (who may open a file, and how). The record is the
+    part itself if it is one, otherwise the record that holds the part. For a list of records it is each item: the
+    length of the list may be known to those whom every item names.
     """
 
     fields: tuple[str, ...]
@@ -57,11 +56,20 @@ class Participants:
 class Origin:
     """Who wrote a part of a result, and who may read it.
 
-    `own_when` names a field of the same record that a service sets, and the value it has where the user himself wrote
-    the part: the subject of a transfer is a stranger's, unless `("direction", "outgoing")`. What is `fresh` the service
-    makes up for what the call makes (the number of a new file): no argument has a hand in it. A number or name that the
-    service gives may stand for something: `names` is the field of the same record that is the thing itself, and whoever
-    may read that may be sent it by its number, by a tool of the same toolbox that `attaches` what has such a name.
+    Args:
+        trust: Who wrote it.
+        readers: Who may read it.
+        own_when: A field of the same record that the service sets, and its value where the user wrote the part: the
+            subject of a transfer is untrusted, unless `("direction", "outgoing")`.
+        fresh: Whether the service makes it up for what the call creates (the id of a new file), so that no argument
+            influences it.
+        names: For an id or name that the service gives: the field of the same record that holds the thing itself. A
+            tool of the same toolbox that `attaches` such a thing may send it, by this id, to whoever may read that
+            field.
+
+    Example:
+        >>> Origin("third_party", Participants(("sender", "to"))).to_json()
+        {'trust': 'third_party', 'readers': ['sender', 'to']}
     """
 
     trust: Trust
@@ -78,36 +86,31 @@ class Origin:
 
 
 UNKNOWN_ORIGIN = Origin("third_party")
-"""Nothing is known, so the worst is assumed: a stranger wrote it, and only the user may see it."""
+"""The worst case, for a part that is not declared: untrusted, and only the user may see it."""
 
 Origins = Mapping[str, Origin]
 
 
 def parse_part(part: str) -> PartPath:
-    """The steps of a part; a ValueError if it is none."""
+    """The steps of a part; a ValueError if the text is not one."""
     steps: list[str] = []
     at = 0
     while at < len(part):
-        found = _STEP.match(part, at)
-        # A name needs a dot before it, except at the very beginning.
-        if found is None or (found[1] is not None and found[0].startswith(".") == (at == 0)):
+        token = _STEP.match(part, at)
+        # A name needs a dot before it, except at the beginning.
+        if token is None or (token[1] is not None and token[0].startswith(".") == (at == 0)):
             raise ValueError(f"{part!r} is not a part")
-        steps.append(found[1] or "[]")
-        at = found.end()
+        steps.append(token[1] or "[]")
+        at = token.end()
     return tuple(steps)
 
 
 def render_part(path: PartPath) -> str:
-    """A part as people write it."""
+    """A part as it is declared."""
     text = ""
     for step in path:
         text += step if step == "[]" or not text else f".{step}"
     return text
-
-
-def without_optional(type_: Type) -> Type:
-    """The type without `| None`."""
-    return type_.item if isinstance(type_, OptionalType) else type_
 
 
 def inner_type(type_: Type, step: str) -> Type | None:
@@ -126,28 +129,29 @@ def inner_type(type_: Type, step: str) -> Type | None:
 
 
 def enclosing_record(type_: Type, path: PartPath) -> PartPath | None:
-    """The way to the record that a part is, or that holds it; of a list of records to its items."""
-    around: PartPath | None = None
-    here: Type | None = type_
+    """The path of the record that a part is or lies in; for a list of records that of its items."""
+    record: PartPath | None = None
+    current: Type | None = type_
     for length in range(len(path) + 1):
-        if isinstance(without_optional(here or ANY), RecordType):
-            around = path[:length]
-        here = inner_type(here, path[length]) if here is not None and length < len(path) else None
-    items = without_optional(type_at(type_, path) or ANY) if around is None else None
+        if isinstance(without_optional(current or ANY), RecordType):
+            record = path[:length]
+        current = inner_type(current, path[length]) if current is not None and length < len(path) else None
+    items = without_optional(type_at(type_, path) or ANY) if record is None else None
     if isinstance(items, ListType) and isinstance(without_optional(items.item), RecordType):
         return (*path, "[]")
-    return around
+    return record
 
 
 def type_at(type_: Type, path: PartPath) -> Type | None:
-    here: Type | None = type_
+    """The type at a path, or None if there is no such path."""
+    current: Type | None = type_
     for step in path:
-        here = None if here is None else inner_type(here, step)
-    return here
+        current = None if current is None else inner_type(current, step)
+    return current
 
 
 def nearest_origin(origins: Origins, path: PartPath) -> tuple[str, Origin]:
-    """The nearest named part around a path, and what is said of it."""
+    """The nearest declared part around a path, and its origin."""
     for length in range(len(path), -1, -1):
         part = render_part(path[:length])
         if part in origins:
@@ -155,25 +159,22 @@ def nearest_origin(origins: Origins, path: PartPath) -> tuple[str, Origin]:
     return "", UNKNOWN_ORIGIN
 
 
-# What can be wrong with a declaration
-
-
 def origin_faults(origins: object, result: Type) -> Iterator[KeyFault]:
     """Everything wrong with the origins of a result, each under its part."""
     if not isinstance(origins, Mapping):
         yield KeyFault((), f"{origins!r} is not a mapping from parts to origins", 'for example {"": Origin("system")}')
         return
-    sound: dict[str, Origin] = {}
+    valid: dict[str, Origin] = {}
     for part, origin in origins.items():  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(part, str):
             yield KeyFault((), f"the part {part!r} is not text", "such as '' or '[].sender'")
         elif not isinstance(origin, Origin):
             yield KeyFault((part,), f"{origin!r} is not an Origin", 'for example Origin("third_party")')
         else:
-            sound[part] = origin
-    for part, origin in sound.items():
+            valid[part] = origin
+    for part, origin in valid.items():
         yield from _path_faults(part, result)
-        yield from _declaration_faults(part, origin, result, sound)
+        yield from _declaration_faults(part, origin, result, valid)
 
 
 def _path_faults(part: str, result: Type) -> Iterator[KeyFault]:
@@ -182,17 +183,17 @@ def _path_faults(part: str, result: Type) -> Iterator[KeyFault]:
     except ValueError as error:
         yield KeyFault((part,), str(error), "such as '', '[]', '[].sender' or 'rows.*'")
         return
-    here = result
+    current = result
     for number, step in enumerate(path):
-        found = inner_type(here, step)
-        if found is None:
-            yield _unknown_part_fault(part, path[:number], step, without_optional(here))
+        inner = inner_type(current, step)
+        if inner is None:
+            yield _unknown_part_fault(part, path[:number], step, without_optional(current))
             return
-        here = found
+        current = inner
 
 
-def _unknown_part_fault(part: str, around: PartPath, step: str, type_: Type) -> KeyFault:
-    where = repr(render_part(around)) if around else "the result"
+def _unknown_part_fault(part: str, parent: PartPath, step: str, type_: Type) -> KeyFault:
+    where = repr(render_part(parent)) if parent else "the result"
     known: list[str] = []
     match type_:
         case RecordType():
@@ -231,16 +232,16 @@ def _declaration_faults(part: str, origin: Origin, result: Type, origins: Origin
         yield KeyFault(
             (part, "fresh"), "only a name or number that the service itself gives is fresh", "trust 'system'"
         )
-
     if origin.names is not None:
         yield from _named_thing_faults(part, origin, result)
 
 
 def _named_thing_faults(part: str, origin: Origin, result: Type) -> Iterator[KeyFault]:
+    # An untrusted id could be that of a thing which the recipient must not get.
     if origin.trust == "third_party" or not isinstance(_part_type(part, result), StrType | IntType):
         yield KeyFault((part, "names"), "a stranger could give a thing of the user's this name", "trust 'system'")
-    around = enclosing_record(result, parse_part(part))
-    record = without_optional(type_at(result, around) or ANY) if around is not None else ANY
+    record_path = enclosing_record(result, parse_part(part))
+    record = without_optional(type_at(result, record_path) or ANY) if record_path is not None else ANY
     fields = record.names if isinstance(record, RecordType) else ()
     if origin.names not in fields:
         yield KeyFault((part, "names"), f"there is no field {origin.names!r} beside it", ", ".join(fields))
@@ -255,10 +256,10 @@ def _part_type(part: str, result: Type) -> Type:
 
 def _own_when_faults(part: str, own_when: tuple[str, str], result: Type, origins: Origins) -> Iterator[KeyFault]:
     field, _ = own_when
-    found = list(_field_faults((part, "own_when"), part, field, result))
-    yield from found
-    around = None if found else enclosing_record(result, parse_part(part))
-    if around is not None and nearest_origin(origins, (*around, field))[1].trust == "third_party":
+    faults = list(_field_faults((part, "own_when"), part, field, result))
+    yield from faults
+    record = None if faults else enclosing_record(result, parse_part(part))
+    if record is not None and nearest_origin(origins, (*record, field))[1].trust == "third_party":
         yield KeyFault(
             (part, "own_when"),
             f"{field!r} is a stranger's word, and a stranger could say that the user wrote this",
@@ -271,20 +272,20 @@ def _field_faults(at: tuple[str, ...], part: str, field: str, result: Type) -> I
         path = parse_part(part)
     except ValueError:
         return
-    around = enclosing_record(result, path) if type_at(result, path) is not None else None
-    if around is None:
+    record_path = enclosing_record(result, path) if type_at(result, path) is not None else None
+    if record_path is None:
         yield KeyFault(
             at, "this part is in no record, so there are no fields to name its readers", "'public' or 'user'"
         )
         return
-    record = without_optional(type_at(result, around) or ANY)
+    record = without_optional(type_at(result, record_path) or ANY)
     names = record.names if isinstance(record, RecordType) else ()
-    found = record.get(field) if isinstance(record, RecordType) else None
-    if found is None:
+    type_ = record.get(field) if isinstance(record, RecordType) else None
+    if type_ is None:
         yield KeyFault(at, f"there is no field {field!r} beside it", ", ".join(names), nearest_name(str(field), names))
-    elif not _can_name_people(found):
+    elif not _can_name_people(type_):
         yield KeyFault(
-            at, f"the field {field!r} is {found} and names nobody", "text, a list of texts, or a dict by text"
+            at, f"the field {field!r} is {type_} and names nobody", "text, a list of texts, or a dict by text"
         )
 
 

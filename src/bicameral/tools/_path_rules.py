@@ -38,16 +38,16 @@ LONGEST_PATH = 4096
 
 
 def quote_path(path: str) -> str:
-    """A path as a message shows it: short, and with nothing in it that a screen would hide."""
+    """A path for a message: shortened, and with control characters escaped."""
     return repr(path if len(path) <= 100 else f"{path[:60]}...{path[-30:]}")
 
 
 def check_path_text(path: str) -> str:
-    """The path itself, if a person could read it and a file system could hold it."""
+    """The path itself, if it is readable for a person and valid for a file system."""
     if not path.strip():
         raise ToolError("files.bad-path", "the path is empty", expected="the name of a file or folder")
     for index, kind in hidden_places(path).items():
-        # Other systems write what their names may not hold in private characters, and wide spaces are seen.
+        # Some systems map forbidden characters to private-use ones, and wide spaces are visible.
         if kind != "blank" and unicodedata.category(path[index]) != "Co":
             raise ToolError(
                 "files.bad-path",
@@ -76,7 +76,7 @@ def not_a_file_error(path: str) -> ToolError:
 
 
 def path_error(error: OSError, path: str) -> ToolError:
-    """The error that tells a person what the system said about this path."""
+    """The error of the system about this path, as a ToolError."""
     name = quote_path(path)
     match error.errno:
         case errno.ENOENT:
@@ -111,15 +111,15 @@ _BY_NAME = {CONFIGURATION: "a configuration", STATE: "in a folder of journals, d
 _DATABASE = ("-wal", "-shm", "-journal")
 _PACKAGES = ("site-packages", "dist-packages")
 _MOST_ENTRIES = 200_000
-"""A folder with more entries is not looked through, and counts as one that holds something protected."""
+"""A folder with more entries is not searched, and counts as one that holds something protected."""
 
 FileIdentity = tuple[int, int]
 
 
 def normalize_name(name: str) -> str:
-    """A name as file systems may compare it: without case, in one Unicode form, without what some of them leave off.
+    """A name as file systems may compare it: without case, in one Unicode form, without what some of them drop.
 
-    Some ignore characters that nobody sees, some drop dots and blanks at the end, and `name:stream` is `name` on NTFS.
+    Some ignore invisible characters, some drop dots and blanks at the end, and `name:stream` is `name` on NTFS.
 
     Example:
         >>> normalize_name("BICAMERAL.TOML. ")
@@ -128,14 +128,20 @@ def normalize_name(name: str) -> str:
     if name.isascii():
         folded = name.lower()
     else:
-        seen = (each for each in name if unicodedata.category(each) != "Cf")
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", "".join(seen)).casefold())
+        visible = (each for each in name if unicodedata.category(each) != "Cf")
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", "".join(visible)).casefold())
     return folded.partition(":")[0].rstrip(" .") or folded
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPath:
-    """A file, or a folder with all in it (`whole`), and what it is."""
+    """A protected file or folder.
+
+    Args:
+        path: The path.
+        what: What it is, for messages ("a policy file").
+        whole: Whether it is a folder that is protected with everything in it.
+    """
 
     path: Path
     what: str
@@ -144,56 +150,56 @@ class ProtectedPath:
 
 @dataclass(frozen=True, slots=True)
 class ProtectedPaths:
-    """What no tool may change, beside the names that are protected everywhere.
+    """What no tool may change, in addition to the names that are protected everywhere.
 
-    `exempt` are paths that may be changed here all the same: a toolbox keeps its own calendar, and no other tool does.
+    `exempt` are paths that may be changed all the same: a toolbox owns its calendar, and no other tool may change it.
     """
 
     paths: tuple[ProtectedPath, ...] = ()
     exempt: tuple[Path, ...] = ()
 
     def with_paths(self, paths: Iterable[ProtectedPath]) -> ProtectedPaths:
-        """The same and these."""
+        """The same with more paths."""
         return ProtectedPaths(
             (*self.paths, *(each for given in paths for each in _spellings_and_links(given))), self.exempt
         )
 
     def with_exempt(self, paths: Iterable[Path]) -> ProtectedPaths:
-        """The same, for the one whose files these are."""
+        """The same for the owner of these files."""
         return ProtectedPaths(self.paths, (*self.exempt, *paths))
 
     def make_guard(self) -> ProtectionGuard:
-        """What is protected, as it is on the disk now: for one operation."""
+        """The protected paths as they are on disk now, for one operation."""
         return ProtectionGuard(self)
 
     def find_inside(self, folder: Path) -> tuple[Path, str] | None:
-        """The first thing in a folder that is protected, and what it is; None if there is none.
+        """The first protected entry in a folder, and what it is; None if there is none.
 
-        It counts at any depth: whoever may write in a folder may also rename the folders in it.
+        It counts at any depth: a program that may write in a folder may also rename the folders in it.
         """
-        guard, looked_at = self.make_guard(), 0
+        guard, count = self.make_guard(), 0
         for parent, folders, files in os.walk(folder):
             for name in (*folders, *files):
-                looked_at += 1
-                if found := guard.entry_reason(Path(parent, name), None):
-                    return Path(parent, name), found
-            if looked_at > _MOST_ENTRIES:
+                count += 1
+                if reason := guard.entry_reason(Path(parent, name), None):
+                    return Path(parent, name), reason
+            if count > _MOST_ENTRIES:
                 return folder, "too large to be looked through for files that are protected"
         return None
 
 
 def process_protected_paths() -> ProtectedPaths:
-    """What is protected without any configuration: the user's own folders, and the program that runs."""
+    """What is protected without configuration: Bicameral's own folders, and the running program."""
     return _cached_process_paths(tuple(map(user_folder, FOLDER_KINDS)), os.environ.get("PYTHONSTARTUP", ""))
 
 
 @lru_cache(maxsize=16)
-def _cached_process_paths(own: tuple[Path, ...], startup: str) -> ProtectedPaths:
-    return ProtectedPaths().with_paths(_iter_process_paths(own, startup))
+def _cached_process_paths(folders: tuple[Path, ...], startup: str) -> ProtectedPaths:
+    return ProtectedPaths().with_paths(_iter_process_paths(folders, startup))
 
 
-def _iter_process_paths(own: tuple[Path, ...], startup: str) -> Iterator[ProtectedPath]:
-    for folder in own:
+def _iter_process_paths(folders: tuple[Path, ...], startup: str) -> Iterator[ProtectedPath]:
+    for folder in folders:
         yield ProtectedPath(folder, "in a folder of Bicameral's own", whole=True)
     yield ProtectedPath(Path(__file__).parents[1], "in the code of Bicameral", whole=True)
     if sys.prefix != sys.base_prefix:
@@ -206,27 +212,27 @@ def _iter_process_paths(own: tuple[Path, ...], startup: str) -> Iterator[Protect
 
 
 def protected_database_files(path: Path, what: str) -> Iterator[ProtectedPath]:
-    """A SQLite file and the files that SQLite keeps beside it: what it reads back after a crash."""
+    """A SQLite file and the files beside it that SQLite reads back after a crash."""
     for ending in ("", *_DATABASE):
         yield ProtectedPath(path.with_name(path.name + ending), what)
 
 
-def _spellings_and_links(given: ProtectedPath) -> Iterator[ProtectedPath]:
-    """The path as it is spelled and resolved, and every link on the way: to turn a link is to replace a file."""
-    spelled = Path(os.path.abspath(given.path))
+def _spellings_and_links(protected: ProtectedPath) -> Iterator[ProtectedPath]:
+    """The path as spelled and resolved, and every link on the way: changing a link replaces the file."""
+    spelled = Path(os.path.abspath(protected.path))
     real = Path(os.path.realpath(spelled))
-    yield ProtectedPath(spelled, given.what, given.whole)
+    yield ProtectedPath(spelled, protected.what, protected.whole)
     if real == spelled:
         return
-    yield ProtectedPath(real, given.what, given.whole)
+    yield ProtectedPath(real, protected.what, protected.whole)
     for each in (spelled, *spelled.parents):
         with suppress(OSError):
             if stat.S_ISLNK(os.lstat(each).st_mode):
-                yield ProtectedPath(each, f"a link to {given.what}")
+                yield ProtectedPath(each, f"a link to {protected.what}")
 
 
 class ProtectionGuard:
-    """Holds one operation against what is protected, as it is on the disk when the operation begins."""
+    """Checks one operation against the protected paths as they are on disk when it begins."""
 
     def __init__(self, protected: ProtectedPaths) -> None:
         self._exempt = frozenset(map(str, protected.exempt))
@@ -234,63 +240,67 @@ class ProtectionGuard:
         self._files: dict[FileIdentity, str] = {}
         self._places: dict[tuple[FileIdentity, str], str] = {}
         self._parents: dict[str, FileIdentity | None] = {}
+        # Also by spelling: a folder that does not exist yet has no identity.
         self._spelled: list[tuple[Path, str]] = []
         for each in protected.paths:
             self._add(each)
 
-    def _add(self, given: ProtectedPath) -> None:
-        path = given.path
+    def _add(self, protected: ProtectedPath) -> None:
+        path = protected.path
+        # By device and inode: this also covers hard links and other spellings.
         with suppress(OSError):
-            found = os.lstat(path)
-            if given.whole and stat.S_ISDIR(found.st_mode):
-                self._folders[found.st_dev, found.st_ino] = given.what
-            elif not given.whole:
-                self._files[found.st_dev, found.st_ino] = given.what
-        if given.whole:
-            self._spelled.append((path, given.what))
+            info = os.lstat(path)
+            if protected.whole and stat.S_ISDIR(info.st_mode):
+                self._folders[info.st_dev, info.st_ino] = protected.what
+            elif not protected.whole:
+                self._files[info.st_dev, info.st_ino] = protected.what
+        if protected.whole:
+            self._spelled.append((path, protected.what))
+        # By parent and name: this also covers a file that does not exist yet.
         if (parent := self._identity(str(path.parent))) is not None:
-            self._places[parent, normalize_name(path.name)] = given.what
+            self._places[parent, normalize_name(path.name)] = protected.what
 
     def _identity(self, folder: str) -> FileIdentity | None:
         if folder not in self._parents:
             try:
-                found = os.stat(folder)
-                self._parents[folder] = (found.st_dev, found.st_ino)
+                info = os.stat(folder)
+                self._parents[folder] = (info.st_dev, info.st_ino)
             except OSError:
                 self._parents[folder] = None
         return self._parents[folder]
 
     def folder_reason(self, fd: int, name: str) -> str | None:
-        """What an opened folder on the way to a file is, if nothing in it may be changed."""
-        if found := _BY_NAME.get(normalize_name(name)):
-            return found
+        """Why nothing in an opened folder on the way to a file may be changed, or None."""
+        if reason := _BY_NAME.get(normalize_name(name)):
+            return reason
         if not self._folders:
             return None
-        here = os.fstat(fd)
-        return self._folders.get((here.st_dev, here.st_ino))
+        info = os.fstat(fd)
+        return self._folders.get((info.st_dev, info.st_ino))
 
     def entry_reason(self, path: Path, fd: int | None) -> str | None:
-        """What the entry at a path is, if it may not be changed; `fd` is its opened folder."""
+        """Why the entry at a path may not be changed, or None; `fd` is its opened folder."""
         name = normalize_name(path.name)
-        if found := _BY_NAME.get(name):
-            return found
+        if reason := _BY_NAME.get(name):
+            return reason
+        # After the names: a toolbox cannot be exempt from those.
         if str(path) in self._exempt:
             return None
         with suppress(OSError):
             parent = os.stat(path.parent) if fd is None else os.fstat(fd)
-            if found := self._places.get(((parent.st_dev, parent.st_ino), name)):
-                return found
+            if reason := self._places.get(((parent.st_dev, parent.st_ino), name)):
+                return reason
         with suppress(OSError):
-            there = os.lstat(path) if fd is None else os.stat(path.name, dir_fd=fd, follow_symlinks=False)
-            key = (there.st_dev, there.st_ino)
+            info = os.lstat(path) if fd is None else os.stat(path.name, dir_fd=fd, follow_symlinks=False)
+            key = (info.st_dev, info.st_ino)
             return self._folders.get(key) or self._files.get(key)
         return None
 
     def path_reason(self, path: Path) -> str | None:
-        """What a resolved path is, if it may not be changed, without opening anything."""
+        """Why a resolved path may not be changed, or None, without opening anything."""
         for each in (path, *path.parents):
-            if found := _BY_NAME.get(normalize_name(each.name)):
-                return found
+            if reason := _BY_NAME.get(normalize_name(each.name)):
+                return reason
         if str(path) in self._exempt:
             return None
         for folder, what in self._spelled:
@@ -299,9 +309,9 @@ class ProtectionGuard:
         if self._folders:
             for each in path.parents:
                 with suppress(OSError):
-                    here = os.stat(each)
-                    if found := self._folders.get((here.st_dev, here.st_ino)):
-                        return found
+                    info = os.stat(each)
+                    if reason := self._folders.get((info.st_dev, info.st_ino)):
+                        return reason
         return self.entry_reason(path, None)
 
 
@@ -318,9 +328,11 @@ def protected_path_error(path: str, what: str) -> ToolError:
 class WriteTarget:
     """What is known of the file that a call would write.
 
-    `executed`: whether other programs execute or obey it; None if it is not known yet. `copied`: whether what is
-    written comes from a file, a mail or a program, and not from the arguments alone, and strangers may have written it.
-    `protected`: why no tool may change it, if so.
+    Args:
+        executed: Whether other programs execute or obey it; None if it is not known yet.
+        copied: Whether the content comes from a file, a mail or a program, and not from the arguments alone: it may be
+            untrusted.
+        protected: Why no tool may change it, if so.
     """
 
     executed: bool | None = None
@@ -331,7 +343,7 @@ class WriteTarget:
 UNKNOWN_TARGET = WriteTarget()
 
 FindTarget = Callable[[Mapping[str, Any]], WriteTarget]
-"""What is known of the file that a call with these arguments writes. Before a run only the literals are there."""
+"""The target of a call with these arguments. Before a run only the literals are given."""
 
 _EXECUTED_SUFFIXES = frozenset(
     (
@@ -340,18 +352,18 @@ _EXECUTED_SUFFIXES = frozenset(
         "js mjs cjs jse jsx ts tsx mts cts wsf wsh hta rb pl pm php phtml phar lua tcl awk r jl go rs java kt kts "
         "groovy scala swift c h cc cpp hpp cs fs ex exs erl hs ml clj el vim nu exe com scr msi msp dll so dylib cpl "
         "jar war class apk deb rpm pkg dmg appimage elf wasm "
-        # What desktops, service managers and shells start or obey.
+        # Files that desktops, service managers and shells start or obey.
         "desktop service timer plist lnk url webloc reg inf scf job scpt applescript cron crontab "
         # Build files.
         "mk mak cmake gradle ninja bzl nix dockerfile containerfile tf "
-        # What a viewer runs code of: pages and drawings with scripts, documents with macros.
+        # Documents with code that viewers run: pages and drawings with scripts, documents with macros.
         "html htm xhtml xht mht mhtml svg svgz xsl xslt chm iqy settingcontent-ms library-ms "
         "docm dotm xlsm xltm xlam xlsb xla xll pptm potm ppsm ppam sldm"
     ).split()
 )
 _EXECUTED_NAMES = frozenset(
     (
-        # Build files, package manifests, and settings of tools that run what they are told there.
+        # Build files, package manifests, and settings that name commands to run.
         "makefile gnumakefile dockerfile containerfile jenkinsfile vagrantfile rakefile gemfile procfile justfile "
         "brewfile podfile fastfile guardfile capfile snakefile caddyfile tiltfile earthfile sconstruct sconscript "
         "wscript build pipfile cmakelists.txt meson.build package.json package-lock.json composer.json deno.json "
@@ -378,7 +390,7 @@ _HIDDEN_FOLDERS = frozenset(
 _SYSTEM_FOLDERS = ("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/var/spool", "/Library", "/System")
 _REQUIREMENTS = re.compile(r"(requirements|constraints)[\w.-]*\.(txt|in)")
 TABLE_SUFFIXES = (".csv", ".tsv", ".tab")
-"""Tables as text, whose cells spreadsheets may take for formulas."""
+"""Tables as text, whose cells spreadsheets may interpret as formulas."""
 
 _ANY_EXECUTE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
@@ -386,7 +398,7 @@ _ANY_EXECUTE = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 def is_executed_name(path: Path, base: Path | None = None) -> bool:
     """Whether other programs execute or obey a file with this name at this place.
 
-    Hidden files and folders are settings of programs, and nobody sees them; below the working folder each counts.
+    Hidden files and folders are settings of programs, and people do not see them; below the working folder each counts.
 
     Example:
         >>> is_executed_name(Path("report.PY")), is_executed_name(Path("notes.txt"))
@@ -411,12 +423,12 @@ def is_executed_name(path: Path, base: Path | None = None) -> bool:
 
 
 def is_executable_file(path: Path) -> bool:
-    """Whether the file that is there now is a program: it may be executed, or begins with `#!`."""
+    """Whether the existing file is a program: it is executable, or begins with `#!`."""
     try:
-        found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode):
+        info = os.lstat(path)
+        if not stat.S_ISREG(info.st_mode):
             return False
-        if found.st_mode & _ANY_EXECUTE:
+        if info.st_mode & _ANY_EXECUTE:
             return True
         with path.open("rb") as file:
             return file.read(2) == b"#!"
@@ -425,7 +437,7 @@ def is_executable_file(path: Path) -> bool:
 
 
 def target_by_name(names: tuple[str, ...]) -> FindTarget:
-    """What names alone tell of the files that these arguments name, for a tool that says nothing more of them."""
+    """The target by the file names in these arguments alone, for a tool that declares no more."""
 
     def find(given: Mapping[str, Any]) -> WriteTarget:
         if not all(name in given for name in names):

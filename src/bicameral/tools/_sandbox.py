@@ -1,11 +1,11 @@
-"""Sandbox for commands: only the files, network, time, memory and output that they were given, or no run at all.
+"""Sandbox for commands: they get only the files, network, time, memory and output that they were given, or do not run.
 
 Landlock and seccomp (through `sandlock`) confine the command. Where the kernel cannot confine, nothing runs.
 
-A command begins as a forked copy of this process with one thread, which confines itself and then executes the
-program. If another thread held a lock at the moment of the fork (the C library's lock around the environment, for
-one), the copy waits for it forever; and occasionally the copy of a large process is killed by its own supervisor. In
-both cases nothing has been done yet, so the start is repeated (`NeverBegan`).
+A command begins as a forked copy of this process with one thread, which confines itself and then executes the program.
+If another thread held a lock at the moment of the fork (the C library's lock around the environment, for example), the
+copy waits for it forever; and occasionally the copy of a large process is killed by its own supervisor. In both cases
+nothing has been done yet, so the start is repeated (`NeverBegan`).
 """
 
 from __future__ import annotations
@@ -33,66 +33,92 @@ if TYPE_CHECKING:
 _PIPE_CHUNK = 64 * 1024
 _STDERR_TAIL = 16 * 1024
 _START_POLL_SECONDS = 0.5
-"""How often a command that says nothing is looked at, until it is known to have begun."""
+"""How often a silent command is checked, until it is known to have begun."""
 _REAP_SECONDS = 30.0
-"""What is over is known at once, but on a busy machine its supervisor may come late: no reason to call it killed."""
+"""The exit itself is known at once, but on a busy machine the supervisor may report it late."""
 
 EndReason = Literal["exited", "not-started", "killed", "timeout", "output", "stopped"]
 
 
+_PF_FORKNOEXEC = 0x40
+"""The kernel's flag of a process that was forked and has not executed a program."""
+
+_FUTEX_CALLS = {"x86_64": "202", "aarch64": "98", "riscv64": "98"}
+
+
+class NeverBegan(Exception):
+    """The command hung or was killed before it executed the program, so it can safely be started again."""
+
+
+def has_executed(pid: int) -> bool:
+    """Whether the command runs or has ended; raises `NeverBegan` if it waits for a lock that nobody holds."""
+    try:
+        # Read the system call before the flag: if the flag is still set after, the copy itself made the call.
+        call = Path("/proc", str(pid), "syscall").read_text().partition(" ")[0]
+    except OSError:
+        return True
+    if not is_forked_copy(pid):
+        return True
+    if call == _FUTEX_CALLS.get(platform.machine()):
+        raise NeverBegan
+    return False
+
+
+def is_forked_copy(pid: int) -> bool:
+    """Whether the process has not executed the program; for a zombie, whether it never did."""
+    try:
+        status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return bool(int(status[6]) & _PF_FORKNOEXEC)
+
+
 class CommandExchange:
-    """One exchange: all of stdin goes in, stdout up to a limit and the end of stderr come out."""
+    """The pipes of one command: all of stdin goes in, stdout up to a limit and the end of stderr come out."""
 
     def __init__(self, process: Process, stdin: bytes, *, output: int, stop: int) -> None:
         self._process = process
         self._stdin = memoryview(stdin)
         self._limit = output
         self._stop = stop
-        self._out = bytearray()
-        self._err = bytearray()
+        self.stdout = bytearray()
+        self.stderr = bytearray()
         self._result: Result | None = None
         self._selector = selectors.DefaultSelector()
         self._has_begun = False
 
-    @property
-    def stdout(self) -> bytes:
-        return bytes(self._out)
-
-    @property
-    def stderr(self) -> bytes:
-        return bytes(self._err)
-
     def run_to_end(self, deadline: float) -> tuple[EndReason, int]:
-        """See the command to its end, or end it; says how it ended and its exit code.
+        """Run the command to its end, or kill it; returns why it ended and its exit code.
 
-        Raises `NeverBegan` for one that hangs or is killed before that, and leaves it to the caller to end it.
+        Raises `NeverBegan` if it hangs or is killed before it executes the program; the caller must then kill it.
         """
         with self._selector:
-            alive = self._watch_exit()
+            pidfd = self._watch_exit()
             try:
                 self._watch_streams()
-                cut = self._exchange(deadline)
+                reason = self._exchange(deadline)
             finally:
-                if alive is not None:
-                    os.close(alive)
-        if cut is not None:
-            # Leaving its `with` block would kill it too, but the exit must be known before that.
+                if pidfd is not None:
+                    os.close(pidfd)
+        if reason is not None:
+            # Leaving its `with` block would kill it, too, but it must have exited before that.
             self._process.kill()
             self._process.wait(_REAP_SECONDS)
-            return cut, -9
+            return reason, -9
         return self._end_reason()
 
     def _watch_exit(self) -> int | None:
         pid = self._process.pid
         try:
-            alive = os.pidfd_open(pid) if pid is not None else None
+            # A pidfd becomes readable at the exit, even if children of the command keep its pipes open.
+            pidfd = os.pidfd_open(pid) if pid is not None else None
         except ProcessLookupError:
-            alive = None
-        if alive is None:
+            pidfd = None
+        if pidfd is None:
             self._on_exit()
         else:
-            self._selector.register(alive, selectors.EVENT_READ, self._on_exit)
-        return alive
+            self._selector.register(pidfd, selectors.EVENT_READ, self._on_exit)
+        return pidfd
 
     def _watch_streams(self) -> None:
         if self._stop >= 0:
@@ -100,6 +126,7 @@ class CommandExchange:
         self._selector.register(self._process.stdout, selectors.EVENT_READ, self._read_stdout)
         self._selector.register(self._process.stderr, selectors.EVENT_READ, self._read_stderr)
         if self._result is None and self._stdin:
+            # A command that does not read its stdin must not block the reading of its output.
             os.set_blocking(self._process.stdin.fileno(), False)
             self._selector.register(self._process.stdin, selectors.EVENT_WRITE, self._write_stdin)
         elif self._result is None:
@@ -110,18 +137,19 @@ class CommandExchange:
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
+            # Until the command has begun it is polled: a copy that hangs on a lock sends no event.
             ready = self._selector.select(left if self._has_begun else min(left, _START_POLL_SECONDS))
             if not ready and not self._has_begun:
                 self._has_begun = self._process.pid is None or has_executed(self._process.pid)
             for key, _ in ready:
-                act: Callable[[], EndReason | None] = key.data
-                if cut := act():
-                    return cut
+                handle: Callable[[], EndReason | None] = key.data
+                if reason := handle():
+                    return reason
         return None
 
     def _has_open_streams(self) -> bool:
-        known = self._selector.get_map()
-        return self._process.stdout in known or self._process.stderr in known
+        registered = self._selector.get_map()
+        return self._process.stdout in registered or self._process.stderr in registered
 
     def _write_stdin(self) -> None:
         try:
@@ -129,7 +157,7 @@ class CommandExchange:
         except BlockingIOError:
             return
         except BrokenPipeError:
-            written = len(self._stdin)  # it has read all that it wanted
+            written = len(self._stdin)  # the command closed its stdin
         self._stdin = self._stdin[written:]
         if not self._stdin:
             self._selector.unregister(self._process.stdin)
@@ -137,25 +165,26 @@ class CommandExchange:
 
     def _read_stdout(self) -> EndReason | None:
         if chunk := os.read(self._process.stdout.fileno(), _PIPE_CHUNK):
-            self._out += chunk[: self._limit - len(self._out) + 1]
-            return "output" if len(self._out) > self._limit else None
+            # One byte beyond the limit is kept, to see that the limit was exceeded.
+            self.stdout += chunk[: self._limit - len(self.stdout) + 1]
+            return "output" if len(self.stdout) > self._limit else None
         self._selector.unregister(self._process.stdout)
         return None
 
     def _read_stderr(self) -> None:
         if chunk := os.read(self._process.stderr.fileno(), _PIPE_CHUNK):
-            self._err += chunk
-            del self._err[:-_STDERR_TAIL]
+            self.stderr += chunk
+            del self.stderr[:-_STDERR_TAIL]
         else:
             self._selector.unregister(self._process.stderr)
 
     def _on_exit(self) -> None:
-        """The command is over: what it left running is killed, and what it said is still heard to the end."""
-        known = self._selector.get_map()
-        for key in list(known.values()):
+        """The command has exited: kill what it left running, and read its output to the end."""
+        registered = self._selector.get_map()
+        for key in list(registered.values()):
             if key.data == self._on_exit or key.data == self._write_stdin:
                 self._selector.unregister(key.fileobj)
-        # Known only until it is buried.
+        # /proc has this only until the process is reaped.
         never_began = self._process.pid is not None and is_forked_copy(self._process.pid)
         self._result = self._process.wait(_REAP_SECONDS)
         if never_began and self._end_reason()[0] == "killed":
@@ -167,42 +196,28 @@ class CommandExchange:
             return "killed", -9
         if result.reason.name == "SIGNALED":
             return "exited", -result.signal
-        if result.exit_code == 127 and self._err.startswith(b"sandlock child: exec"):
+        if result.exit_code == 127 and self.stderr.startswith(b"sandlock child: exec"):
             return "not-started", 127
         return "exited", result.exit_code
 
 
 MIB = 1024 * 1024
 PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where the programs of command-line tools are looked for; the user's own PATH plays no part."""
+"""Where the programs of command-line tools are looked up; the user's own PATH is not used."""
 
-# What programs need to start: their libraries and a few devices, never a home folder or a whole /etc.
+# What programs need to start: libraries and a few devices, never a home folder or all of /etc.
 _SYSTEM_PATHS = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc/ld.so.cache",
-    "/etc/alternatives",
-    "/etc/localtime",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/zero",
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"),
+    *("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/dev/random", "/dev/urandom", "/dev/zero"),
 )
 _NETWORK_PATHS = (
-    "/etc/hosts",
-    "/etc/resolv.conf",
-    "/etc/nsswitch.conf",
-    "/etc/ssl/certs",
-    "/etc/ssl/openssl.cnf",
-    "/etc/pki/tls/certs",
+    *("/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"),
+    *("/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"),
 )
 _WRITABLE_DEVICES = ("/dev/null",)
 
-# Landlock does not watch over modes, owners, times and attributes of files, so a confined command could still change
-# those of any file of the user. Nothing that a command is for needs it.
+# Landlock does not cover modes, owners, times and attributes, so a confined command could change those of any file of
+# the user. No command needs these calls.
 _METADATA_CALLS = (
     *("fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "utimensat", "file_setattr"),
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
@@ -211,21 +226,31 @@ _METADATA_CALLS = (
 _METADATA_CALLS_X86 = ("chmod", "chown", "lchown", "utime", "utimes", "futimesat")
 
 _MAX_STARTS = 5
-"""How often a command is started that does not begin: each time by an accident that is rare by itself."""
+"""How often the start of a command is tried; each failure is rare by itself."""
 
 _FORK_FAILED = "sandlock_popen failed"
-"""What `sandlock` says of a copy that died before it was let go: as rare an accident, and nothing has been done."""
+"""The error of `sandlock` if the copy died before it was released: as rare, and nothing has been done."""
 
 ConfinementProbe = Callable[[], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a command may touch and use up. Nothing is granted that is not named here.
+    """What a command may use. Nothing is granted that is not named here. Sizes are in bytes, times in seconds.
 
-    `read` and `write` are files or folders that exist, `denied` are paths in them that are neither read nor written
-    (also such as are not there yet); `network` holds `host:port` rules (`*:*` is everything).
-    Memory counts what the command's programs reserve together. Sizes are in bytes, times in seconds.
+    Args:
+        read: Files or folders that exist.
+        write: Files or folders that exist.
+        denied: Paths inside these that can be neither read nor written, even if they do not exist yet.
+        network: `host:port` rules; `*:*` is everything.
+        memory: The limit for all processes of the command together, counted as reserved.
+        output: The most that it may print to stdout.
+        folder: The working folder.
+
+    Example:
+        >>> result = await run_confined(["/usr/bin/wc", "-l", "/data/a.txt"], Confinement(read=(Path("/data/a.txt"),)))
+        >>> result.ended, result.exit_code
+        ('exited', 0)
     """
 
     read: tuple[Path, ...] = ()
@@ -242,7 +267,7 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command ended. `exit_code` is negative for a signal; `stderr` is the end of what it complained."""
+    """How a command ended. `exit_code` is negative for a signal; `stderr` is its last part."""
 
     ended: EndReason
     exit_code: int
@@ -259,9 +284,9 @@ def confinement_problem() -> str | None:
         from sandlock import landlock_abi_version, min_landlock_abi
     except (ImportError, OSError) as error:
         return f"the package 'sandlock' does not load: {error}"
-    found, needed = landlock_abi_version(), min_landlock_abi()
-    if found < needed:
-        return f"the kernel has Landlock ABI {max(found, 0)}, and {needed} is needed"
+    version, needed = landlock_abi_version(), min_landlock_abi()
+    if version < needed:
+        return f"the kernel has Landlock ABI {max(version, 0)}, and {needed} is needed"
     return None
 
 
@@ -290,17 +315,18 @@ async def run_confined(
         except BaseException as error:
             outcome.set_exception(error)
 
-    # A thread of its own: commands that take their time must not use up the pool that file tools share.
+    # A separate thread: long commands must not exhaust the pool that file tools share.
     threading.Thread(target=work, name="bicameral-command", daemon=True).start()
-    waiting = asyncio.wrap_future(outcome)
-    # `stop` is only touched on the loop's thread once the work is over, so it is never closed under its reader.
-    waiting.add_done_callback(lambda _: os.close(stop))
+    done = asyncio.wrap_future(outcome)
+    # `stop` is closed on the loop's thread once the work is done, so never while the worker reads it.
+    done.add_done_callback(lambda _: os.close(stop))
     try:
-        return await asyncio.shield(waiting)
+        return await asyncio.shield(done)
     except asyncio.CancelledError:
-        if not waiting.done():
+        if not done.done():
             os.eventfd_write(stop, 1)
-        await asyncio.wait([waiting])
+        # The worker must have killed the command before the cancellation goes on.
+        await asyncio.wait([done])
         raise
 
 
@@ -318,9 +344,10 @@ def run_confined_sync(
     deadline = started + confinement.timeout
     for _ in range(_MAX_STARTS):
         with suppress(NeverBegan), _start_process(argv, confinement) as process:
-            conversation = CommandExchange(process, stdin, output=confinement.output, stop=stop)
-            ended, exit_code = conversation.run_to_end(deadline)
-            return CommandResult(ended, exit_code, conversation.stdout, conversation.stderr, time.monotonic() - started)
+            exchange = CommandExchange(process, stdin, output=confinement.output, stop=stop)
+            ended, exit_code = exchange.run_to_end(deadline)
+            stdout, stderr = bytes(exchange.stdout), bytes(exchange.stderr)
+            return CommandResult(ended, exit_code, stdout, stderr, time.monotonic() - started)
         if time.monotonic() > deadline or (stop >= 0 and select.select([stop], [], [], 0)[0]):
             break
     raise ToolError(
@@ -360,36 +387,3 @@ def _start_process(argv: Sequence[str], confinement: Confinement) -> Process:
             f"{argv[0]!r} could not be started in its sandbox: {error}",
             fix="Check that every file it was given is still there; `bicameral doctor` tests the sandbox itself.",
         ) from None
-
-
-_PF_FORKNOEXEC = 0x40
-"""The kernel's PF_FORKNOEXEC: a copy that has not become a program yet."""
-
-_FUTEX_CALLS = {"x86_64": "202", "aarch64": "98", "riscv64": "98"}
-
-
-class NeverBegan(Exception):
-    """The command hung or was killed while it was still a copy. It has done nothing, so it may be started again."""
-
-
-def has_executed(pid: int) -> bool:
-    """Whether the command runs already, or is over. Raises `NeverBegan` where it waits for a lock that nobody has."""
-    try:
-        # In this order: what waited for a lock and is still a copy afterwards, waited as a copy.
-        call = Path("/proc", str(pid), "syscall").read_text().partition(" ")[0]
-    except OSError:
-        return True
-    if not is_forked_copy(pid):
-        return True
-    if call == _FUTEX_CALLS.get(platform.machine()):
-        raise NeverBegan
-    return False
-
-
-def is_forked_copy(pid: int) -> bool:
-    """Whether it has not become the command yet; of one that is over and not yet buried, whether it never did."""
-    try:
-        status = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return False
-    return bool(int(status[6]) & _PF_FORKNOEXEC)

@@ -28,16 +28,26 @@ from bicameral.tools._call_labels import (
     result_tree,
 )
 from bicameral.tools._folders import Folders
-from bicameral.tools._origins import Origin, Origins, origin_faults, without_optional
+from bicameral.tools._origins import Origin, Origins, origin_faults
 from bicameral.tools._path_rules import UNKNOWN_TARGET, FindTarget, WriteTarget, target_by_name
-from bicameral.types import ListType, OptionalType, StrType, Type, mismatch, to_plain, type_to_json, value_to_json
+from bicameral.types import (
+    ListType,
+    OptionalType,
+    StrType,
+    Type,
+    mismatch,
+    to_plain,
+    type_to_json,
+    value_to_json,
+    without_optional,
+)
 
 Effect = Literal["pure", "read", "write", "send", "irreversible"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 CHANGING: frozenset[Effect] = frozenset({"write", "send", "irreversible"})
 
 Purpose = Literal["selects", "directs", "carries"]
-"""What an argument is for: it selects what is read, directs an effect (recipient, path), or carries content out."""
+"""What an argument is for: it selects what is read, directs an effect (recipient, path), or carries content."""
 PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
@@ -52,12 +62,18 @@ class _Sentinel:
 REQUIRED: Any = _Sentinel("REQUIRED")
 """The default of an argument that must be given."""
 UNDECLARED: Any = _Sentinel("UNSAID")
-"""The purpose of an argument of which nothing was said; its tool then puts the worst in its place."""
+"""The value of a fact that was not declared; the tool replaces it by the worst case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a tool and what it is for; `field_of` names the argument whose rows it names a field of."""
+    """One argument of a tool and its purpose.
+
+    Args:
+        default: Its value where it is left out; REQUIRED if it must be given.
+        purpose: What it is for; the tool replaces UNDECLARED by the worst case.
+        field_of: The argument whose rows it names a field of.
+    """
 
     name: str
     type: Type
@@ -76,22 +92,22 @@ ToolRunner = Callable[[Mapping[str, Any]], Awaitable[object]]
 RefineResult = Callable[[Mapping[str, Type], Mapping[str, Any]], Type | None]
 """A closer type of a result, from the types of the arguments and the values of those that are literals.
 
-It is asked before a plan runs, so it may look at what a plan would read (the columns of a table) and must change
-nothing. None means that nothing more is known.
+It runs before the plan does, so it may read what the plan would read (the columns of a table) but must change nothing.
+None means that nothing more is known.
 """
 
 
 @runtime_checkable
 class CellLookup(Protocol):
-    """A refinement that also knows the short texts in each column of what a plan would read."""
+    """A refinement that also knows the short texts in each column that a plan would read."""
 
     def cells(self, literals: Mapping[str, Any], /) -> Mapping[str, frozenset[str]]: ...
 
 
 OwnershipTest = Callable[[Mapping[str, Any]], bool]
-"""Whether a call with these arguments reads only what the user himself keeps (a folder that he named as trusted).
+"""Whether a call with these arguments reads only the user's own data (a folder that is configured as trusted).
 
-Before a run only the arguments that are literals are there.
+Before a run only the arguments that are literals are given.
 """
 
 
@@ -99,22 +115,32 @@ Before a run only the arguments that are literals are there.
 class Tool:
     """Something a plan can call. Make one with `@tool`, from a manifest, or from a command's `--describe`.
 
-    `words` are what people say when they ask for this tool's effect ("send", "mail", "forward"); the check of a
-    plan against its intent uses them. `timeout` is in seconds. Only an `idempotent` or `keyed` tool is ever retried:
-    twice is the same as once, always, or for calls with the same `call_key`.
+    Only an `idempotent` or `keyed` tool is ever retried. Security facts that are left out get the worst case as
+    default.
 
-    The rest are its security facts. `origins` say where each part of a result comes from and who may read it;
-    `outbound`, whether a call tells somebody else something, if only by asking; `receivers`, the arguments that name
-    those who get what it carries (left out: all that direct it); `attaches`, those that name something kept elsewhere
-    which goes along, with where it comes from and who may read it (left out: all that may name something);
-    `attached_in`, the folders of these things where they are files: the tool reads them with `read_attached`, and a yes
-    is one to their content; `hosts`, the only places it can reach, if it is so confined; `keeps`, the argument whose
-    items a pure tool gives on unchanged; `owned`, when a result is the user's own. What is left out is taken for the
-    worst; `declared` is False where nothing at all was said. `target` finds out what kind of file a call writes: one
-    that other programs execute, say; a tool that writes and has an argument of the type path is judged by the name
-    alone. `self_described` says that its name and its words are those of a program whose word the user does not take:
-    no planner reads them. `code` tells the code that runs from any other: a run is resumed only with the code it began
-    with.
+    Args:
+        timeout: In seconds.
+        idempotent: Whether repeating a call has no further effect.
+        keyed: Whether repeating a call with the same `call_key` has no further effect.
+        words: What people say when they ask for this tool's effect ("send", "mail", "forward"); the check of a plan
+            against its intent uses them.
+        refine: Gives a closer type of the result for known arguments.
+        origins: Where each part of a result comes from, and who may read it.
+        outbound: Whether a call tells somebody else something, if only by asking.
+        receivers: The arguments that name the recipients; by default all that direct the call.
+        attaches: The arguments that name something stored elsewhere that is sent along, with its origin; by default all
+            that may name something.
+        attached_in: The folders of these things where they are files. The tool reads them with `read_attached`, and an
+            approval is bound to their content.
+        hosts: The only hosts it can reach, if it is so confined.
+        keeps: The argument whose items a pure tool returns unchanged.
+        owned: Whether the result of a call is the user's own.
+        target: Finds the kind of file that a call writes, such as one that other programs execute. Without it, a tool
+            that writes and has an argument of type path is judged by the file name alone.
+        code: A hash of the code; a run is resumed only with the code it began with.
+        declared: False where no security fact was declared.
+        self_described: Whether its name and texts come from a program that the user does not trust; no planner reads
+            them.
     """
 
     name: str
@@ -149,15 +175,19 @@ class Tool:
         set_ = object.__setattr__
         set_(self, "origins", MappingProxyType(dict(self.origins)))
         if self.declared is UNDECLARED:
-            said = any(each.purpose is not UNDECLARED for each in self.arguments) or self.outbound is not UNDECLARED
-            set_(self, "declared", said or bool(self.origins) or self.effect == "pure")
+            facts = (self.outbound, *(each.purpose for each in self.arguments))
+            has_facts = any(fact is not UNDECLARED for fact in facts)
+            set_(self, "declared", has_facts or bool(self.origins) or self.effect == "pure")
         if self.outbound is UNDECLARED:
-            told_nothing = not self.declared and self.effect != "pure"
-            set_(self, "outbound", self.effect in ("send", "irreversible") or told_nothing)
-        usual: Purpose = "directs" if self.changes or self.outbound else "selects"
-        set_(self, "arguments", tuple(_default_purpose(each, usual) for each in self.arguments))
-        said_receivers = None if self.receivers is UNDECLARED else self.receivers
-        attaches = default_attached(self, said_receivers) if self.attaches is UNDECLARED else dict(self.attaches)
+            # A tool that declares nothing may send anything to anybody, unless it is pure.
+            undeclared = not self.declared and self.effect != "pure"
+            set_(self, "outbound", self.effect in ("send", "irreversible") or undeclared)
+        # An argument without a purpose gets the more dangerous one that fits the effect.
+        purpose: Purpose = "directs" if self.changes or self.outbound else "selects"
+        purposes = (replace(each, purpose=purpose) if each.purpose is UNDECLARED else each for each in self.arguments)
+        set_(self, "arguments", tuple(purposes))
+        receivers = None if self.receivers is UNDECLARED else self.receivers
+        attaches = default_attached(self, receivers) if self.attaches is UNDECLARED else dict(self.attaches)
         set_(self, "attaches", MappingProxyType(attaches))
         if self.receivers is UNDECLARED:
             set_(self, "receivers", tuple(each.name for each in self.arguments if each.purpose == "directs"))
@@ -168,17 +198,17 @@ class Tool:
 
     @property
     def changes(self) -> bool:
-        """Whether the world is different after a call."""
+        """Whether a call changes anything."""
         return self.effect in CHANGING
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a call may be made again of which nobody knows whether it happened."""
+        """Whether a call with unknown outcome may be repeated."""
         return not self.changes or self.idempotent or self.keyed
 
     @property
     def copies_content(self) -> bool:
-        """Whether what a call writes is something that it reads itself: an attachment, a file that it copies."""
+        """Whether a call writes content that it reads itself: an attachment, a file that it copies."""
         selects = self.owned is not None or any(each.purpose == "selects" for each in self.arguments)
         return self.effect == "write" and selects
 
@@ -188,11 +218,11 @@ class Tool:
     @property
     def signature(self) -> str:
         """The tool as a plan writes it: `grep(lines: list[str], pattern: str) -> list[str]`."""
-        shown = (f"{a.name}: {a.type}" + ("" if a.required else f" = {a.default!r}") for a in self.arguments)
-        return f"{self.name}({', '.join(shown)}) -> {self.result}"
+        parameters = (f"{a.name}: {a.type}" + ("" if a.required else f" = {a.default!r}") for a in self.arguments)
+        return f"{self.name}({', '.join(parameters)}) -> {self.result}"
 
     def describe(self) -> dict[str, Any]:
-        """Everything about the tool but its code, as JSON."""
+        """Everything about the tool except its code, as JSON."""
         return {
             "name": self.name,
             "toolbox": self.toolbox,
@@ -229,12 +259,12 @@ class Tool:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the description: caches and recorded runs hold it."""
+        """A hash of the description, for caches and recorded runs."""
         text = json.dumps(self.describe(), sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the tool with plain values; wrong arguments and wrong answers are refused, never coerced."""
+        """Call the tool with plain values; wrong arguments and wrong results are refused, never coerced."""
         bound = self.bind(arguments)
         try:
             answer = await self.run(bound)
@@ -242,6 +272,7 @@ class Tool:
             raise
         except Exception as error:
             raise ToolError("tools.failed", f"{self.name!r} failed: {describe_error(error)}") from error
+        # Exact built-in types only: an object of the tool's own could change or misreport itself later.
         try:
             value = to_plain(answer)
         except TypeError as error:
@@ -253,7 +284,7 @@ class Tool:
         return value
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The full arguments of a call: names and types checked, defaults filled in."""
+        """The complete arguments of a call: names and types checked, defaults filled in."""
         known = {argument.name for argument in self.arguments}
         for name in arguments:
             if name not in known:
@@ -272,7 +303,7 @@ class Tool:
                         f"{self.name!r} needs the argument {argument.name!r}",
                         expected=self.signature,
                     )
-                # A copy, so that no call can change what the next one gets.
+                # A copy, so that no call can change the default of the next one.
                 bound[argument.name] = to_plain(argument.default)
                 continue
             value = arguments[argument.name]
@@ -293,13 +324,13 @@ class Tool:
         try:
             return self.refine(types, literals) or self.result
         except (BicameralError, OSError, ValueError):
-            # What cannot be looked at now will fail, with its reason, when the plan runs.
+            # The call itself will report the reason when the plan runs.
             return self.result
 
     def column_texts(self, literals: Mapping[str, Any]) -> Mapping[str, frozenset[str]]:
-        """The short texts in each column of what a call with these literals reads, as far as they are known now.
+        """The short texts in each column that a call with these literals reads, as far as they are known now.
 
-        Somebody else may have written them: words of the user's own may be looked for in them, and no model reads them.
+        They are untrusted: the user's own words may be looked up in them, but no model reads them.
         """
         if not isinstance(self.refine, CellLookup):
             return {}
@@ -311,10 +342,13 @@ class Tool:
     def result_labels(
         self, value: object | None, step: str, *, arguments: Mapping[str, Any] | None = None
     ) -> LabelTree:
-        """The labels of a result by the tool's origins alone; `call_shade` adds those of the arguments.
+        """The labels of a result by the tool's origins alone; `call_labels` adds those of the arguments.
 
-        Before a run there is no value, and readers whom only the value could name are not counted. `arguments` are
-        those of the call (before a run the literals), for a tool whose result may be the user's own.
+        Args:
+            value: The result; None before a run, where readers that only the value names are not counted.
+            step: The step of the plan.
+            arguments: The arguments of the call (before a run the literals), for a tool whose result may be the user's
+                own.
         """
         if self.declared and not self.origins and self.effect == "pure":
             return NOTHING
@@ -323,17 +357,17 @@ class Tool:
 
     def call_labels(
         self,
-        shades: Mapping[str, LabelTree],
+        trees: Mapping[str, LabelTree],
         value: object | None,
         step: str,
         *,
         arguments: Mapping[str, Any] | None = None,
     ) -> LabelTree:
-        """The labels of what a call gave: those of its result, joined with those of all that it was given."""
-        return join_arguments(self.result_labels(value, step, arguments=arguments), shades, self.keeps, self._parts)
+        """The labels of a call's result: those of its origins, joined with those of all arguments."""
+        return join_arguments(self.result_labels(value, step, arguments=arguments), trees, self.keeps, self._parts)
 
     def attached_labels(self, given: Mapping[str, Any], names: Sequence[str], step: str) -> Iterator[tuple[str, Label]]:
-        """The arguments of a call that name something which goes along, with the label of what they name.
+        """The arguments of a call that name something that is sent along, with the label of that thing.
 
         `names` are the arguments that are given, `given` the values that are known: before a run the literals.
         """
@@ -341,11 +375,11 @@ class Tool:
 
     @property
     def has_fresh_names(self) -> bool:
-        """Whether the service gives a name of its own to what a call makes."""
+        """Whether the service makes up a name for what a call creates."""
         return has_fresh(self._parts)
 
     def fresh_names(self, value: object) -> frozenset[str]:
-        """The names that the service gave to what a call made."""
+        """The names that the service made up for what a call created."""
         return fresh_names(self._parts, value)
 
     def named_readers(self, value: object) -> dict[tuple[str, str], Readers]:
@@ -355,13 +389,13 @@ class Tool:
         return readers_by_name(self.origins, self.result, value)
 
     def is_owned_call(self, arguments: Mapping[str, Any] | None) -> bool:
-        """Whether a call with these arguments reads only what the user himself keeps."""
+        """Whether a call with these arguments reads only the user's own data."""
         if self.owned is None or arguments is None:
             return False
         try:
             return self.owned(arguments) is True
         except Exception:
-            # Whatever goes wrong while one looks, nobody has said that this is the user's own.
+            # Fail closed: without an answer the result does not count as the user's own.
             return False
 
     def write_target(self, arguments: Mapping[str, Any]) -> WriteTarget | None:
@@ -371,16 +405,12 @@ class Tool:
         try:
             return self.target(arguments)
         except Exception:
-            # Whatever goes wrong while one looks, nobody has said that this is an ordinary file.
+            # Fail closed: without an answer the file may be one that is executed.
             return UNKNOWN_TARGET
 
     def with_name(self, name: str) -> Tool:
         """The same tool under another name."""
         return replace(self, name=name)
-
-
-def _default_purpose(argument: Argument, usual: Purpose) -> Argument:
-    return replace(argument, purpose=usual) if argument.purpose is UNDECLARED else argument
 
 
 def _is_path(type_: Type) -> bool:
@@ -394,7 +424,7 @@ def _is_path(type_: Type) -> bool:
 
 
 def _check_words(tool: Tool) -> None:
-    """Refuse what is none of the words that policies know: of such a tool nobody could say what it does."""
+    """Refuse values that policies do not know: such a tool could not be judged."""
     if tool.effect not in EFFECTS:
         raise ToolError(
             "tools.unknown-effect", f"{tool.name!r} has the effect {tool.effect!r}", expected=", ".join(EFFECTS)
@@ -407,9 +437,9 @@ def _check_words(tool: Tool) -> None:
             raise ToolError(
                 "tools.unknown-purpose", f"{tool.name!r}: {argument.purpose!r}", expected=", ".join(PURPOSES)
             )
-    for said, value in (("outbound", tool.outbound), ("declared", tool.declared), ("keyed", tool.keyed)):
+    for name, value in (("outbound", tool.outbound), ("declared", tool.declared), ("keyed", tool.keyed)):
         if value is not UNDECLARED and type(value) is not bool:
-            raise ToolError("tools.bad-origins", f"{tool.name!r}: {said!r} is neither true nor false")
+            raise ToolError("tools.bad-origins", f"{tool.name!r}: {name!r} is neither true nor false")
     if tool.effect == "send" and tool.outbound is False:
         raise ToolError("tools.bad-origins", f"{tool.name!r} sends something, and is said to tell nobody anything")
     if not 0 < tool.timeout < math.inf:
@@ -417,7 +447,7 @@ def _check_words(tool: Tool) -> None:
 
 
 def _check_declaration(tool: Tool) -> None:
-    """Refuse facts that cannot be true of this tool: a wrong one would be worse than none."""
+    """Refuse facts that cannot be true of this tool: a wrong fact is worse than none."""
     _check_words(tool)
     for fault in origin_faults(tool.origins, tool.result):
         raise ToolError(

@@ -1,9 +1,9 @@
-"""The types of values in plans: what tools take and give, what extraction fills, what the check reasons about.
+"""The types of values in plans: arguments and results of tools, extracted fields, and what the plan check infers.
 
-Python annotations come in (`type_from_annotation`); out come types that can be compared (`is_assignable`, `join_types`), written
-as JSON or JSON Schema, and held against a value (`mismatch`). Values are plain: text, numbers, booleans, dates,
-lists, and dicts (a record is a dict whose fields are known). Some texts have a narrower kind with a shape (`FORMATS`);
-`is_bounded` says of which types a value cannot hold free text.
+`type_from_annotation` reads Python annotations. Types can be compared (`is_assignable`, `join_types`), written as JSON
+or JSON Schema, and checked against a value (`mismatch`). Values are plain: text, numbers, booleans, dates, lists, and
+dicts (a record is a dict whose fields are known). Some texts have a narrower format with a pattern (`FORMATS`);
+`is_bounded` says whether values of a type cannot hold free text.
 """
 
 from bicameral.types._conversion import (
@@ -58,8 +58,10 @@ from bicameral.types._types import (
     Type,
     is_assignable,
     is_bounded,
+    iter_types,
     join_types,
     optional_type,
+    without_optional,
 )
 from bicameral.types._values import mismatch, to_plain, value_from_json, value_to_json
 
@@ -110,6 +112,7 @@ __all__ = [
     "format_problem",
     "is_assignable",
     "is_bounded",
+    "iter_types",
     "join_types",
     "mismatch",
     "optional_type",
@@ -121,4 +124,5 @@ __all__ = [
     "type_to_json",
     "value_from_json",
     "value_to_json",
+    "without_optional",
 ]

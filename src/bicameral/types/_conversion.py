@@ -80,16 +80,16 @@ _SIMPLE_ANNOTATIONS: dict[object, Type] = {
 
 
 Id = Annotated[str, StrType("id")]
-"""A text by which a tool knows a thing. It comes from a result; a planner never writes one itself."""
+"""An identifier of a tool. It comes from a result; a planner never writes one itself."""
 FilePath = Annotated[str, StrType("path")]
 Url = Annotated[str, StrType("url")]
 Address = Annotated[str, StrType("email")]
-"""A file to read, a page to open, someone to write to: a planner takes these from the request or from a result."""
+"""A file, a page, a recipient: a planner takes these from the request or from a result."""
 Iban = Annotated[str, StrType("iban")]
 Phone = Annotated[str, StrType("phone")]
 Code = Annotated[str, StrType("code")]
 Currency = Annotated[str, StrType("currency")]
-"""Texts of a tight shape, which can hold nothing else: a tool is never given, and never gives, another."""
+"""Texts of bounded formats: arguments and results of tools are checked against them."""
 
 
 class Money(TypedDict):
@@ -100,7 +100,12 @@ class Money(TypedDict):
 
 
 def type_from_annotation(annotation: object) -> Type:
-    """The plan type of a Python annotation; a TypeError names what has none."""
+    """The plan type of a Python annotation; a TypeError names an annotation that has none.
+
+    Example:
+        >>> str(type_from_annotation(list[int] | None))
+        'list[int] | None'
+    """
     try:
         return _annotation_type(annotation)
     except RecursionError:
@@ -112,7 +117,7 @@ def _annotation_type(annotation: object) -> Type:
         if annotation in _SIMPLE_ANNOTATIONS:
             return _SIMPLE_ANNOTATIONS[annotation]
     except TypeError:
-        pass
+        pass  # unhashable, so it is not in the table
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         format_ = next((extra for extra in arguments[1:] if isinstance(extra, StrType)), None)
@@ -139,11 +144,11 @@ def _annotation_type(annotation: object) -> Type:
 
 
 def _union_type(members: tuple[Any, ...]) -> Type:
-    found: Type | None = None
+    joined: Type | None = None
     for member in members:
         type_ = _annotation_type(member)
-        found = type_ if found is None else (join_types(found, type_) or ANY)
-    result = found or ANY
+        joined = type_ if joined is None else (join_types(joined, type_) or ANY)
+    result = joined or ANY
     return optional_type(result) if type(None) in members else result
 
 
@@ -157,25 +162,25 @@ def _class_type(cls: type[object]) -> Type:
     else:
         raise TypeError(f"{cls.__name__!r} has no plan type; make it a dataclass, TypedDict or pydantic model")
     hints = typing.get_type_hints(cls, include_extras=True)
-    absent: frozenset[str] = getattr(cls, "__optional_keys__", frozenset())
+    optional_keys: frozenset[str] = getattr(cls, "__optional_keys__", frozenset())
     fields: list[Field] = []
     for name, doc in docs.items():
         type_ = _annotation_type(hints[name])
         fields.append(
-            Field(name, optional_type(type_) if name in absent else type_, doc or annotation_doc(hints[name]))
+            Field(name, optional_type(type_) if name in optional_keys else type_, doc or annotation_doc(hints[name]))
         )
     return RecordType(tuple(fields), cls.__name__)
 
 
 def annotation_doc(annotation: object) -> str:
-    """The text in `Annotated[T, "text"]`, or nothing."""
+    """The text in `Annotated[T, "text"]`, or an empty string."""
     if get_origin(annotation) is Annotated:
         return next((extra for extra in get_args(annotation)[1:] if isinstance(extra, str)), "")
     return ""
 
 
 def signature_hints(function: Callable[..., object]) -> dict[str, Any]:
-    """The resolved annotations of a function, `Annotated` kept."""
+    """The resolved annotations of a function, with `Annotated` kept."""
     return typing.get_type_hints(function, include_extras=True)
 
 
@@ -220,7 +225,8 @@ def type_to_json(type_: Type) -> JsonType:
 
 
 def type_from_json(value: object, depth: int = 0) -> Type:
-    """The type that `type_to_json` wrote; a ValueError says what is wrong with anything else."""
+    """The type that `type_to_json` wrote; a ValueError says what is wrong with any other input."""
+    # Types also come from files and recorded runs, so the depth of the recursion is bounded.
     if depth > MAX_TYPE_DEPTH:
         raise ValueError(f"the type is nested more than {MAX_TYPE_DEPTH} levels deep")
     if isinstance(value, str) and value in SIMPLE_TYPES:
@@ -251,14 +257,30 @@ def type_from_json(value: object, depth: int = 0) -> Type:
             raise ValueError(f"{kind!r}: {inner!r} is not a type")
 
 
-def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
-    """The JSON Schema of this type with every field written out.
+_SIMPLE_SCHEMAS: dict[type[Type], dict[str, Any]] = {
+    IntType: {"type": "integer"},
+    FloatType: {"type": "number"},
+    BoolType: {"type": "boolean"},
+    DateType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"},
+    TimeType: {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
+    DateTimeType: {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"},
+    DurationType: {"type": "number", "description": "seconds"},
+    NullType: {"type": "null"},
+    AnyType: {},
+}
 
-    `max_text` bounds free text. With `formats` every narrower kind of text has its shape, for a model that is to write
-    one; without, only those that are held to everywhere.
+
+def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a type, with every field written out.
+
+    Args:
+        type_: The type.
+        max_text: The maximum length of free text.
+        formats: Whether every text format has its pattern, for a model that writes such a text; without it, only
+            bounded formats have one.
     """
 
-    def inside(inner: Type) -> dict[str, Any]:
+    def schema_of(inner: Type) -> dict[str, Any]:
         return type_json_schema(inner, max_text=max_text, formats=formats)
 
     match type_:
@@ -267,45 +289,25 @@ def type_json_schema(type_: Type, *, max_text: int | None = None, formats: bool 
             return {"enum": list(known.choices)} if known.choices else {"type": "string", "pattern": known.pattern}
         case StrType():
             return {"type": "string"} | ({"maxLength": max_text} if max_text else {})
-        case IntType():
-            return {"type": "integer"}
-        case FloatType():
-            return {"type": "number"}
-        case BoolType():
-            return {"type": "boolean"}
-        case DateType():
-            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
-        case TimeType():
-            return {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"}
-        case DateTimeType():
-            return {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"}
-        case DurationType():
-            return {"type": "number", "description": "seconds"}
-        case NullType():
-            return {"type": "null"}
         case LiteralType(values=values):
             return {"enum": list(values)}
         case ListType(item=item):
-            return {"type": "array", "items": inside(item)}
+            return {"type": "array", "items": schema_of(item)}
         case TupleType(items=items):
-            schemas = [inside(item) for item in items]
+            schemas = [schema_of(item) for item in items]
             return {"type": "array", "prefixItems": schemas, "minItems": len(items), "maxItems": len(items)}
         case DictType(value=value):
-            return {"type": "object", "additionalProperties": inside(value)}
+            return {"type": "object", "additionalProperties": schema_of(value)}
         case OptionalType(item=item):
-            return {"anyOf": [inside(item), {"type": "null"}]}
+            return {"anyOf": [schema_of(item), {"type": "null"}]}
         case RecordType(fields=fields):
             properties = {
-                field.name: inside(field.type) | ({"description": field.doc} if field.doc else {}) for field in fields
+                field.name: schema_of(field.type) | ({"description": field.doc} if field.doc else {})
+                for field in fields
             }
             required = [field.name for field in fields]
-            return {
-                "type": "object",
-                "properties": properties,
-                "required": required,
-                "additionalProperties": False,
-            }
-        case AnyType():
-            return {}
+            return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        case _ if type(type_) in _SIMPLE_SCHEMAS:
+            return dict(_SIMPLE_SCHEMAS[type(type_)])
         case _:
             raise ValueError(f"{type_!r} has no JSON Schema")

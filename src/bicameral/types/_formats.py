@@ -1,9 +1,9 @@
-"""Text formats: narrower kinds of text with a shape, such as an address, an IBAN or a short code.
+"""Text formats: narrower kinds of text with a pattern, such as an address, an IBAN or a short code.
 
 Each has a pattern that Python, JSON Schema and constrained decoding read alike, a maximum length and, where a pattern
-is not enough, a test of its own (an IBAN: the country's own form and the check digits). A *bounded* format cannot
-hold free text. It is enforced wherever a value meets its type; the others are enforced where a model writes them,
-since tools may return looser ones (`Ada <ada@example.com>`).
+is not enough, a test function (an IBAN: the form of its country and the check digits). A *bounded* format cannot hold
+free text. It is enforced on every value of its type; the others are enforced where a model writes them, since tools may
+return looser ones (`Ada <ada@example.com>`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import cache
 from types import MappingProxyType
 
 MAX_IBAN_LETTERS = 12
-"""Letters after the country: the registry's own examples have no more, and a sentence does."""
+"""Letters after the check digits: the registry's own examples have no more, and a sentence does."""
 
-# What follows the country and the check digits: so many digits (n), capitals (a), or either (c).
+# The account number of each country: counts of digits (n), capitals (a), or either (c).
 _IBAN_FORMS = (
     "AD8n12c AE19n AL8n16c AT16n AZ4a20c BA16n BE12n BG4a6n8c BH4a14c BI23n BR23n1a1c BY4c4n16c CH5n12c CR18n CY8n16c "
     "CZ20n DE18n DJ23n DK14n DO4c20n EE16n EG25n ES20n FI14n FK2a12n FO14n FR10n11c2n GB4a14n GE2a16n GI4a15c GL14n "
@@ -31,15 +31,15 @@ _CHARACTER_CLASSES = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
 
 @cache
 def _country_patterns() -> dict[str, re.Pattern[str]]:
-    found: dict[str, re.Pattern[str]] = {}
+    patterns: dict[str, re.Pattern[str]] = {}
     for form in _IBAN_FORMS.split():
         parts = re.findall(r"(\d+)([nac])", form[2:])
-        found[form[:2]] = re.compile("".join(f"{_CHARACTER_CLASSES[kind]}{{{count}}}" for count, kind in parts))
-    return found
+        patterns[form[:2]] = re.compile("".join(f"{_CHARACTER_CLASSES[kind]}{{{count}}}" for count, kind in parts))
+    return patterns
 
 
 def iban_problem(text: str) -> str | None:
-    """What is wrong with an IBAN of the right characters, or None."""
+    """What is wrong with an IBAN that matches the pattern, or None."""
     compact = text.replace(" ", "")
     account = _country_patterns().get(compact[:2])
     if account is None:
@@ -72,7 +72,17 @@ CURRENCIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """A kind of text by name: its shape, its longest length, and what is wanted in words."""
+    """A kind of text.
+
+    Args:
+        name: Its name in `StrType.format`.
+        description: What is expected, for messages.
+        pattern: A regular expression that also JSON Schema and constrained decoding understand.
+        max_length: The longest text, in characters.
+        bounded: Whether it cannot hold free text.
+        test: What else is wrong with a text that matches the pattern, or None.
+        choices: All texts of the format, if they are few.
+    """
 
     name: str
     description: str
@@ -87,10 +97,10 @@ class TextFormat:
         object.__setattr__(self, "shape", re.compile(self.pattern, re.ASCII))
 
     def problem(self, text: str) -> str | None:
-        """What is wrong with a text of this kind, in fixed words, or None."""
+        """What is wrong with a text, in fixed words that do not quote it, or None."""
         if len(text) > self.max_length:
             return f"it has more than {self.max_length} characters"
-        # `$` would let a line break at the end pass.
+        # `fullmatch`, since `$` would accept a line break at the end.
         if not self.shape.fullmatch(text):
             return f"it is not {self.description}"
         return self.test(text) if self.test else None
@@ -99,10 +109,6 @@ class TextFormat:
 def _phone_problem(text: str) -> str | None:
     digits = sum(character.isdigit() for character in text)
     return None if 5 <= digits <= 15 else "it does not have 5 to 15 digits"
-
-
-def _currency_problem(text: str) -> str | None:
-    return None if text in CURRENCIES else "there is no such currency"
 
 
 def _url_problem(text: str) -> str | None:
@@ -139,7 +145,7 @@ FORMATS: Mapping[str, TextFormat] = MappingProxyType(
                 "^[A-Z]{3}$",
                 3,
                 bounded=True,
-                test=_currency_problem,
+                test=lambda text: None if text in CURRENCIES else "there is no such currency",
                 choices=CURRENCIES,
             ),
         )
@@ -148,11 +154,11 @@ FORMATS: Mapping[str, TextFormat] = MappingProxyType(
 
 
 def format_problem(text: str, name: str | None) -> str | None:
-    """Why a text is not of this kind, or None; of a kind that has no shape, nothing is known."""
+    """Why a text is not of this format, or None; a format without a pattern accepts every text."""
     known = FORMATS.get(name) if name is not None else None
     return known.problem(text) if known else None
 
 
 def is_bounded_format(name: str | None) -> bool:
-    """Whether texts of this kind cannot hold free text."""
+    """Whether texts of this format cannot hold free text."""
     return name is not None and name in FORMATS and FORMATS[name].bounded

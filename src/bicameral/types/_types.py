@@ -1,40 +1,40 @@
-"""The types of values in plans, and the relations between them: assignable, joined, bounded."""
+"""The types of values in plans, and their relations: assignable, joined, bounded."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from bicameral.types._formats import format_problem, is_bounded_format
-
-ScalarValue = str | int | float | bool | None
 
 
 class Type:
     """The type of a value in a plan; `str(type)` is how a plan writes it."""
 
     __slots__ = ()
+    text: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class StrType(Type):
-    """Text; `format` names a narrower kind such as 'path', 'email' or 'url'. Those that have a shape are FORMATS."""
+    """Text; `format` names a narrower kind such as 'path', 'email' or 'url'. Those with a pattern are in FORMATS."""
 
+    text: ClassVar[str] = "str"
     format: str | None = None
-
-    def __str__(self) -> str:
-        return "str"
 
 
 @dataclass(frozen=True, slots=True)
 class IntType(Type):
-    def __str__(self) -> str:
-        return "int"
+    text: ClassVar[str] = "int"
 
 
 @dataclass(frozen=True, slots=True)
 class FloatType(Type):
-    """A number: every int is one too. The format `number` says that it is copied from a text, not reckoned."""
+    """A number; every int is one, too. The format `number` says that it is copied from a text, not computed."""
 
     format: Literal["number"] | None = None
 
@@ -44,53 +44,46 @@ class FloatType(Type):
 
 @dataclass(frozen=True, slots=True)
 class BoolType(Type):
-    def __str__(self) -> str:
-        return "bool"
+    text: ClassVar[str] = "bool"
 
 
 @dataclass(frozen=True, slots=True)
 class DateType(Type):
-    def __str__(self) -> str:
-        return "date"
+    text: ClassVar[str] = "date"
 
 
 @dataclass(frozen=True, slots=True)
 class TimeType(Type):
-    def __str__(self) -> str:
-        return "time"
+    text: ClassVar[str] = "time"
 
 
 @dataclass(frozen=True, slots=True)
 class DateTimeType(Type):
-    def __str__(self) -> str:
-        return "datetime"
+    text: ClassVar[str] = "datetime"
 
 
 @dataclass(frozen=True, slots=True)
 class DurationType(Type):
-    """A length of time: what lies between two datetimes or two dates."""
+    """A length of time: the difference of two datetimes or two dates."""
 
-    def __str__(self) -> str:
-        return "timedelta"
+    text: ClassVar[str] = "timedelta"
 
 
 @dataclass(frozen=True, slots=True)
 class NullType(Type):
-    def __str__(self) -> str:
-        return "None"
+    text: ClassVar[str] = "None"
 
 
 @dataclass(frozen=True, slots=True)
 class AnyType(Type):
-    """Nothing is known before the run; uses are checked while it runs."""
+    """A type that is unknown before the run; uses are checked at run time."""
 
-    def __str__(self) -> str:
-        return "Any"
+    text: ClassVar[str] = "Any"
 
 
 @dataclass(frozen=True, slots=True)
 class LiteralType(Type):
-    """One of a few given texts."""
+    """One of the given texts."""
 
     values: tuple[str, ...]
 
@@ -116,7 +109,7 @@ class TupleType(Type):
 
 @dataclass(frozen=True, slots=True)
 class DictType(Type):
-    """A dict with text keys that are not known before the run."""
+    """A dict with text keys that are unknown before the run."""
 
     value: Type
 
@@ -143,8 +136,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class RecordType(Type):
-    """A dict whose fields are known before the run: it has these and no others, and one that is optional may be
-    left out. Two records with the same fields are the same type, whatever their names."""
+    """A dict whose fields are known before the run: it has these and no others; optional fields may be absent.
+
+    Two records with the same fields are the same type, whatever their names.
+    """
 
     fields: tuple[Field, ...]
     name: str = field(default="", compare=False)
@@ -172,7 +167,9 @@ _BOUNDED = (BoolType, IntType, FloatType, DateType, TimeType, DateTimeType, Dura
 
 
 def is_bounded(type_: Type) -> bool:
-    """Whether values of a type cannot hold free text: numbers, dates, choices, and texts of a tight shape.
+    """Whether values of a type cannot hold free text: numbers, dates, choices, and texts of a bounded format.
+
+    A bounded value cannot carry an instruction, so it may cross from untrusted text to the privileged side.
 
     Example:
         >>> is_bounded(StrType("iban")), is_bounded(StrType("email")), is_bounded(ListType(INT))
@@ -194,8 +191,25 @@ def optional_type(item: Type) -> Type:
     return item if isinstance(item, OptionalType | NullType | AnyType) else OptionalType(item)
 
 
+def without_optional(type_: Type) -> Type:
+    """The type without `| None`."""
+    return type_.item if isinstance(type_, OptionalType) else type_
+
+
+def iter_types(type_: Type) -> Iterator[Type]:
+    """The type and every type inside it, outermost first."""
+    yield type_
+    for inner in (type_.item,) if isinstance(type_, OptionalType) else _inner_types(type_):
+        yield from iter_types(inner)
+
+
 def is_assignable(source: Type, target: Type) -> bool:
-    """Whether a value of type `source` may stand where `target` is wanted."""
+    """Whether a value of type `source` may be used where `target` is expected.
+
+    Example:
+        >>> is_assignable(INT, FLOAT), is_assignable(STR, StrType("iban"))
+        (True, False)
+    """
     match source, target:
         case (AnyType(), _) | (_, AnyType()):
             return True
@@ -206,7 +220,7 @@ def is_assignable(source: Type, target: Type) -> bool:
         case (_, OptionalType(item=wanted)):
             return is_assignable(source, wanted)
         case (StrType(format=given), StrType(format=wanted)):
-            # What is held to a shape everywhere cannot be had from just any text.
+            # A bounded format is enforced on every value, so unchecked text must not pass as one.
             return given == wanted or not is_bounded_format(wanted)
         case (LiteralType(values=given), StrType(format=wanted)):
             return not is_bounded_format(wanted) or not any(format_problem(value, wanted) for value in given)
@@ -236,7 +250,12 @@ def _has_field(record: RecordType, wanted: Field) -> bool:
 
 
 def join_types(left: Type, right: Type) -> Type | None:
-    """The smallest type that both fit, or None if they have nothing in common."""
+    """The smallest type that both are assignable to, or None if there is none.
+
+    Example:
+        >>> str(join_types(INT, NULL)), join_types(INT, STR)
+        ('int | None', None)
+    """
     if left == right:
         return left
     match left, right:
@@ -291,14 +310,14 @@ def _inner_types(type_: Type) -> tuple[Type, ...]:
 
 
 def _join_all_types(types: tuple[Type, ...]) -> Type | None:
-    """The smallest type that all fit; of none at all, Any.
+    """The smallest type that all are assignable to; Any for none.
 
-    In an order of its own: what two have in common can be lost on the way to a third.
+    The types are sorted first: the join is not associative, so the result must not depend on their order.
     """
     if ANY in types:
         return ANY
     first, *rest = sorted(set(types), key=repr) or [ANY]
-    found: Type | None = first
-    for each in rest:
-        found = join_types(found, each) if found else None
-    return found
+    joined: Type | None = first
+    for other in rest:
+        joined = join_types(joined, other) if joined else None
+    return joined

@@ -1,8 +1,7 @@
-"""Values: conversion of a tool's answer to plain values, the type check, and JSON with exact round trips.
+"""Values: conversion of a tool's result to plain values, the type check, and JSON with exact round trips.
 
-A tool may return objects of any class, and a class can say anything of itself: that it is a text, that it equals
-everything, that it has no end. So a value is converted by its real type, without calling one of its methods, and
-within bounds that no walk over it can exceed.
+A tool may return objects of any class, and a class can override its text, equality and iteration. So a value is
+converted by its real type with the methods of the built-in base class, and within limits on depth, items and text.
 """
 
 from __future__ import annotations
@@ -41,7 +40,12 @@ from bicameral.types._types import (
 
 
 def mismatch(value: object, type_: Type, path: str = "value") -> str | None:
-    """Why `value` is not of this type, or None if it is. Nothing is coerced."""
+    """Why `value` is not of this type, or None if it is. Nothing is coerced.
+
+    Example:
+        >>> mismatch({"size": "3"}, RecordType((Field("size", INT),)))
+        "value.size is '3', not int"
+    """
     match type_:
         case AnyType():
             return None
@@ -91,36 +95,33 @@ def _record_mismatch(value: object, type_: RecordType, path: str) -> str | None:
             if isinstance(field.type, OptionalType):
                 continue
             return f"{path} lacks the field {field.name!r}"
-        if found := mismatch(entries[field.name], field.type, f"{path}.{field.name}"):
-            return found
+        if problem := mismatch(entries[field.name], field.type, f"{path}.{field.name}"):
+            return problem
     return None
 
 
+_SIMPLE_CLASSES: dict[type[Type], type | tuple[type, ...]] = {
+    StrType: str,
+    BoolType: bool,
+    IntType: int,
+    FloatType: (int, float),
+    DateTimeType: dt.datetime,
+    DateType: dt.date,
+    TimeType: dt.time,
+    DurationType: dt.timedelta,
+    NullType: NoneType,
+}
+
+
 def _is_simple(value: object, type_: Type) -> bool:
-    match type_:
-        case StrType():
-            return isinstance(value, str)
-        case BoolType():
-            return isinstance(value, bool)
-        case IntType():
-            return isinstance(value, int) and not isinstance(value, bool)
-        case FloatType():
-            # An int is finite, but one too large for a float would make isfinite fail.
-            return (isinstance(value, int) and not isinstance(value, bool)) or (
-                isinstance(value, float) and math.isfinite(value)
-            )
-        case DateTimeType():
-            return isinstance(value, dt.datetime)
-        case DateType():
-            return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-        case TimeType():
-            return isinstance(value, dt.time)
-        case DurationType():
-            return isinstance(value, dt.timedelta)
-        case NullType():
-            return value is None
-        case _:
-            return False
+    if not isinstance(value, _SIMPLE_CLASSES.get(type(type_), ())):
+        return False
+    # In Python a bool is an int and a datetime is a date; in plans neither is.
+    if isinstance(value, bool):
+        return isinstance(type_, BoolType)
+    if isinstance(value, dt.datetime):
+        return isinstance(type_, DateTimeType)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _mismatch_text(value: object, type_: Type, path: str) -> str:
@@ -128,8 +129,8 @@ def _mismatch_text(value: object, type_: Type, path: str) -> str:
 
 
 def _short_repr(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _duration_from_microseconds(microseconds: int) -> dt.timedelta:
@@ -171,7 +172,7 @@ def value_to_json(value: object) -> Any:
 
 
 def value_from_json(value: object) -> Any:
-    """The value that `value_to_json` wrote; a ValueError says what is wrong with anything else."""
+    """The value that `value_to_json` wrote; a ValueError says what is wrong with any other input."""
     if isinstance(value, list):
         return [value_from_json(item) for item in cast("list[object]", value)]
     if not isinstance(value, dict):
@@ -180,8 +181,8 @@ def value_from_json(value: object) -> Any:
     tag = next(iter(entries)) if len(entries) == 1 else ""
     if tag not in _JSON_TAGS:
         return _dict_from_json(entries)
-    (written, read), inner = _JSON_TAGS[tag], entries[tag]
-    if not isinstance(inner, written) or isinstance(inner, bool):
+    (json_type, read), inner = _JSON_TAGS[tag], entries[tag]
+    if not isinstance(inner, json_type) or isinstance(inner, bool):
         raise ValueError(f"{tag!r} cannot hold {inner!r}")
     try:
         return read(inner)
@@ -200,14 +201,19 @@ _KNOWN_ZONES = (NoneType, dt.timezone, ZoneInfo)
 
 
 def to_plain(value: object) -> Any:
-    """Plain values of their exact types: records become dicts, tuples lists; a TypeError names the rest."""
+    """The value in exact built-in types: records become dicts, tuples lists; a TypeError names any other type.
+
+    Example:
+        >>> to_plain({"path": Path("a.txt"), "sizes": (1, 2)})
+        {'path': 'a.txt', 'sizes': [1, 2]}
+    """
     if type(value) in _UNCHANGED_TYPES:
         return value
     return _PlainConverter().convert(value, 0)
 
 
 class _PlainConverter:
-    """One value on its way, and how much more of it there may be."""
+    """The conversion of one value, with the remaining number of items and characters."""
 
     __slots__ = ("items", "text")
 
@@ -232,7 +238,7 @@ class _PlainConverter:
         return self._convert_subclass(value, kind, depth)
 
     def _convert_subclass(self, value: Any, kind: type[Any], depth: int) -> Any:
-        """A value whose class is made from a plain one is that plain value."""
+        """A value of a subclass of a built-in type becomes a value of that type."""
         if issubclass(kind, str):
             return self._count_text(str.__str__(value))
         for base, exact in _EXACT_CONVERSIONS.items():
@@ -246,7 +252,7 @@ class _PlainConverter:
             return self._convert_items(_SEQUENCE_ITEMS[tuple](value), depth)
         if issubclass(kind, set | frozenset):
             items = _SEQUENCE_ITEMS[set if issubclass(kind, set) else frozenset](value)
-            # The order of a set differs from one process to the next; a recorded run must not.
+            # The order of a set differs between processes; a recorded run must be reproducible.
             return sorted(self._convert_items(items, depth), key=repr)
         try:
             return self._convert_object(value, kind, depth)
@@ -269,20 +275,20 @@ class _PlainConverter:
         raise TypeError(f"{_class_name(kind)} is not a value a plan can use")
 
     def _convert_entries(self, entries: Iterable[tuple[object, object]], depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        converted: dict[str, Any] = {}
         for key, item in entries:
             self._count_item()
             if not issubclass(type(key), str):
                 raise TypeError(f"a key is of the type {_class_name(type(key))}, not text")
-            found[self._count_text(str.__str__(cast("str", key)))] = self.convert(item, depth + 1)
-        return found
+            converted[self._count_text(str.__str__(cast("str", key)))] = self.convert(item, depth + 1)
+        return converted
 
     def _convert_items(self, items: Iterable[object], depth: int) -> list[Any]:
-        found: list[Any] = []
+        converted: list[Any] = []
         for item in items:
             self._count_item()
-            found.append(self.convert(item, depth + 1))
-        return found
+            converted.append(self.convert(item, depth + 1))
+        return converted
 
     def _count_item(self) -> None:
         self.items -= 1
@@ -342,12 +348,12 @@ _TIME_FIELDS = ("hour", "minute", "second", "microsecond", "fold", "tzinfo")
 
 
 def _own_parts(base: type[Any], value: object, names: Iterable[str]) -> tuple[Any, ...]:
-    """The parts of a date or time as its own class has them, whatever a class made from it says."""
+    """The parts of a date or time, read with the built-in class and not with a subclass."""
     return tuple(getattr(base, name).__get__(value) for name in names)
 
 
 def _plain_zone(zone: dt.tzinfo | None, at: dt.datetime | None) -> dt.tzinfo | None:
-    """A time zone of somebody's own is only how far it is from the world's time at that moment."""
+    """A time zone of another class becomes its offset from UTC at that moment."""
     if zone is None or type(zone) in _KNOWN_ZONES:
         return zone
     try:
@@ -360,14 +366,14 @@ def _plain_zone(zone: dt.tzinfo | None, at: dt.datetime | None) -> dt.tzinfo | N
 _EXACT_CONVERSIONS: dict[type[Any], Callable[[Any], Any]] = {
     int: _plain_int,
     float: _plain_float,
-    dt.datetime: _plain_datetime,  # before date, of which it is made
+    dt.datetime: _plain_datetime,  # before date, which is its base class
     dt.date: _plain_date,
     dt.time: _plain_time,
     dt.timedelta: _plain_duration,
 }
 
 
-# What a class says of its items is another thing: these are the plain one's own.
+# The iteration of the built-in classes: a subclass may override its own.
 _DICT_ENTRIES: Callable[[Any], Iterable[tuple[object, object]]] = dict[object, object].items
 _SEQUENCE_ITEMS: dict[type[Any], Callable[[Any], Iterable[object]]] = {
     list: list[object].__iter__,

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.catalog.lint._scope import UnknownValue, parse_stack_condition
+from bicameral.catalog.lint._scope import parse_stack_condition
 from bicameral.errors import CatalogError
+from bicameral.expressions import Unknown
 
 
 def asked(text: str, **known: Any) -> Any:
-    return parse_stack_condition(text).evaluate(lambda name: known.get(name, UnknownValue(frozenset({name}))))
+    return parse_stack_condition(text).evaluate(lambda name: known.get(name, Unknown(frozenset({name}))))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_what_is_known_is_decided(text: str, known: dict[str, Any], value: bool)
     ],
 )
 def test_what_is_not_known_is_named(text: str, known: dict[str, Any], names: set[str]) -> None:
-    assert asked(text, **known) == UnknownValue(frozenset(names))
+    assert asked(text, **known) == Unknown(frozenset(names))
 
 
 @pytest.mark.parametrize("text", ["a b", "f(a)", "a if b else c", "[a]", "a < b < c", "x.y.z", "lambda: a", ""])
@@ -63,5 +64,5 @@ def test_more_facts_never_change_what_was_decided(known: set[str], data: st.Data
     text = data.draw(st.sampled_from(["a and (b or not c)", "not (a and b) or c", "a or b and c", "not a or not b"]))
     values = {name: data.draw(st.booleans()) for name in "abc"}
     few = asked(text, **{name: values[name] for name in known})
-    if not isinstance(few, UnknownValue):
+    if not isinstance(few, Unknown):
         assert few is asked(text, **values)

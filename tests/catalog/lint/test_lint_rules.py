@@ -12,7 +12,6 @@ from lint_making import Case
 from bicameral.catalog import IDS, catalog
 from bicameral.catalog.lint import LintFinding, lint, rules
 from bicameral.catalog.lint._linter import check_applies, run_check
-from bicameral.catalog.lint._rules import looping_patterns
 from bicameral.catalog.lint._scope import agent_scopes
 from bicameral.catalog.lint._section_checks import SECTION_CHECKS
 from bicameral.catalog.stacks import FACTS, STATEMENTS, stack_of
@@ -81,7 +80,7 @@ def test_every_fact_and_every_look_is_used_by_a_rule() -> None:
 
 
 def test_the_law_of_loops_knows_every_pattern_that_loops() -> None:
-    assert {id for id, pattern in catalog().patterns.items() if pattern.loops} <= looping_patterns()
+    assert {id for id, pattern in catalog().patterns.items() if pattern.loops} <= rules()["LAW7"].checks[0].if_any
 
 
 def test_there_are_as_many_rules_as_there_are() -> None:

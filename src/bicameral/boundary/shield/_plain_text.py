@@ -1,10 +1,10 @@
-"""Whether a text is plainly words and short numbers: an allow-list of what leads nowhere.
+"""Whether a text is plain words and short numbers: an allow-list of what a reader cannot act on.
 
-A text that somebody else wrote may go out in the user's name; what makes that dangerous is where it leads. Links,
-addresses, accounts and telephone numbers can be spelled in more ways than anybody can list, so this lists what is
-ordinary instead: words of one script, dates, times, amounts, small numbers, a few abbreviations and names of files,
-with punctuation where sentences have it. Everything else could be something to follow. A text is looked at after
-compatibility normalisation and without its hidden characters; the text itself is not changed.
+Untrusted text may be sent in the user's name; the danger is in what it leads to. Links, addresses, accounts and
+telephone numbers can be spelled in more ways than can be listed, so this lists ordinary text instead: words of one
+script, dates, times, amounts, small numbers, a few abbreviations and file names, with the punctuation of sentences.
+Everything else counts as actionable. The text is examined after compatibility normalisation and without its hidden
+characters; the text itself is not changed.
 
 Every step takes time linear in the text.
 """
@@ -22,9 +22,9 @@ from bicameral.display import hidden_places
 
 MAX_WORD_LENGTH = 40
 MAX_NAME_LENGTH = 64
-"""Of a file, and of two words with a slash."""
+"""Of a file name, and of words joined by a slash."""
 MAX_DIGITS_IN_A_RUN = 6
-"""In one run of digit groups, whatever separates them: seven can be called, or paid to."""
+"""In one run of digit groups, whatever separates them: seven digits can be a phone or account number."""
 MAX_NUMBERS_IN_A_ROW = 5
 """Dates, times and amounts that may follow each other without a word between them."""
 _SPELLED_LETTERS = 4
@@ -32,12 +32,12 @@ _SPELLED_DIGITS = 4
 _CODES_IN_A_ROW = 4
 _MAX_PART_LENGTH = 200
 
-# Compatibility characters that people and programs write without hiding anything by them.
+# Compatibility characters of ordinary typing, which disguise nothing.
 _ORDINARY_COMPATIBILITY = frozenset(
     "\u00a0\u2009\u202f\u3000\u2026\u2122\u00b2\u00b3\u00b9\u00bc\u00bd\u00be\u00aa\u00ba\u00b5\u2103\u2116\u2011\u2033\u2032"
     "\u00b4\u00a8\u00b8\ufb00\ufb01\ufb02\ufb03\ufb04\u0149\u013f\u0140\u01c6\u01c9\u01cc\u20a8\u2013\u2014\u0e33\u0eb3"
 )
-# Full-width punctuation and digits are how Chinese, Japanese and Korean are typed; full-width letters are not.
+# Full-width punctuation and digits are ordinary in Chinese, Japanese and Korean text; full-width letters are not.
 _WIDE_CHARACTER = re.compile("[\uff01-\uff0f\uff10-\uff19\uff1a-\uff1f\uff3b\uff3d\uff5b-\uff65]")
 _CJK = (
     "\u2e80-\u2fdf\u3005-\u3007\u3031-\u3035\u3040-\u30fa\u30fc-\u30ff\u3100-\u31ff\u3400-\u9fff"
@@ -50,7 +50,7 @@ _BESIDE_CJK = re.compile(
 )
 _WIDE_DOT_BEFORE_A_DOMAIN = re.compile("[\u3002\uff0e\uff61][a-z]{2,}")
 _ORDINARY_SELECTORS = re.compile("[\u200c\u200d\ufe0e\ufe0f]")
-"""Selectors and joiners that are left when the hidden ones are gone."""
+"""Selectors and joiners that remain after the hidden ones are removed."""
 _BETWEEN_SCRIPTS = re.compile(f"(?<=[{_CJK}])(?=[^{_CJK}])|(?<=[^{_CJK}])(?=[{_CJK}])")
 
 _DOMAINS = "com|net|org|info|biz|io|co|de|ru|cn|xyz|edu|gov|eu|uk|me|app|dev|shop|ly"
@@ -66,7 +66,7 @@ _SPELLED_OUT = (
         r"\b(?:d0t|d\s?o\s?t|punkt|point|punto|ponto|period|full\s?stop|точка|nokta)"
         r"[\s\"'*_-]{1,4}(?:" + _DOMAINS + r")\b"
     ),
-    # A dot, or what looks like one, that blanks part from a usual ending, or that stands where a comma or a dash would.
+    # A dot, or what looks like one, that spaces separate from a common domain, or a comma or dash in place of the dot.
     re.compile(r"(?:\w\s{0,3}\.\s{1,3}|\w\s{1,3}\.\s{0,3}|\w(?:\.\.+|\u2026)\s{0,3})(?:" + _MAJOR_DOMAINS + r")\b"),
     re.compile(r"\w\s{0,3}[,;]\s{0,3}(?:" + _MAJOR_DOMAINS + r")\b(?!\s\w)"),
     re.compile(r"\w[\u2013\u2014'\u2019-](?:com|net|org)\b"),
@@ -90,9 +90,9 @@ FILE_ENDINGS = (
     "mbox mp3 mp4 odp ods odt pages pdf png ppt pptx rtf svg tar tex toml tsv txt vcf wav webp xls "
     "xlsx xml yaml yml"
 ).split()
-"""Endings of files that are no top-level domains."""
+"""File extensions that are no top-level domains."""
 
-# Numbers. A form that is plainly a date, a time or an amount is not counted by its digits.
+# Numbers. The digits of a well-formed date, time or amount do not count towards a long number.
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:19|20)\d\d"
 _CLOCK = r"(?:[01]?\d|2[0-4])(?:[:.]|\s?h\s?)[0-5]\d(?:[:.][0-5]\d)?"
 _CURRENCY = r"(?:[$€£¥₹₽₩₺]|EUR|USD|GBP|CHF|JPY|PLN|zł|kr|Kč)"
@@ -128,7 +128,8 @@ _MARKS = re.compile("\ue000+")
 _TOKEN = re.compile(r"\S+")
 _COMMAS = re.compile(r"(?<!\d)[,;]|[,;](?!\d)")
 _NUMBER_MARK = "\ue000"
-"""Stands for a number in an ordinary form (a private character: hidden, and therefore gone from every text before)."""
+"""Replaces a number in an ordinary form. It is a private-use character, which is hidden and therefore already removed
+from every text."""
 
 # Words.
 _APOSTROPHES = "'\u2019\u2018\u02bc`\u05f3\u05f4"
@@ -170,40 +171,51 @@ _EMOTICONS = frozenset((":-)", ":)", ";-)", ";)", ":-(", ":(", ":D", ":-D", "<3"
 _PART_SEPARATOR = re.compile(
     f"--+|[\u00b0\u2013\u2014\u2015]+|(?<={_NUMBER_MARK})(?=[{_CJK}])|(?<=[{_CJK}])(?={_NUMBER_MARK})"
 )
-"""What parts a token: dashes, the sign of degrees, and the border of a number and a script without blanks."""
+"""What separates a token into parts: dashes, the degree sign, and the border between a number and a CJK script."""
 _QUOTED_INSIDE = re.compile(r"(?<=[\u05d0-\u05ea])\"(?=[\u05d0-\u05ea])")
 _WITHOUT_BLANK = re.compile(r"\.{2,}|(?<=[^\W\d_])[!?](?=[^\W\d_])")
-"""What ends a part of a sentence, also where the blank behind it was forgotten."""
+"""Ends a part of a sentence even where the space after it is missing."""
 _BAD_EDGE = re.compile(r"^[.,;:!?'\"(\[{]*(?:\.[^\W\d_]|[/\\@#<&~=](?=[^\W\d_./\\@]))|[/\\@=]$|[<>]")
 _LONE_SIGNS = frozenset("/&+-|*=<>%#~°§•·–—×…!?:;,()[]{}\"'«»„“”‚‘’")
+_MAX_CASE_TURNS = 4
+"""Changes between small and capital letters: `LaTeX` has four, base64 has more."""
+_HEX_WORD = re.compile("[a-fA-F]{12,}")
+_SPACED_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARABIC", "HEBREW", "ARMENIAN", "GEORGIAN", "DEVANAGARI", "BENGALI")
+_MERGED_SCRIPTS = {
+    "HIRAGANA": "CJK",
+    "KATAKANA": "CJK",
+    "KATAKANA-HIRAGANA": "CJK",
+    "HANGUL": "CJK",
+    "IDEOGRAPHIC": "CJK",
+}
 
 
 def find_actionable_parts(text: str) -> Iterator[str]:
-    """Everything in a text that is not plainly words and short numbers, written the way it is compared."""
+    """Everything in a text that is not plain words and short numbers, in the form used for comparison."""
     hidden = hidden_places(text)
     if hidden:
-        # Which ones they are says nothing of what they say: no text of the user's own makes them his.
+        # Not the characters themselves: if the user's text contained the same ones, they would count as his.
         yield SHIELD_MARK
-        text = "".join(each for at, each in enumerate(text) if at not in hidden)
+        text = "".join(character for position, character in enumerate(text) if position not in hidden)
     if not text.isascii():
         yield from _disguised_words(text)
     plain = _normalise(text)
     lowered = plain.casefold()
     for pattern in _SPELLED_OUT:
-        yield from (_comparison_form(found[0]) for found in pattern.finditer(lowered))
-    yield from (found[0] for found in _HAN_DIGITS.finditer(plain))
+        yield from (_comparison_form(match[0]) for match in pattern.finditer(lowered))
+    yield from (match[0] for match in _HAN_DIGITS.finditer(plain))
     marked = _NUMBER_FORMS.sub(_mark_number, plain)
     yield from _long_numbers(marked, plain)
     yield from _spelled_out_parts(marked)
-    # A comma separates, also where the blank behind it is missing, as in rows of tables; between digits it is theirs.
-    for found in _TOKEN.finditer(_COMMAS.sub(" ", marked)):
-        if not _is_plain(_MARKS.sub(_NUMBER_MARK, found[0])):
-            yield _comparison_form(plain[found.start() : found.end()])
+    # A comma separates tokens even without a space, as in rows of tables; between digits it is part of the number.
+    for match in _TOKEN.finditer(_COMMAS.sub(" ", marked)):
+        if not _is_plain(_MARKS.sub(_NUMBER_MARK, match[0])):
+            yield _comparison_form(plain[match.start() : match.end()])
 
 
 def _disguised_words(text: str) -> Iterator[str]:
-    """Words with characters that are others in disguise: circled, styled, full-width letters and the like."""
-    odd = {each for each in set(text) if not _is_usual_character(each)}
+    """Words with compatibility characters: circled, styled or full-width letters and the like."""
+    odd = {character for character in set(text) if not _is_usual_character(character)}
     if odd:
         yield from (_comparison_form(token) for token in text.split() if not odd.isdisjoint(token))
 
@@ -217,69 +229,69 @@ def _is_usual_character(character: str) -> bool:
 
 
 def _normalise(text: str) -> str:
-    # A wide full stop is a sentence's end among ideographs, and a dot before Latin letters.
-    text = _WIDE_DOT_BEFORE_A_DOMAIN.sub(lambda found: f".{found[0][1:]}", text)
+    # A wide full stop ends a sentence among ideographs, and is the dot of a domain before Latin letters.
+    text = _WIDE_DOT_BEFORE_A_DOMAIN.sub(lambda match: f".{match[0][1:]}", text)
     text = _BESIDE_CJK.sub(" ", text)
     plain = (
         _ORDINARY_SELECTORS.sub("", unicodedata.normalize("NFKC", text)).replace("\u2010", "-").replace("\u2044", "/")
     )
-    # Scripts without blanks stand beside Latin words and numbers: there is a border, although nothing marks it.
+    # Scripts without spaces touch Latin words and numbers: a change of script is a word boundary.
     return _BETWEEN_SCRIPTS.sub(" ", _QUOTED_INSIDE.sub("\u05f4", plain))
 
 
-def _mark_number(found: re.Match[str]) -> str:
-    """An ordinary number as one sign; what only looks like one (too many digits) stays as it is."""
-    digits = len(_DIGITS.findall(found[0]))
-    most = {"grouped": _GROUPED_DIGITS + 2 * ("." in found[0]), "money": 11}.get(found.lastgroup or "", 99)
-    return _NUMBER_MARK * len(found[0]) if digits <= most else found[0]
+def _mark_number(match: re.Match[str]) -> str:
+    """An ordinary number as marks of the same length; one with too many digits stays as it is."""
+    digits = len(_DIGITS.findall(match[0]))
+    most = {"grouped": _GROUPED_DIGITS + 2 * ("." in match[0]), "money": 11}.get(match.lastgroup or "", 99)
+    return _NUMBER_MARK * len(match[0]) if digits <= most else match[0]
 
 
 def _long_numbers(marked: str, plain: str) -> Iterator[str]:
-    """Runs of numbers that no word interrupts, whatever stands between them, if they are long."""
+    """Long runs of numbers that no word interrupts, whatever else is between them."""
     run: list[re.Match[str]] = []
-    for found in _WORDS_OR_DIGITS.finditer(marked):
-        if found[0][0] == _NUMBER_MARK or found[0].isdecimal():
-            run.append(found)
+    for match in _WORDS_OR_DIGITS.finditer(marked):
+        if match[0][0] == _NUMBER_MARK or match[0].isdecimal():
+            run.append(match)
             continue
-        # Letters that touch a digit behind them, and single letters, interrupt nothing: `12a34`, `12 x 34`.
-        if len(found[0]) > 1 and not marked[found.end() : found.end() + 1].isdecimal():
+        # Letters directly before a digit, and single letters, do not interrupt a run: `12a34`, `12 x 34`.
+        if len(match[0]) > 1 and not marked[match.end() : match.end() + 1].isdecimal():
             yield from _long_run(run, plain)
             run = []
     yield from _long_run(run, plain)
 
 
 def _long_run(run: list[re.Match[str]], plain: str) -> Iterator[str]:
-    groups = [found[0] for found in run if found[0][0] != _NUMBER_MARK]
+    groups = [match[0] for match in run if match[0][0] != _NUMBER_MARK]
     digits = "".join(groups)
-    # A house number and a postal code, `12, 75011`, are seven digits and nothing to call.
+    # A house number and a postal code, `12, 75011`, have seven digits and are no phone number.
     is_address = len(run) == len(groups) == 2 and len(groups[0]) <= 3 and len(groups[1]) == 5
     if len(digits) > MAX_DIGITS_IN_A_RUN and not is_address:
-        yield "".join(str(unicodedata.digit(each)) for each in digits)
+        yield "".join(str(unicodedata.digit(digit)) for digit in digits)
     if len(run) - len(groups) > MAX_NUMBERS_IN_A_ROW:
-        yield " ".join(plain[found.start() : found.end()] for found in run)
+        yield " ".join(plain[match.start() : match.end()] for match in run)
 
 
 def _spelled_out_parts(marked: str) -> Iterator[str]:
-    """Words and numbers that are spelled out: letter by letter, or digit by digit in words."""
+    """Words spelled letter by letter, numbers spelled in words, and rows of codes."""
     letters: list[str] = []
     digits: list[str] = []
     codes: list[str] = []
     for word in [*re.findall(r"[^\W_]+", marked), ""]:
-        small = word.casefold()
+        folded = word.casefold()
         if len(word) == 1 and word.isalpha() and not _IDEOGRAPH.match(word):
-            letters.append(small)
+            letters.append(folded)
         else:
             if len(letters) >= _SPELLED_LETTERS:
                 yield " ".join(letters)
             letters = []
-        if small in _NUMBER_WORDS or (len(word) == 1 and word.isdecimal()):
-            digits.append(small)
+        if folded in _NUMBER_WORDS or (len(word) == 1 and word.isdecimal()):
+            digits.append(folded)
         else:
-            if len(digits) >= _SPELLED_DIGITS and not all(each.isdecimal() for each in digits):
+            if len(digits) >= _SPELLED_DIGITS and not all(digit.isdecimal() for digit in digits):
                 yield " ".join(digits)
             digits = []
         if _MIXED.search(word):
-            codes.append(small)
+            codes.append(folded)
         else:
             if len(codes) >= _CODES_IN_A_ROW:
                 yield " ".join(codes)
@@ -289,7 +301,7 @@ def _spelled_out_parts(marked: str) -> Iterator[str]:
 def _is_plain(token: str) -> bool:
     if len(token) > _MAX_PART_LENGTH and not _IDEOGRAPH.search(token):
         return False
-    if token in _EMOTICONS or all(each in _LONE_SIGNS for each in token):
+    if token in _EMOTICONS or all(character in _LONE_SIGNS for character in token):
         return True
     if _BAD_EDGE.search(token):
         return False
@@ -327,11 +339,11 @@ def _is_plain_piece(piece: str) -> bool:
 
 
 def _strip_marks(piece: str) -> str:
-    return "".join(each for each in piece if unicodedata.category(each)[0] != "M")
+    return "".join(character for character in piece if unicodedata.category(character)[0] != "M")
 
 
 def _is_odd_word(piece: str) -> bool:
-    """Whether a word is too long to be one, or changes between small and large letters like a code."""
+    """Whether a word is too long, or changes between small and capital letters as often as a code does."""
     if len(piece) > MAX_WORD_LENGTH and letter_script(piece[0]) in _SPACED_SCRIPTS:
         return any(len(part) > MAX_WORD_LENGTH for part in re.split(f"[{_APOSTROPHES}-]", piece))
     turns = sum(
@@ -340,22 +352,9 @@ def _is_odd_word(piece: str) -> bool:
     return turns > _MAX_CASE_TURNS or _HEX_WORD.fullmatch(piece) is not None
 
 
-_MAX_CASE_TURNS = 4
-"""Between small and large letters: `LaTeX` has four, what is written in base64 has more."""
-_HEX_WORD = re.compile("[a-fA-F]{12,}")
-_SPACED_SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARABIC", "HEBREW", "ARMENIAN", "GEORGIAN", "DEVANAGARI", "BENGALI")
-_MERGED_SCRIPTS = {
-    "HIRAGANA": "CJK",
-    "KATAKANA": "CJK",
-    "KATAKANA-HIRAGANA": "CJK",
-    "HANGUL": "CJK",
-    "IDEOGRAPHIC": "CJK",
-}
-
-
 @lru_cache(maxsize=4096)
 def letter_script(character: str) -> str:
-    """The script of a letter, by the first word of its name; nothing for what is no letter."""
+    """The script of a letter, by the first word of its Unicode name; empty for anything else."""
     if not character.isalpha():
         return ""
     first = unicodedata.name(character, "?").split()[0]
@@ -364,8 +363,8 @@ def letter_script(character: str) -> str:
 
 def _is_one_script(piece: str) -> bool:
     # MICRO, MASCULINE and FEMININE are single signs among Latin letters.
-    found = {letter_script(each) for each in piece} - {"", "MICRO", "MASCULINE", "FEMININE", "MODIFIER"}
-    return len(found) <= 1
+    scripts = {letter_script(character) for character in piece} - {"", "MICRO", "MASCULINE", "FEMININE", "MODIFIER"}
+    return len(scripts) <= 1
 
 
 def _comparison_form(token: str) -> str:

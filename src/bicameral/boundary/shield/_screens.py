@@ -1,9 +1,9 @@
-r"""All screens of the shield: characters, encodings, hidden HTML, and phrases that speak to a model.
+r"""All screens of the shield: characters, encodings, hidden HTML, and phrases that address a model.
 
-Each is tried only where a quick look says that it could find something, and takes time linear in the text: no pattern
-has a part that could match in two ways, phrases (in several languages) are looked for by their stems first, and
-patterns never go back over a word (`\w++`). Encoded text (base64, hex, percent signs, entities, escapes) is decoded
-once and only to be looked at.
+A screen runs only where a quick test says that it could find something, and takes time linear in the text: no pattern
+has a part that could match in two ways, phrases (in several languages) are located by their stems first, and patterns
+do not backtrack over a word (`\w++`). Encoded text (base64, hex, percent signs, entities, escapes) is decoded once, and
+only to be screened.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import base64
 import binascii
 import html
 import re
+import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib import resources
 from itertools import islice
+from typing import Any
 from urllib.parse import unquote
 
 from bicameral.boundary.shield._screening import Mark, MarkKind
@@ -25,7 +28,7 @@ from bicameral.display import CONTROLS, DIRECTIONS, INVISIBLE, JOINERS, MOST_MAR
 TAG_CHARACTERS = range(0xE0000, 0xE0080)
 _SELECTORS = range(0xE0100, 0xE01F0)
 
-# The marks of one direction (an Arabic letter mark and its like) are quieter than what embeds or overrides one.
+# Single direction marks (such as the Arabic letter mark) weigh less than characters that embed or override a direction.
 _DIRECTION_MARKS = "\u061c\u200e\u200f"
 
 INVISIBLE_RUN = re.compile(f"[{INVISIBLE}{JOINERS}{SELECTORS}{PRIVATE}{NO_CHARACTERS}{_DIRECTION_MARKS}]+")
@@ -47,35 +50,26 @@ _SPACED_WORD = re.compile(r"(?<!\w)[^\W\d_](?:[ .*_·-][^\W\d_]){7,}(?!\w)")
 _MAX_MARKS_OF_A_KIND = 1_000
 """Marks of one kind in one text; it is suspicious long before."""
 _MAX_WORD_REACH = 40
-"""How far a word is followed to both sides."""
+"""Characters that a word is followed to each side."""
 
 
 def character_marks(text: str, alphabet: str) -> Iterator[Mark]:
-    """Marks of single characters and of runs of them; `alphabet` is each character of the text once, without ASCII."""
+    """Marks of characters and runs of them; `alphabet` is every character of the text once, without ASCII."""
     if INVISIBLE_RUN.search(alphabet):
-        for found in islice(INVISIBLE_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield _invisible_mark(text, found.start(), found.end())
-    if _PILED_MARKS.search(text):
-        for found in islice(_PILED_MARKS.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield Mark("invisible", found.start(), found.end(), 0.3, "many marks on one letter")
+        for match in islice(INVISIBLE_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
+            yield _invisible_mark(text, match.start(), match.end())
+    yield from _pattern_marks(_PILED_MARKS, text, "invisible", 0.3, "many marks on one letter")
     if DIRECTION_RUN.search(alphabet):
-        for found in islice(DIRECTION_RUN.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield Mark("direction", found.start(), found.end(), 0.5, "characters that turn the writing direction")
+        yield from _pattern_marks(DIRECTION_RUN, text, "direction", 0.5, "characters that turn the writing direction")
     if _LOOKALIKE.search(alphabet):
         yield from islice(_mixed_script_marks(text), _MAX_MARKS_OF_A_KIND)
     if _STYLED_LETTER.search(alphabet):
-        for found in islice(_STYLED_WORD.finditer(text), _MAX_MARKS_OF_A_KIND):
-            yield Mark("styled", found.start(), found.end(), 0.4, "letters in a style of their own")
+        yield from _pattern_marks(_STYLED_WORD, text, "styled", 0.4, "letters in a style of their own")
 
 
-def control_marks(text: str) -> Iterator[Mark]:
-    for found in islice(CONTROL_CHARACTER.finditer(text), _MAX_MARKS_OF_A_KIND):
-        yield Mark("control", found.start(), found.end(), 0.3, "control characters")
-
-
-def spaced_marks(text: str) -> Iterator[Mark]:
-    for found in islice(_SPACED_WORD.finditer(text), _MAX_MARKS_OF_A_KIND):
-        yield Mark("spaced", found.start(), found.end(), 0.3, "words spelled out letter by letter")
+def _pattern_marks(pattern: re.Pattern[str], text: str, kind: MarkKind, weight: float, note: str) -> Iterator[Mark]:
+    for match in islice(pattern.finditer(text), _MAX_MARKS_OF_A_KIND):
+        yield Mark(kind, match.start(), match.end(), weight, note)
 
 
 def _invisible_mark(text: str, start: int, end: int) -> Mark:
@@ -93,21 +87,21 @@ def _invisible_mark(text: str, start: int, end: int) -> Mark:
 
 
 def _mixed_script_marks(text: str) -> Iterator[Mark]:
-    until = 0
-    for found in _MIXED_SCRIPTS.finditer(text):
-        if found.start() < until:
+    end = 0
+    for match in _MIXED_SCRIPTS.finditer(text):
+        if match.start() < end:
             continue
-        start, until = found.start(), found.end()
-        while start > max(0, found.start() - _MAX_WORD_REACH) and _LETTER.match(text[start - 1]):
+        start, end = match.start(), match.end()
+        while start > max(0, match.start() - _MAX_WORD_REACH) and _LETTER.match(text[start - 1]):
             start -= 1
-        while until < min(len(text), found.end() + _MAX_WORD_REACH) and _LETTER.match(text[until]):
-            until += 1
-        if until - start >= 4:
-            yield Mark("mixed-script", start, until, 0.5, "a word of letters from two scripts")
+        while end < min(len(text), match.end() + _MAX_WORD_REACH) and _LETTER.match(text[end]):
+            end += 1
+        if end - start >= 4:
+            yield Mark("mixed-script", start, end, 0.5, "a word of letters from two scripts")
 
 
 def tagged_text(text: str) -> str:
-    """What the tag characters of a text say."""
+    """The text that the tag characters of a text encode."""
     return "".join(chr(ord(each) - 0xE0000) for each in text if 0xE0020 <= ord(each) <= 0xE007E)
 
 
@@ -121,19 +115,19 @@ _LOOKALIKES = dict(
 
 
 def plain_skeleton(text: str) -> tuple[str, list[int]]:
-    """The text as it looks, in plain letters and without what nobody sees, and where each letter came from."""
+    """The text as it looks, in plain letters and without invisible characters, and the position of each letter."""
     letters: list[str] = []
-    places: list[int] = []
-    known: dict[str, str] = {}
-    for place, character in enumerate(text):
+    positions: list[int] = []
+    plain_forms: dict[str, str] = {}
+    for position, character in enumerate(text):
         if character.isascii():
             plain = character
-        elif (plain := known.get(character, "?")) == "?":
-            plain = known[character] = _plain_character(character)
+        elif (plain := plain_forms.get(character, "?")) == "?":
+            plain = plain_forms[character] = _plain_character(character)
         if plain:
             letters.append(plain)
-            places.append(place)
-    return "".join(letters), places
+            positions.append(position)
+    return "".join(letters), positions
 
 
 def _plain_character(character: str) -> str:
@@ -144,8 +138,9 @@ def _plain_character(character: str) -> str:
 
 
 MIN_ENCODED_LENGTH = 24
-"""Shorter words are not tried: there is little that one can say in them."""
+"""Shorter words are not decoded: they can carry little text."""
 MAX_TRIED = 200
+"""Pieces of one encoding that are decoded in one text."""
 MAX_DECODED = 4_096
 
 # No pattern has a part that could match in two ways, so each takes one look at every character.
@@ -160,14 +155,14 @@ DecodedPiece = tuple[Mark, str]
 
 
 def decoded_pieces(text: str, *, long_words: bool) -> Iterator[DecodedPiece]:
-    """Pieces that decode to text, each with what it says. `long_words`: whether there are any."""
+    """Pieces that decode to readable text, each with its mark; `long_words` says whether base64 is possible at all."""
     if long_words:
         yield from _try_decoding(text, _BASE64, _decode_base64_or_hex, 0.4)
     if "%" in text:
         yield from _try_decoding(text, _PERCENT, unquote, 0.4)
     if "&#" in text:
         yield from _try_decoding(text, _ENTITIES, _decode_entities, 0.4)
-    # JSON of texts in other scripts is full of these.
+    # A low weight: JSON of texts in other scripts is full of these.
     if "\\u" in text or "\\x" in text:
         yield from _try_decoding(text, _ESCAPES, _decode_escapes, 0.1)
 
@@ -175,18 +170,18 @@ def decoded_pieces(text: str, *, long_words: bool) -> Iterator[DecodedPiece]:
 def _try_decoding(
     text: str, pattern: re.Pattern[str], decode: Callable[[str], str | None], weight: float
 ) -> Iterator[DecodedPiece]:
-    for tried, found in enumerate(pattern.finditer(text)):
+    for tried, match in enumerate(pattern.finditer(text)):
         if tried >= MAX_TRIED:
             return
-        said = decode(found[0][:MAX_DECODED])
-        if said is not None and is_readable_text(said):
-            yield Mark("encoded", found.start(), found.end(), weight, "a piece that decodes to text"), said
+        decoded = decode(match[0][:MAX_DECODED])
+        if decoded is not None and is_readable_text(decoded):
+            yield Mark("encoded", match.start(), match.end(), weight, "a piece that decodes to text"), decoded
 
 
 def _decode_base64_or_hex(piece: str) -> str | None:
     bare = piece.rstrip("=")
-    if _HEX.fullmatch(bare) and (said := _decode_utf8(bytes.fromhex(bare))) is not None:
-        return said
+    if _HEX.fullmatch(bare) and (decoded := _decode_utf8(bytes.fromhex(bare))) is not None:
+        return decoded
     plain = bare.replace("-", "+").replace("_", "/")
     plain = plain[: len(plain) - (len(plain) % 4 == 1)]
     try:
@@ -199,7 +194,7 @@ def _decode_utf8(raw: bytes) -> str | None:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        # A piece is cut off at a length, perhaps inside a character.
+        # The piece may have been cut off inside a character.
         return raw[: error.start].decode("utf-8") if error.start >= len(raw) - 3 > 0 else None
 
 
@@ -211,13 +206,13 @@ def _decode_entities(piece: str) -> str:
     return html.unescape(piece[: piece.rfind(";") + 1])
 
 
-def is_readable_text(said: str) -> bool:
-    """Whether it is something to read: letters for the most part, nothing unprintable."""
-    if len(said) < 6:
+def is_readable_text(text: str) -> bool:
+    """Whether this is text to read: mostly letters, nothing unprintable."""
+    if len(text) < 6:
         return False
-    letters = sum(character.isalpha() or character.isspace() for character in said)
-    odd = sum(not (character.isprintable() or character in "\n\r\t") for character in said)
-    return odd == 0 and letters >= 0.6 * len(said)
+    letters = sum(character.isalpha() or character.isspace() for character in text)
+    odd = sum(not (character.isprintable() or character in "\n\r\t") for character in text)
+    return odd == 0 and letters >= 0.6 * len(text)
 
 
 MAX_COMMENTS = 200
@@ -236,15 +231,15 @@ _HIDING_STYLES = (
 
 
 def hidden_marks(lowered: str) -> Iterator[Mark]:
-    """Marks of hidden elements and of comments with words in them."""
+    """Marks of hidden elements, and of comments with words in them."""
     if "<" not in lowered:
         return
     for anchor, style in _HIDING_STYLES:
         if anchor in lowered:
-            for found in style.finditer(lowered):
-                if _is_in_tag(lowered, found.start()):
+            for match in style.finditer(lowered):
+                if _is_in_tag(lowered, match.start()):
                     weight = 0.15 if anchor == "color" else 0.35
-                    yield Mark("hidden-html", found.start(), found.end(), weight, "an element that nobody sees")
+                    yield Mark("hidden-html", match.start(), match.end(), weight, "an element that nobody sees")
     yield from _comment_marks(lowered)
 
 
@@ -267,119 +262,40 @@ def _comment_marks(text: str) -> Iterator[Mark]:
         start = text.find("<!--", end)
 
 
+# A phrase is searched in a window around a stem, so that a pattern never runs over the whole text.
 BEFORE, AFTER = 60, 140
 _GAP = r"[^\w.!?:]++(?:\w++[^\w.!?:]++){0,5}?"
 """A few words of the same sentence."""
 
-ORDER, ADDRESS, MARKUP, HINT = 0.7, 0.5, 0.6, 0.25
-
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A pattern, the stems of which one is in every match, and what a match weighs."""
+    """A pattern, its stems (every match contains one of them), and the weight, note and kind of its marks."""
 
     stems: tuple[str, ...]
     pattern: str
     weight: float
-    note: str = "words that order a model about"
-    kind: MarkKind = "instruction"
+    note: str
+    kind: MarkKind
 
 
-def _ignore_phrase(stems: str, verbs: str, things: str) -> Phrase:
-    """An order to ignore something: verbs, and things to ignore not far behind."""
-    return Phrase(tuple(stems.split()), rf"\b(?:{verbs}){_GAP}(?:{things})", ORDER, "an order to ignore instructions")
+@cache
+def _load_phrases() -> tuple[tuple[Phrase, ...], tuple[Phrase, ...]]:
+    """The phrases in Latin script, and those in other scripts, from `phrases.toml`."""
+    tables = tomllib.loads(resources.files("bicameral.boundary.shield").joinpath("phrases.toml").read_text("utf-8"))
+    latin, other = (tuple(map(_phrase_from_entry, tables[script])) for script in ("latin", "other"))
+    return latin, other
 
 
-_MEANT_FOR_A_MODEL = "words that are meant for a model"
-_LATIN_PHRASES = (
-    _ignore_phrase(
-        "ignor disregard forget overrid bypass",
-        r"ignor\w*|disregard\w*|forget|overrid\w*|bypass\w*",
-        r"instruction|prompt|rules?\b|direction|guideline|command|of the above|all above"
-        r"|everything (?:you|above|before)",
-    ),
-    # Without "forget": people remind each other of their tasks.
-    _ignore_phrase("ignor disregard abandon", r"ignor\w*|disregard\w*|abandon\w*",
-           r"your (?:\w++ )?(?:task|goal|job)s?\b|you (?:were|have been|are) (?:told|asked)"),
-    _ignore_phrase("ignorier vergiss vergessen missacht", r"ignorier\w*|vergiss|vergessen|missachte\w*",
-           r"anweisung|befehl|regel|vorgabe|instruktion|prompt"),
-    _ignore_phrase("ignor oubli", r"ignore[rz]?|oublie[rz]?", r"instruction|consigne|r[èe]gle|directive|tout ce"),
-    _ignore_phrase("ignor olvid", r"ignor\w+|olvid\w+", r"instrucci|reglas?\b|[óo]rdenes|indicaci|todo lo"),
-    _ignore_phrase("ignor dimentic", r"ignor\w+|dimentic\w+", r"istruzion|regol|ordini|tutto ci"),
-    _ignore_phrase("ignor esque desconsider", r"ignor\w+|esque[cç]\w+|desconsider\w+", r"instru[cç]|regras?\b|ordens|tudo o"),
-    _ignore_phrase("negeer vergeet", r"negeer|vergeet", r"instructie|regels?\b|opdracht"),
-    _ignore_phrase("ignoruj zapomnij", r"z?ignoruj\w*|zapomnij", r"instrukcj|polece|zasad"),
-    Phrase(("talimat", "komut"), r"(?:talimat|komut)\w*" + _GAP + r"(?:yok ?say|unut|görmezden|dikkate alma)", ORDER),
-    Phrase(
-        ("instruction", "anweisung", "instruccion", "istruzion", "instruç"),
-        r"\b(?:new|updated|real|actual|hidden|secret|system|urgent|neue|nouvelles?|nuevas?|nuove|novas)\W+"
-        r"(?:instruction|anweisung|instruccion|istruzion|instruç)",
-        ADDRESS,
-    ),
-    Phrase(
-        ("you are now", "from now on", "act as", "pretend"),
-        r"\b(?:you are now (?:a|an|the|in)\b|from now on,? you|act as (?:a|an|if|my)\b|pretend (?:to be|that|you))",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(("du bist jetzt", "du bist nun", "tu es maintenant", "ahora eres", "ora sei un", "agora você é"),
-           r"\b(?:du bist (?:jetzt|nun)|tu es maintenant|ahora eres|ora sei un|agora você é)", ADDRESS, _MEANT_FOR_A_MODEL),
-    Phrase(
-        ("system prompt", "system-prompt", "developer mode", "jailbreak", "prompt injection", "language model"),
-        r"system.prompt|developer mode|jailbreak|prompt injection|large language model|as an? (?:ai )?language model",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(
-        (" ai assistant", "ai agent", "dear ai", "attention ai", "to you, gpt", "to you, claude", "dear assistant"),
-        r"ai assistant|ai agent|dear (?:ai|assistant)|attention,? ai|to you, (?:gpt|claude)",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(
-        ("before you", "after you do that", "do the following"),
-        r"before you (?:can )?(?:solve|continue|proceed|answer|do anything)|after you do that"
-        r"|(?:please|must|first) do the following",
-        ADDRESS,
-        _MEANT_FOR_A_MODEL,
-    ),
-    Phrase(
-        ("the user", "the human", "dem nutzer", "l'utilisateur", "al usuario"),
-        r"(?:do not|don't|never|without)\W+(?:tell|inform|ask|alert|notif|mention|reveal)\w*\W+(?:\w++\W++){0,4}?"
-        r"(?:the user|the human)|sag\w* dem nutzer nicht|ne dis? pas à l'utilisateur|no le digas al usuario",
-        ORDER,
-    ),
-    Phrase(
-        ("forward", "transfer", "send", "upload", "delete"),
-        r"\b(?:forward|transfer|send|upload|delete)\W+(?:me\W+)?(?:all|every|each of|the user'?s)\W+(?:\w++\W++){0,4}?"
-        r"(?:e-?mail|message|file|password|key|token|credential|data|secret|money|document|contact)",
-        HINT,
-        "an order to send or delete things",
-    ),
-    Phrase(("vafgehpgvba",), r"vafgehpgvba", 0.6, "instructions in ROT13", "encoded"),
-    Phrase(("snoitcurtsni",), r"snoitcurtsni", 0.6, "instructions written backwards", "encoded"),
-    Phrase(("<|",), r"<\|(?:im_start|im_end|system|user|assistant|endoftext|eot_id|start_header_id)\|?>", MARKUP,
-           "the marks of a chat with a model", "markup"),
-    Phrase(("[inst", "[/inst", "<<sys"), r"\[/?inst\]|<</?sys>>", MARKUP, "the marks of a chat with a model", "markup"),
-    Phrase(("tool_call", "function_call", "<system", "</system", "<instruct", "<information", "<assistant", "<admin"),
-           r"</?(?:tool_calls?|function_calls?|system|instructions?|information|assistant|admin)\b[^<>]{0,40}>", MARKUP,
-           "the marks of a chat with a model", "markup"),
-    Phrase(("system:", "assistant:", "developer:", "# system", "# instruction"),
-           r"(?:^|\n)\W{0,6}(?:system|assistant|developer):|(?:^|\n)#{2,}\s?(?:system|instruction)", HINT,
-           "the marks of a chat with a model", "markup"),
-)  # fmt: skip
-_OTHER_SCRIPT_PHRASES = (
-    _ignore_phrase("игнорир забудь", r"(?:про)?игнорир\w+|забудь\w*", r"инструкц|указани|правил|команд"),
-    Phrase(("ты теперь",), r"ты теперь", ADDRESS, _MEANT_FOR_A_MODEL),
-    Phrase(("忽略", "无视", "無視", "忘记", "忘記"),
-           r"(?:忽略|无视|無視|忘记|忘記).{0,12}(?:指令|指示|说明|說明|规则|規則|提示)"
-           r"|(?:指示|命令|ルール|プロンプト).{0,8}(?:無視|忘れ)", ORDER),
-    Phrase(("忘れ",), r"(?:指示|命令|ルール|プロンプト).{0,8}忘れ", ORDER),
-    Phrase(("你现在是", "你現在是"), r"你[现現]在是", ADDRESS, _MEANT_FOR_A_MODEL),
-    Phrase(("무시", "잊"), r"(?:지시|명령|규칙|프롬프트).{0,10}(?:무시|잊)", ORDER),
-    Phrase(("تجاهل", "انس"), r"(?:تجاهل|انس)\w*\W+(?:\w++\W++){0,3}?\w*(?:تعليمات|أوامر|قواعد)", ORDER),
-    Phrase(("अनदेखा", "भूल"), r"(?:निर्देश|आदेश).{0,20}(?:अनदेखा|भूल)", ORDER),
-)  # fmt: skip
+def _phrase_from_entry(entry: Mapping[str, Any]) -> Phrase:
+    stems = tuple(entry["stems"])
+    if "verbs" in entry:
+        pattern = rf"\b(?:{entry['verbs']}){_GAP}(?:{entry['things']})"
+        return Phrase(stems, pattern, 0.7, "an order to ignore instructions", "instruction")
+    note = entry.get("note", "words that order a model about")
+    return Phrase(
+        stems, entry["pattern"].replace("<gap>", _GAP), entry["weight"], note, entry.get("kind", "instruction")
+    )
 
 
 @cache
@@ -388,25 +304,26 @@ def _compile_phrase(phrase: Phrase) -> re.Pattern[str]:
 
 
 def phrase_marks(lowered: str, *, ascii_only: bool) -> Iterator[Mark]:
-    """Marks of phrases in a text of small letters."""
-    yield from _find_phrases(lowered, _LATIN_PHRASES)
+    """Marks of phrases in a text in small letters."""
+    latin, other = _load_phrases()
+    yield from _find_phrases(lowered, latin)
     if not ascii_only:
-        yield from _find_phrases(lowered, _OTHER_SCRIPT_PHRASES)
+        yield from _find_phrases(lowered, other)
 
 
 def _find_phrases(text: str, phrases: Iterable[Phrase]) -> Iterator[Mark]:
-    known: dict[str, list[int]] = {}
+    places_by_stem: dict[str, list[int]] = {}
     for phrase in phrases:
         for stem in phrase.stems:
-            if stem not in known:
-                known[stem] = _stem_places(text, stem)
-        for start, end in _windows_around(sorted(place for stem in phrase.stems for place in known[stem])):
-            for found in _compile_phrase(phrase).finditer(text, start, end):
-                yield Mark(phrase.kind, found.start(), found.end(), phrase.weight, phrase.note)
+            if stem not in places_by_stem:
+                places_by_stem[stem] = _stem_places(text, stem)
+        for start, end in _windows_around(sorted(place for stem in phrase.stems for place in places_by_stem[stem])):
+            for match in _compile_phrase(phrase).finditer(text, start, end):
+                yield Mark(phrase.kind, match.start(), match.end(), phrase.weight, phrase.note)
 
 
 def _windows_around(places: list[int]) -> Iterator[tuple[int, int]]:
-    """The parts of a text that are near a stem, each place in one part at most."""
+    """The parts of a text near these positions, merged so that they do not overlap."""
     start = end = 0
     for place in places:
         if place - BEFORE > end:
@@ -419,6 +336,7 @@ def _windows_around(places: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _stem_places(text: str, stem: str) -> list[int]:
+    """Positions of a stem; those close together are skipped, since one window covers them."""
     places: list[int] = []
     place = text.find(stem)
     while place >= 0:
@@ -429,7 +347,7 @@ def _stem_places(text: str, stem: str) -> list[int]:
 
 _CONTROL_BYTES = bytes(code for code in range(32) if code not in b"\t\n\r") + b"\x7f"
 _BASE64_OTHERS = b"+/-_0123456789"
-# Each byte as one of its kind, so that a run of a kind can be looked for like a word.
+# Each byte is mapped to a representative of its kind, so that a run of one kind is found by a plain substring search.
 _BYTE_KINDS = bytes(
     ord("a") if chr(code).isalpha() and code < 128 else 48 if code in _BASE64_OTHERS else 32 if code == 32 else 46
     for code in range(256)
@@ -442,36 +360,36 @@ _DISGUISING_KINDS = frozenset({"invisible", "mixed-script", "styled", "direction
 def all_marks(text: str) -> Iterator[Mark]:
     """The marks of every screen over one text."""
     plain = text.isascii()
-    alphabet = "" if plain else "".join(each for each in set(text) if not each.isascii())
+    alphabet = "" if plain else "".join(character for character in set(text) if not character.isascii())
     marks = [] if plain else list(character_marks(text, alphabet))
     yield from marks
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw.translate(None, _CONTROL_BYTES)) < len(raw) or CONTROL_CHARACTER.search(alphabet):
-        yield from control_marks(text)
-    # Of all letters, small or large, this alone becomes two; the places must stay the same.
+        yield from _pattern_marks(CONTROL_CHARACTER, text, "control", 0.3, "control characters")
+    # `lower` turns this letter alone into two; positions must stay the same.
     lowered = text.replace("İ", "i").lower()
     phrases = list(phrase_marks(lowered, ascii_only=plain))
     yield from phrases
     yield from hidden_marks(lowered)
     kinds = raw.translate(_BYTE_KINDS)
     if _SPACED_LETTERS in kinds:
-        yield from spaced_marks(text)
-    for mark, said in decoded_pieces(text, long_words=_LONG_RUN in kinds.translate(_BASE64_KINDS)):
-        yield replace(mark, weight=0.9) if _has_phrases(said) else mark
+        yield from _pattern_marks(_SPACED_WORD, text, "spaced", 0.3, "words spelled out letter by letter")
+    for mark, decoded in decoded_pieces(text, long_words=_LONG_RUN in kinds.translate(_BASE64_KINDS)):
+        yield replace(mark, weight=0.9) if _has_phrases(decoded) else mark
     if any(mark.kind in _DISGUISING_KINDS for mark in marks):
         yield from _disguised_phrases(text, phrases)
         if _has_phrases(tagged_text(text)):
             yield Mark("instruction", 0, len(text), 0.9, "an order in tag characters")
 
 
-def _has_phrases(said: str) -> bool:
-    return any(True for _ in phrase_marks(said.lower(), ascii_only=said.isascii()))
+def _has_phrases(text: str) -> bool:
+    return any(True for _ in phrase_marks(text.lower(), ascii_only=text.isascii()))
 
 
-def _disguised_phrases(text: str, seen: list[Mark]) -> Iterator[Mark]:
-    """Phrases that are there only for someone who sees past invisible and look-alike characters."""
+def _disguised_phrases(text: str, plain_marks: list[Mark]) -> Iterator[Mark]:
+    """Phrases that appear only after invisible characters are removed and look-alikes are replaced."""
     skeleton, places = plain_skeleton(text)
-    known = {(mark.note, mark.start) for mark in seen}
+    known = {(mark.note, mark.start) for mark in plain_marks}
     for mark in phrase_marks(skeleton.lower(), ascii_only=skeleton.isascii()):
         start, end = places[mark.start], places[mark.end - 1] + 1
         if (mark.note, start) not in known:

@@ -1,7 +1,7 @@
 """Facts about a task, each with a name, a unit and a question, and conditions over them.
 
-Every fact may be left open. A condition is true, false or unknown, and its verdict says which facts decided it or are
-missing. A mapping holds if all of it does; what is unknown is neither true nor false and is reported by name.
+Every fact may be left open. A condition is true, false or open, and its verdict has the facts that decided it or are
+missing.
 """
 
 from __future__ import annotations
@@ -10,11 +10,28 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 from bicameral.catalog.facts import IDS
 from bicameral.catalog.facts._reader import DataPlace, load_records
 from bicameral.errors import CatalogError, Place, nearest_name
+from bicameral.expressions import (
+    COMPARISONS,
+    AllOf,
+    AnyOf,
+    Binary,
+    Call,
+    Constant,
+    Language,
+    Name,
+    Node,
+    Not,
+    Verdict,
+    judge,
+    names,
+    parse,
+    walk,
+)
 
 FactQuestionKind = Literal["yes", "count", "number", "share", "choice", "names", "where"]
 
@@ -29,8 +46,8 @@ class FactQuestion:
     why: str
     unit: str = ""
     choices: tuple[str, ...] = ()
-    least: float | None = None
-    most: float | None = None
+    least: int | float | None = None
+    most: int | float | None = None
     safety: bool = False
     """Whether it must not stay open: something could go wrong that a rule would have held."""
 
@@ -295,215 +312,107 @@ def _known_question(name: str, place: Place | None) -> FactQuestion:
     return found
 
 
-FactOperator = Literal["is", "below", "at_most", "at_least", "above", "empty"]
-_COMPARISONS: tuple[FactOperator, ...] = ("below", "at_most", "at_least", "above", "empty")
-_OPERATOR_WORDS = {"is": "", "below": "below ", "at_most": "at most ", "at_least": "at least ", "above": "above "}
+_COMPARISON_WORDS = {"==": "", "<": "below ", "<=": "at most ", ">=": "at least ", ">": "above "}
+_CONDITION_FUNCTIONS: Mapping[str, tuple[int, int | None]] = {
+    "unless": (1, 1),
+    "chosen": (1, None),
+    "any_chosen": (1, None),
+    "nothing_of": (1, None),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class FactTest:
-    """One fact against one value."""
+def parse_fact_condition(text: str, spot: DataPlace) -> Node:
+    """A condition from a file. Every fact and pattern in it exists, and each of its tests compares a fact."""
 
-    fact: str
-    operator: FactOperator
-    value: Any
+    def error(text: str, what: str) -> CatalogError:
+        return spot.error(f"{text!r} is no condition: {what}", expected="facts, and, or, not, comparisons, unless(...)")
 
-    def __str__(self) -> str:
-        if self.operator == "empty":
-            return f"{self.fact} {'none' if self.value else 'some'}"
-        shown = {True: "yes", False: "no"}.get(self.value, self.value) if isinstance(self.value, bool) else self.value
-        return f"{self.fact} {_OPERATOR_WORDS[self.operator]}{shown}"
+    return _check_part(parse(text, Language(error, arity=_CONDITION_FUNCTIONS)), spot)
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
-    parts: tuple[FactCondition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf:
-    parts: tuple[FactCondition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NotCondition:
-    part: FactCondition
-
-
-@dataclass(frozen=True, slots=True)
-class Unless:
-    """Not so as far as is known: what is open does not stand in the way."""
-
-    part: FactCondition
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenPatterns:
-    """Whether patterns were chosen so far: all of these, or one of them."""
-
-    patterns: tuple[str, ...]
-    every: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class NothingChosen:
-    """Whether nothing was chosen of these categories, which are told by their letters."""
-
-    letters: tuple[str, ...]
-
-
-FactCondition: TypeAlias = FactTest | AllOf | AnyOf | NotCondition | Unless | ChosenPatterns | NothingChosen
-
-
-@dataclass(frozen=True, slots=True)
-class ConditionVerdict:
-    """Whether a condition holds (None: not known), by which facts, and which that are missing could still change it."""
-
-    holds: bool | None
-    decided_by: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-def parse_fact_condition(given: Any, spot: DataPlace) -> FactCondition:
-    """A condition from a file; every fact, pattern and word in it exists."""
-    if not isinstance(given, Mapping):
-        raise spot.error(f"{given!r} is no condition", expected="a mapping of facts")
-    return AllOf(
-        tuple(_parse_part(key, value, spot.child(str(key))) for key, value in cast("Mapping[Any, Any]", given).items())
-    )
-
-
-def _parse_part(key: str, value: Any, spot: DataPlace) -> FactCondition:
-    match key:
-        case "any":
-            return AnyOf(tuple(parse_fact_condition(each, spot) for each in value))
-        case "not":
-            return NotCondition(parse_fact_condition(value, spot))
-        case "unless":
-            return Unless(parse_fact_condition(value, spot))
-        case "chosen" | "any_chosen":
-            return ChosenPatterns(_known_pattern_ids(value, spot), every=key == "chosen")
-        case "nothing_of":
-            return NothingChosen(tuple(value))
-        case _:
-            return _parse_test(key, value, spot)
-
-
-def _parse_test(fact: str, value: Any, spot: DataPlace) -> FactCondition:
-    if fact not in questions() and fact not in DERIVED_FACTS:
-        raise spot.error(f"there is no fact {fact!r}", nearest=nearest_name(fact, questions()))
-    if not isinstance(value, Mapping):
-        return FactTest(fact, "is", value)
-    pairs = cast("Mapping[str, Any]", value).items()
-    for operator, _ in pairs:
-        if operator not in _COMPARISONS:
-            raise spot.error(f"there is no {operator!r}", expected=", ".join(_COMPARISONS))
-    tests = tuple(FactTest(fact, cast("FactOperator", operator), bound) for operator, bound in pairs)
-    return tests[0] if len(tests) == 1 else AllOf(tests)
-
-
-def _known_pattern_ids(value: Any, spot: DataPlace) -> tuple[str, ...]:
-    for id in value:
-        if id not in IDS:
-            raise spot.error(f"there is no pattern {id!r}", nearest=nearest_name(str(id), IDS))
-    return tuple(value)
-
-
-def judge_condition(
-    condition: FactCondition, facts: TaskFacts, chosen: Iterable[str], assumed: str | None = None
-) -> ConditionVerdict:
-    """Whether a condition holds for these facts and what was chosen so far; tests of an `assumed` fact are so."""
-    have = frozenset(chosen)
-    match condition:
-        case FactTest(fact=fact) if assumed is not None and assumed in DERIVED_FACTS.get(fact, (fact,)):
-            return ConditionVerdict(True, decided_by=(assumed,))
-        case FactTest():
-            return _judge_test(condition, facts)
+def _check_part(node: Node, spot: DataPlace) -> Node:
+    match node:
+        case Name(name="always"):
+            return AllOf(())
+        case Name():
+            return _check_part(Binary("==", node, Constant(True)), spot)
+        case Not(part=Name() as fact):
+            # A test of its own: `assumed` in `judge_condition` makes it true.
+            return _check_part(Binary("==", fact, Constant(False)), spot)
+        case Binary(operator=sign, left=Name(name=fact), right=Constant()) if sign in _COMPARISON_WORDS:
+            if fact not in questions() and fact not in DERIVED_FACTS:
+                raise spot.error(f"there is no fact {fact!r}", nearest=nearest_name(fact, questions()))
+            return node
         case AllOf(parts=parts):
-            return _join_verdicts([judge_condition(part, facts, have, assumed) for part in parts])
+            return AllOf(tuple(_check_part(part, spot) for part in parts))
         case AnyOf(parts=parts):
-            return _negate_verdict(
-                _join_verdicts([_negate_verdict(judge_condition(part, facts, have, assumed)) for part in parts])
-            )
-        case NotCondition(part=part):
-            return _negate_verdict(judge_condition(part, facts, have, assumed))
-        case Unless(part=part):
-            found = judge_condition(part, facts, have)
-            return ConditionVerdict(True, missing=found.missing) if found.holds is None else _negate_verdict(found)
-        case ChosenPatterns(patterns=patterns, every=every):
-            return ConditionVerdict(have.issuperset(patterns) if every else bool(have.intersection(patterns)))
-        case NothingChosen(letters=letters):
-            return ConditionVerdict(not any(id[0] in letters for id in have))
+            return AnyOf(tuple(_check_part(part, spot) for part in parts))
+        case Not(part=part):
+            return Not(_check_part(part, spot))
+        case Call(function="unless", arguments=(part,)):
+            return Call("unless", (_check_part(part, spot),))
+        case Call(function=function) if function != "unless":
+            for id in sorted(names(node).difference(IDS)) if function != "nothing_of" else ():
+                raise spot.error(f"there is no pattern {id!r}", nearest=nearest_name(id, IDS))
+            return node
+        case _:
+            raise spot.error("this is no test of a fact", expected="a fact, or a fact, a comparison and a value")
 
 
-def condition_facts(condition: FactCondition) -> frozenset[str]:
-    """The facts that a condition speaks of."""
-    match condition:
-        case FactTest(fact=fact):
-            return frozenset(DERIVED_FACTS.get(fact, (fact,)))
-        case AllOf(parts=parts) | AnyOf(parts=parts):
-            return frozenset[str]().union(*(condition_facts(part) for part in parts))
-        case NotCondition(part=part) | Unless(part=part):
-            return condition_facts(part)
-        case ChosenPatterns() | NothingChosen():
-            return frozenset()
+def judge_condition(tree: Node, facts: TaskFacts, chosen: Iterable[str], assumed: str | None = None) -> Verdict:
+    """Whether a condition holds for these facts and chosen patterns; tests of an `assumed` fact count as true."""
+    have = frozenset(chosen)
+
+    def judge_atom(atom: Node) -> Verdict:
+        match atom:
+            case Call(function="unless", arguments=(part,)):
+                verdict = judge_condition(part, facts, have)
+                return Verdict(True, missing=verdict.missing) if verdict.holds is None else verdict.negate()
+            case Call(function="chosen"):
+                return Verdict(have >= names(atom))
+            case Call(function="any_chosen"):
+                return Verdict(not have.isdisjoint(names(atom)))
+            case Binary():
+                if assumed is not None and assumed in _tested_facts(atom):
+                    return Verdict(True, (assumed,))
+                return _judge_test(atom, facts)
+            case _:
+                letters = names(atom)
+                return Verdict(not any(id[0] in letters for id in have))
+
+    return judge(tree, judge_atom)
 
 
-def condition_tests(condition: FactCondition, fact: str) -> tuple[FactTest, ...]:
-    """The tests of one fact in a condition."""
-    match condition:
-        case FactTest():
-            return (condition,) if fact in DERIVED_FACTS.get(condition.fact, (condition.fact,)) else ()
-        case AllOf(parts=parts) | AnyOf(parts=parts):
-            return tuple(test for part in parts for test in condition_tests(part, fact))
-        case NotCondition(part=part) | Unless(part=part):
-            return condition_tests(part, fact)
-        case ChosenPatterns() | NothingChosen():
-            return ()
-
-
-def _judge_test(test: FactTest, facts: TaskFacts) -> ConditionVerdict:
-    value = facts.value(test.fact)
-    if isinstance(test.value, bool) and isinstance(value, str):
-        # Where something is written says that it is.
-        value = bool(value)
-    names = DERIVED_FACTS.get(test.fact, (test.fact,))
+def _judge_test(test: Binary, facts: TaskFacts) -> Verdict:
+    sources = _tested_facts(test)
+    value, bound = facts.value(*names(test)), cast("Constant", test.right).value
     if value is None:
-        return ConditionVerdict(None, missing=tuple(name for name in names if facts.value(name) is None))
-    match test.operator:
-        case "is":
-            holds = value == test.value
-        case "below":
-            holds = value < test.value
-        case "at_most":
-            holds = value <= test.value
-        case "at_least":
-            holds = value >= test.value
-        case "above":
-            holds = value > test.value
-        case "empty":
-            holds = (not value) == test.value
-    return ConditionVerdict(bool(holds), decided_by=names)
+        return Verdict(None, missing=tuple(name for name in sources if facts.value(name) is None))
+    # A list that is not empty is a yes, and so is the place where something is written.
+    value = bool(value) if isinstance(bound, bool) else value
+    return Verdict(COMPARISONS[test.operator](value, bound), sources)
 
 
-def _join_verdicts(found: list[ConditionVerdict]) -> ConditionVerdict:
-    """One that is not so decides; else one that is open leaves it open; else all are so."""
-    false = [each for each in found if each.holds is False]
-    if false:
-        return ConditionVerdict(False, decided_by=_unique_names(each.decided_by for each in false))
-    open_ = [each for each in found if each.holds is None]
-    if open_:
-        return ConditionVerdict(None, missing=_unique_names(each.missing for each in open_))
-    return ConditionVerdict(
-        True, _unique_names(each.decided_by for each in found), _unique_names(each.missing for each in found)
-    )
+def _tested_facts(test: Binary) -> tuple[str, ...]:
+    (name,) = names(test)
+    return DERIVED_FACTS.get(name, (name,))
 
 
-def _negate_verdict(verdict: ConditionVerdict) -> ConditionVerdict:
-    return (
-        verdict if verdict.holds is None else ConditionVerdict(not verdict.holds, verdict.decided_by, verdict.missing)
-    )
+def condition_facts(tree: Node) -> frozenset[str]:
+    """The facts that a condition depends on."""
+    return frozenset(name for node in walk(tree) if isinstance(node, Binary) for name in _tested_facts(node))
 
 
-def _unique_names(groups: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for group in groups for name in group))
+def describe_tests(tree: Node, fact: str) -> str:
+    """The tests of one fact in a condition, in words."""
+    tests = (node for node in walk(tree) if isinstance(node, Binary) and fact in _tested_facts(node))
+    return " or ".join(dict.fromkeys(map(_describe_test, tests)))
+
+
+def _describe_test(test: Binary) -> str:
+    (name,) = names(test)
+    value: Any = cast("Constant", test.right).value
+    if isinstance(value, bool):
+        lists = name in questions() and questions()[name].kind == "names"
+        value = (("none", "some") if lists else ("no", "yes"))[value]
+    return f"{name} {_COMPARISON_WORDS[test.operator]}{value}"

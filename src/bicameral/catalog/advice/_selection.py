@@ -12,23 +12,20 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from bicameral.catalog.advice._facts import (
-    ConditionVerdict,
-    FactCondition,
     FactQuestion,
     TaskFacts,
-    condition_tests,
+    describe_tests,
     judge_condition,
     parse_fact_condition,
     questions,
 )
 from bicameral.catalog.facts import IDS, Requirement, catalog
-from bicameral.catalog.facts._reader import DataPlace, YamlRow, load_rows, read_record
+from bicameral.catalog.facts._reader import DataPlace, load_rows, read_record
 from bicameral.errors import nearest_name
-
-_FLOWS_FILE = "data/flows.yaml"
+from bicameral.expressions import Node, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +33,7 @@ class AdviceRule:
     """If this is so, then these patterns: why, and which laws, decisions and conflicts it rests on."""
 
     id: str
-    condition: FactCondition
+    condition: Node
     then: tuple[str, ...]
     why: str
     by: tuple[str, ...] = ()
@@ -104,18 +101,19 @@ def rulebook() -> Rulebook:
     flows: list[RuleFlow] = []
     decisions: dict[str, PatternDecision] = {}
     sequences: list[AdoptionSequence] = []
-    for row in load_rows("flows.yaml"):
-        spot = DataPlace(_FLOWS_FILE, row.line, str(row.get("id")))
-        if "rules" in row:
-            flows.append(_read_flow(row, spot))
-        elif "between" in row:
-            found = read_record(PatternDecision, row, spot)
-            _check_known([found.fact], questions(), spot, "fact")
-            _check_known(found.between, IDS, spot, "pattern")
+    for at in load_rows("flows.yaml"):
+        if "rules" in at.value:
+            written = read_record(_WrittenFlow, at)
+            rules = (_read_rule(each, at.child("rules", number)) for number, each in enumerate(written.rules))
+            flows.append(RuleFlow(written.id, written.take, tuple(rules)))
+        elif "between" in at.value:
+            found = read_record(PatternDecision, at)
+            _check_known([found.fact], questions(), at, "fact")
+            _check_known(found.between, IDS, at, "pattern")
             decisions[found.id] = found
         else:
-            order = read_record(AdoptionSequence, row, spot)
-            _check_known([id for stage in order.stages for id in stage], IDS, spot, "pattern")
+            order = read_record(AdoptionSequence, at)
+            _check_known([id for stage in order.stages for id in stage], IDS, at, "pattern")
             sequences.append(order)
     needs = tuple(catalog().requirements.values())
     return Rulebook(tuple(flows), decisions, tuple(sequences), needs, _exclusions())
@@ -126,31 +124,27 @@ def is_met(need: Requirement, chosen: frozenset[str]) -> bool:
     return chosen.issuperset(need.all_of) and (not need.any_of or not chosen.isdisjoint(need.any_of))
 
 
-def _read_flow(row: YamlRow, spot: DataPlace) -> RuleFlow:
-    take = row.get("take")
-    if take not in ("first", "each"):
-        raise spot.error(f"take is {take!r}", expected="first or each")
-    return RuleFlow(spot.id, take, tuple(_read_rule(each) for each in cast("list[YamlRow]", row["rules"])))
-
-
 @dataclass(frozen=True, slots=True)
 class _WrittenRule:
     """A rule as it stands in the file."""
 
     id: str
+    condition: str
     then: tuple[str, ...]
     why: str
-    condition: Any = field(metadata={"key": "if"})
     by: tuple[str, ...] = ()
 
 
-def _read_rule(row: YamlRow) -> AdviceRule:
-    spot = DataPlace(_FLOWS_FILE, row.line, str(row.get("id")))
-    found = read_record(_WrittenRule, row, spot)
-    _check_known(found.then, IDS, spot, "pattern")
-    return AdviceRule(
-        found.id, parse_fact_condition(found.condition, spot.child("if")), found.then, found.why, found.by
-    )
+@dataclass(frozen=True, slots=True)
+class _WrittenFlow:
+    id: str
+    take: Literal["first", "each"]
+    rules: tuple[_WrittenRule, ...]
+
+
+def _read_rule(rule: _WrittenRule, at: DataPlace) -> AdviceRule:
+    _check_known(rule.then, IDS, at.child("then"), "pattern")
+    return AdviceRule(rule.id, parse_fact_condition(rule.condition, at.child("if")), rule.then, rule.why, rule.by)
 
 
 def _check_known(names: Sequence[str], known: Mapping[str, Any], spot: DataPlace, what: str) -> None:
@@ -291,18 +285,14 @@ def _apply_flow(flow: RuleFlow, facts: TaskFacts, draft: PatternSelection, banne
             draft.undecided.append(UndecidedRule(rule, verdict.missing, bool(verdict.holds)))
 
 
-def _choose_rule_patterns(
-    rule: AdviceRule, verdict: ConditionVerdict, facts: TaskFacts, draft: PatternSelection
-) -> None:
+def _choose_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
     for pattern in rule.then:
         draft.choices.setdefault(
             pattern, Choice(pattern, rule.id, rule.why, rule.by, _fact_values(verdict.decided_by, facts))
         )
 
 
-def _reject_rule_patterns(
-    rule: AdviceRule, verdict: ConditionVerdict, facts: TaskFacts, draft: PatternSelection
-) -> None:
+def _reject_rule_patterns(rule: AdviceRule, verdict: Verdict, facts: TaskFacts, draft: PatternSelection) -> None:
     if not verdict.decided_by:
         return
     decided = _fact_values(verdict.decided_by, facts)
@@ -480,7 +470,7 @@ def open_questions(
         affected = _affected_patterns(each, chosen)
         for fact in each.missing if affected else ():
             also = () if each.is_taken else judge_condition(each.rule.condition, facts, chosen, assumed=fact).missing
-            said = " or ".join(str(test) for test in dict.fromkeys(condition_tests(each.rule.condition, fact)))
+            said = describe_tests(each.rule.condition, fact)
             changes.setdefault(fact, []).append(PatternChange(said, affected, each.rule.id, also, each.is_taken))
             weights[fact] = weights.get(fact, 0.0) + 1 / (1 + len(also))
         first.update(each.missing[:1] if affected else ())

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -96,7 +96,7 @@ class Nesting:
     """How one pattern goes together with others."""
 
     id: str
-    manner: NestingManner = field(metadata={"key": "as"})
+    manner: NestingManner
     at: str = ""
     depth: int = 0
     """Of those that wrap, the smallest is outermost; of those that host, the largest is the call itself."""

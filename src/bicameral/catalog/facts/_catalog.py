@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from bicameral.catalog.facts._expressions import SIZES
-from bicameral.catalog.facts._reader import DataPlace, YamlRow, bad_data_error, read_record, read_rows
+from bicameral.catalog.facts._reader import DataPlace, bad_data_error, read_record, read_rows, rows_by_id
 from bicameral.catalog.facts._records import (
     CATEGORIES,
     IDS,
@@ -33,7 +33,7 @@ from bicameral.catalog.facts._records import (
     PatternFacts,
     Requirement,
 )
-from bicameral.errors import CatalogError, nearest_name
+from bicameral.errors import CatalogError, Place, nearest_name
 
 MAX_QUERY = 400
 _WORD = re.compile(r"[a-z0-9]+")
@@ -283,33 +283,27 @@ class Catalog:
             missing = ", ".join(id for id in wanted if id not in found)
             strange = ", ".join(id for id in found if id not in wanted)
             what = f"{missing} is missing" if missing else f"{strange} does not belong here" if strange else "the order"
-            raise bad_data_error(f"data/{file}", 1, f"these are not the patterns of {category}: {what}")
+            place = Place(f"data/{file}", 1)
+            raise bad_data_error(f"these are not the patterns of {category}: {what}", place=place)
         return found
 
     def _all(
         self, file: str, kind: type[T], check: Callable[[T, DataPlace], None] | None = None, **given: Any
     ) -> Mapping[str, T]:
         """Every record of a file by its id."""
-        shown = f"data/{file}"
         found: dict[str, T] = {}
-        for row in self._rows(file):
-            id = row.get("id")
-            if not isinstance(id, str):
-                raise bad_data_error(shown, row.line, "a record has no id")
-            spot = DataPlace(shown, row.line, id)
-            if id in found:
-                raise spot.error("this id is there twice")
-            found[id] = read_record(kind, row, spot, **given)
+        for id, at in rows_by_id(self._rows(file)):
+            found[id] = read_record(kind, at, **given)
             if check is not None:
-                check(found[id], spot)
+                check(found[id], at)
         return MappingProxyType(found)
 
-    def _rows(self, file: str) -> Sequence[YamlRow]:
+    def _rows(self, file: str) -> list[DataPlace]:
         try:
             text = (self._folder / file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             what = "the file is not there" if isinstance(error, FileNotFoundError) else "the file cannot be read"
-            raise bad_data_error(f"data/{file}", None, what, fix="Install the package again.") from None
+            raise bad_data_error(what, place=Place(f"data/{file}"), fix="Install the package again.") from None
         return read_rows(text, f"data/{file}")
 
     def _unknown_pattern(self, id: str) -> CatalogError:
@@ -337,7 +331,7 @@ class Catalog:
 def _check_pattern(pattern: PatternFacts, spot: DataPlace) -> None:
     """What the parts of a pattern say of each other."""
     for name, knob in pattern.knobs.items():
-        _check_knob(name, knob, spot.child(f"knobs.{name}"))
+        _check_knob(name, knob, spot.child("knobs", name))
     for name in pattern.bounded_by:
         if name not in pattern.knobs:
             raise spot.child("bounded_by").error(

@@ -21,15 +21,36 @@ ParticipantKind: TypeAlias = Literal["model", "code", "store", "tool", "person"]
 SessionTier: TypeAlias = Literal["small", "mid", "large", "any"]
 Enforcement: TypeAlias = Literal["type", "run", "lint", "test", "person"]
 
+FILE_KEYS: Mapping[str, str] = {"condition": "if", "goes_with": "with", "origin": "from", "manner": "as"}
+"""The keys of the files that cannot be names in Python, by the fields that stand for them."""
+
 ZERO = Expression.number(0)
 ONE = Expression.number(1)
+
+
+class _FrozenMappings:
+    """Makes the mappings of a record read-only."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in fields(cast("Any", self)):
+            object.__setattr__(self, each.name, _freeze(getattr(self, each.name)))
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType(cast("dict[str, Any]", value))
+    if isinstance(value, tuple):
+        return tuple(map(_freeze, cast("tuple[Any, ...]", value)))
+    return value
 
 
 @dataclass(frozen=True, slots=True)
 class PatternAlternative:
     """When a pattern is wrong, and which are right then (none where it should not be built at all)."""
 
-    condition: str = field(metadata={"key": "if"})
+    condition: str
     use: tuple[str, ...] = ()
 
 
@@ -58,8 +79,8 @@ class Knob:
 
     default: Any
     what: str
-    least: float | None = None
-    most: float | None = None
+    least: int | float | None = None
+    most: int | float | None = None
     choices: tuple[str, ...] = ()
 
     @property
@@ -121,7 +142,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternFacts:
+class PatternFacts(_FrozenMappings):
     """Everything the catalogue says of one pattern.
 
     Example:
@@ -147,7 +168,7 @@ class PatternFacts:
     knobs: Mapping[str, Knob] = field(default_factory=dict[str, Knob])
     bounded_by: tuple[str, ...] = ()
     failures: tuple[FailureMode, ...] = ()
-    goes_with: tuple[str, ...] = field(default=(), metadata={"key": "with"})
+    goes_with: tuple[str, ...] = ()
     grows_to: tuple[str, ...] = ()
     shrinks_to: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
@@ -160,7 +181,7 @@ class PatternFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanism:
+class Mechanism(_FrozenMappings):
     """Why patterns work: a claim about models, how sure it is (A can be derived, B was measured), and what follows."""
 
     id: str
@@ -198,7 +219,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(_FrozenMappings):
     """Patterns that bear on each other, and the rule that keeps them from doing harm."""
 
     id: str
@@ -213,7 +234,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class Law(_FrozenMappings):
     """What holds for every stack."""
 
     id: str
@@ -227,7 +248,7 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True)
-class AntiPattern:
+class AntiPattern(_FrozenMappings):
     """A shape that keeps going wrong: how it shows, why, and which patterns mend it."""
 
     id: str
@@ -240,16 +261,24 @@ class AntiPattern:
     fix: str
     checks: tuple[CheckSpec, ...] = ()
 
+    @property
+    def rule(self) -> str:
+        return self.symptom
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        return self.mend
+
 
 @dataclass(frozen=True, slots=True)
-class CacheRule:
+class CacheRule(_FrozenMappings):
     """What keeps a prompt cacheable, and the mechanisms or patterns it comes from."""
 
     id: str
     name: str
     severity: RuleSeverity
     patterns: tuple[str, ...]
-    origin: tuple[str, ...] = field(metadata={"key": "from"})
+    origin: tuple[str, ...]
     rule: str
     why: str
     fix: str
@@ -296,7 +325,7 @@ def plain_record(value: object) -> Any:
             return {str(key): plain_record(each) for key, each in cast("Mapping[object, object]", value).items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
             return {
-                str(each.metadata.get("key", each.name)): plain_record(getattr(value, each.name))
+                FILE_KEYS.get(each.name, each.name): plain_record(getattr(value, each.name))
                 for each in fields(value)
                 if getattr(value, each.name) not in _OMITTED or each.name == "default"
             }

@@ -1,7 +1,7 @@
 """The linter: every rule of the catalogue, held against a stack.
 
-In comes a `Stack`; out comes a `LintReport` of findings, each with its rule, place, reason and fix. What several rules say
-of one thing is one finding. A rule that needs a fact which nobody declared says so in a note, and is never silent.
+In comes a `Stack`; out comes a `LintReport` of findings, each with its rule, place, reason and fix. What several rules
+say of one thing is one finding. A rule that needs an undeclared fact reports that in a note.
 """
 
 from bicameral.catalog.lint._linter import lint

@@ -28,9 +28,10 @@ from bicameral.catalog.lint._rules import (
     definition_rules,
     rules,
 )
-from bicameral.catalog.lint._scope import AgentScope, StackCondition, UnknownValue, agent_scopes
+from bicameral.catalog.lint._scope import AgentScope, StackCondition, agent_scopes
 from bicameral.catalog.lint._section_checks import SECTION_CHECKS
 from bicameral.catalog.stacks import STATEMENTS, PatternUse, Stack, StackPath, Waiver, check_waived_rules, dotted_path
+from bicameral.expressions import Unknown
 
 
 def run_check(check: RuleCheck, scope: AgentScope) -> Iterator[LintProblem]:
@@ -54,7 +55,7 @@ def _decide_condition(
     unknown: set[str] = set()
     for lookup in scope.variants(check.triggers):
         value = condition.evaluate(lookup)
-        if isinstance(value, UnknownValue):
+        if isinstance(value, Unknown):
             unknown |= value.names
         elif value:
             return True, []
@@ -137,7 +138,7 @@ def _check_condition(check: RuleCheck, scope: AgentScope) -> Iterator[LintProble
         return
     for lookup in scope.variants(check.triggers):
         value = check.must.evaluate(lookup)
-        if isinstance(value, UnknownValue):
+        if isinstance(value, Unknown):
             yield from (undeclared_fact(name, _check_path(check, scope)) for name in sorted(value.names))
         elif not value:
             key = ("not so", check.topic or check.must.text)

@@ -8,7 +8,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from bicameral.catalog.facts import IDS, catalog
+from bicameral.catalog.facts import IDS, AntiPattern, CacheRule, Conflict, Law, catalog
+from bicameral.catalog.facts._reader import load_records
 from bicameral.catalog.lint._scope import StackCondition, parse_stack_condition
 from bicameral.catalog.stacks import OwnPattern
 from bicameral.errors import CatalogError, Place, nearest_name
@@ -57,21 +58,18 @@ class LintFinding:
         return "; ".join([f"bicameral lint --explain {self.rule}", *shown])
 
     def to_json(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {
-            "rule": self.rule,
-            "severity": self.severity,
-            "place": self.place.to_json(),
-            "path": self.path,
-            "message": self.message,
-            "reason": self.reason,
-            "fix": self.fix,
-            "patterns": list(self.patterns),
-            "also": list(self.also),
-            "wants": list(self.wants),
-            "undecided": self.undecided,
-            "reference": self.reference,
-        }
+        names = (
+            *("rule", "severity", "place", "path", "message", "reason", "fix", "patterns", "also", "wants"),
+            *("undecided", "reference"),
+        )
+        facts = {name: _json_value(getattr(self, name)) for name in names}
         return facts if self.waived is None else {**facts, "waived": self.waived}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(cast("tuple[Any, ...]", value))
+    return value.to_json() if isinstance(value, Place) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +171,9 @@ class LintRule:
         object.__setattr__(self, "rank", RULE_FAMILIES.index(self.family))
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "family": self.family,
-            "severity": self.severity,
-            "rule": self.rule,
-            "why": self.why,
-            "fix": self.fix,
-            "patterns": list(self.patterns),
-            "needs": sorted({name for check in self.checks for name in check.names}),
-        }
+        facts = {name: getattr(self, name) for name in ("id", "name", "family", "severity", "rule", "why", "fix")}
+        needs = sorted({name for check in self.checks for name in check.names})
+        return {**facts, "patterns": list(self.patterns), "needs": needs}
 
 
 _CHECK_KEYS = {"if": "if_all"} | {
@@ -212,53 +202,27 @@ def make_check(given: Mapping[str, Any]) -> RuleCheck:
     return RuleCheck(**found)
 
 
-def _make_checks(given: Iterable[Mapping[str, Any]]) -> tuple[RuleCheck, ...]:
-    return tuple(make_check(each) for each in given)
-
-
 @cache
 def rules() -> Mapping[str, LintRule]:
     """Every rule by its id."""
-
     known = catalog()
     found = [
-        *(
-            LintRule(
-                law.id,
-                law.name,
-                "law",
-                law.severity,
-                law.rule,
-                law.why,
-                law.fix,
-                law.patterns,
-                _make_checks(law.checks),
-            )
-            for law in known.laws.values()
-        ),
-        *(_requirement_rules()),
-        *(
-            LintRule(
-                each.id, each.name, "conflict", each.severity, each.rule, each.why, each.fix, each.patterns, checks
-            )
-            for each in known.conflicts.values()
-            for checks in (_make_checks(each.checks),)
-        ),
-        *(
-            LintRule(
-                each.id, each.name, "anti-pattern", each.severity, each.symptom, each.why, each.fix, each.mend, checks
-            )
-            for each in known.anti_patterns.values()
-            for checks in (_make_checks(each.checks),)
-        ),
-        *(
-            LintRule(each.id, each.name, "cache", each.severity, each.rule, each.why, each.fix, each.patterns, checks)
-            for each in known.cache_rules.values()
-            for checks in (_make_checks(each.checks),)
-        ),
-        *OWN_RULES,
+        *_family_rules("law", known.laws),
+        *_requirement_rules(),
+        *_family_rules("conflict", known.conflicts),
+        *_family_rules("anti-pattern", known.anti_patterns),
+        *_family_rules("cache", known.cache_rules),
+        *_family_rules("linter", load_records("linter_rules.yaml", Law)),
     ]
     return MappingProxyType({rule.id: rule for rule in found})
+
+
+def _family_rules(
+    family: RuleFamily, records: Mapping[str, Law | Conflict | AntiPattern | CacheRule]
+) -> Iterator[LintRule]:
+    for id, each in records.items():
+        checks = tuple(map(make_check, each.checks))
+        yield LintRule(id, each.name, family, each.severity, each.rule, each.why, each.fix, each.patterns, checks)
 
 
 def _requirement_rules() -> Iterable[LintRule]:
@@ -290,103 +254,6 @@ def _requirement_rules() -> Iterable[LintRule]:
 
 def _join_names(names: tuple[str, ...], word: str) -> str:
     return f" {word} ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
-
-
-@cache
-def looping_patterns() -> frozenset[str]:
-    """The patterns that loop, retry, debate, delegate or have levels."""
-    return rules()["LAW7"].checks[0].if_any
-
-
-def _own_rule(
-    id: str, name: str, severity: LintSeverity, rule: str, why: str, fix: str, *looks: str, of: str = ""
-) -> LintRule:
-    checks = tuple(RuleCheck("look", at=each) for each in looks)
-    return LintRule(id, name, "linter", severity, rule, why, fix, tuple(of.split()), checks)
-
-
-OWN_RULES = (
-    _own_rule(
-        "L1",
-        "The author is the judge",
-        "error",
-        "nobody judges what it wrote itself",
-        "whoever judges its own work finds it good",
-        "Let another session judge, on another model.",
-        "authors_judge",
-        of="V15 O5",
-    ),
-    _own_rule(
-        "L2",
-        "A judge of the author's model",
-        "warning",
-        "author and judge have different models",
-        "a model prefers what it would have written",
-        "Give the judge another model.",
-        "judges_share_model",
-        of="V15 O5",
-    ),
-    _own_rule(
-        "L3",
-        "A store that nobody can erase",
-        "error",
-        "a store of personal data has an eraser",
-        "a user may ask to be forgotten",
-        "Register an eraser with the store.",
-        "personal_stores",
-        of="H7 H10",
-    ),
-    _own_rule(
-        "L4",
-        "A knob out of its bounds",
-        "warning",
-        "knobs lie within the bounds that the pattern gives",
-        "outside of them the pattern is known to fail",
-        "Set it within the bounds.",
-        "knobs_in_bounds",
-    ),
-    _own_rule(
-        "L5",
-        "A knob that does not exist",
-        "warning",
-        "every knob is one of the pattern's, or a fact",
-        "a misspelt knob does nothing",
-        "Use the name that the pattern gives.",
-        "known_knobs",
-    ),
-    _own_rule(
-        "W1",
-        "A waiver without a reason",
-        "error",
-        "who waives says why",
-        "nobody can tell later whether it still holds",
-        "Write the reason.",
-    ),
-    _own_rule(
-        "W2",
-        "A waiver without an end",
-        "error",
-        "a waiver has a last day",
-        "what is waived for ever is never looked at again",
-        "Give it a day under `until`.",
-    ),
-    _own_rule(
-        "W3",
-        "A waiver that is over",
-        "warning",
-        "after its last day a waiver waives nothing",
-        "it was meant to be looked at by then",
-        "Mend what it waived, or decide again.",
-    ),
-    _own_rule(
-        "W4",
-        "A waiver that waives nothing",
-        "warning",
-        "a waiver goes when what it waived is mended",
-        "it would hide the same fault when that comes back",
-        "Remove it.",
-    ),
-)
 
 
 def definition_rules(defined: OwnPattern) -> Iterator[LintRule]:

@@ -1,20 +1,17 @@
-"""One agent as rules see it, and expressions evaluated on it, in which "nobody said" is a value of its own.
+"""One agent as rules see it, and the conditions that rules evaluate on it in three-valued logic.
 
-Expressions are a small part of Python: names, `V9` (is it used), `V20.retries` (a knob), `tools.count`, numbers and
-texts, comparisons, `in`, `and`, `or`, `not` and arithmetic. What depends on something unknown is unknown and knows on
-what; what does not depend on it is decided: false and unknown is false. Facts that follow from other sections are
+A condition has names, `V9` (is it used), `V20.retries` (a knob), `tools.count`, numbers and texts, comparisons, `in`,
+`and`, `or`, `not` and arithmetic. A value that is not declared is unknown. Facts that follow from other sections are
 derived; None means that they do not follow.
 """
 
 from __future__ import annotations
 
-import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from bicameral.catalog.facts import IDS, catalog
 from bicameral.catalog.stacks import (
@@ -33,142 +30,50 @@ from bicameral.catalog.stacks import (
     ToolCounts,
 )
 from bicameral.errors import CatalogError
-
-if TYPE_CHECKING:
-    from bicameral.catalog.stacks import Action
+from bicameral.expressions import Language, Lookup, Node, Unknown, Verdict, evaluate, judge, names, parse, verdict_of
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownValue:
-    """What cannot be decided, and the names that nobody gave a value."""
+def _bad_condition(text: str, what: str) -> CatalogError:
+    return CatalogError(
+        "catalog.bad-data", f"{text!r} is no condition: {what}", expected="names, numbers, and, or, not, ==, <"
+    )
 
-    names: frozenset[str]
 
-
-Lookup: TypeAlias = Callable[[str], Any]
-"""The value of a name, or Unknown."""
-ConditionFunction: TypeAlias = Callable[[Lookup], Any]
+_CONDITIONS = Language(_bad_condition, dotted=True)
 
 
 @dataclass(frozen=True, slots=True)
 class StackCondition:
-    """An expression that can be asked of a stack.
+    """A condition of a rule.
 
     Example:
-        >>> parse_stack_condition("production and not safety_critical").ask({"production": False}.get)
+        >>> parse_stack_condition("production and not safety_critical").evaluate({"production": False}.get)
         False
     """
 
     text: str
     names: frozenset[str]
-    evaluate: ConditionFunction
+    tree: Node
 
-
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.In: lambda one, several: one in several,
-    ast.NotIn: lambda one, several: one not in several,
-}
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: lambda one, other: one / other,
-}
+    def evaluate(self, lookup: Lookup) -> bool | Unknown:
+        """Whether it holds with these values, or on which missing ones that depends."""
+        verdict = judge(self.tree, lambda atom: _judge_atom(atom, lookup))
+        return Unknown(frozenset(verdict.missing)) if verdict.holds is None else verdict.holds
 
 
 @cache
 def parse_stack_condition(text: str) -> StackCondition:
-    """An expression, or `catalog.bad-data` if it is none."""
-    names: set[str] = set()
+    """A condition of a rule; `catalog.bad-data` if it is none."""
+    tree = parse(text, _CONDITIONS)
+    return StackCondition(text, names(tree), tree)
+
+
+def _judge_atom(atom: Node, lookup: Lookup) -> Verdict:
     try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError:
-        raise _bad_condition(text) from None
-    ask = _compile_node(tree, text, names)
-    return StackCondition(text, frozenset(names), ask)
-
-
-def _bad_condition(text: str) -> CatalogError:
-    return CatalogError("catalog.bad-data", f"{text!r} is no condition", expected="names, numbers, and, or, not, ==, <")
-
-
-def _compile_node(node: ast.expr, text: str, names: set[str]) -> ConditionFunction:
-    match node:
-        case ast.Name(id=name):
-            return _compile_name(name, names)
-        case ast.Attribute(value=ast.Name(id=head), attr=tail):
-            return _compile_name(f"{head}.{tail}", names)
-        case ast.Constant(value=str() | int() | float() as value):
-            return lambda _: value
-        case ast.Tuple(elts=elements):
-            values = tuple(each.value for each in elements if isinstance(each, ast.Constant))
-            return lambda _: values
-        case ast.BoolOp(op=op, values=parts):
-            return _compile_bool(isinstance(op, ast.And), [_compile_node(each, text, names) for each in parts])
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _compile_not(_compile_node(operand, text, names))
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            return _compile_binary(
-                _ARITHMETIC[type(op)], _compile_node(left, text, names), _compile_node(right, text, names)
-            )
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
-            return _compile_binary(
-                _COMPARISONS[type(op)], _compile_node(left, text, names), _compile_node(right, text, names)
-            )
-        case _:
-            raise _bad_condition(text)
-
-
-def _compile_name(name: str, names: set[str]) -> ConditionFunction:
-    names.add(name)
-    return lambda lookup: lookup(name)
-
-
-def _compile_not(inner: ConditionFunction) -> ConditionFunction:
-    def ask(lookup: Lookup) -> Any:
-        value = inner(lookup)
-        return value if isinstance(value, UnknownValue) else not value
-
-    return ask
-
-
-def _compile_bool(every: bool, parts: Sequence[ConditionFunction]) -> ConditionFunction:
-    """All of them, or one of them: one part that settles it makes the unknown ones unimportant."""
-
-    def ask(lookup: Lookup) -> Any:
-        unknown: frozenset[str] = frozenset()
-        for part in parts:
-            value = part(lookup)
-            if isinstance(value, UnknownValue):
-                unknown |= value.names
-            elif bool(value) is not every:
-                return not every
-        return UnknownValue(unknown) if unknown else every
-
-    return ask
-
-
-def _compile_binary(
-    function: Callable[[Any, Any], Any], left: ConditionFunction, right: ConditionFunction
-) -> ConditionFunction:
-    def ask(lookup: Lookup) -> Any:
-        one, other = left(lookup), right(lookup)
-        unknown = frozenset(name for each in (one, other) if isinstance(each, UnknownValue) for name in each.names)
-        if unknown:
-            return UnknownValue(unknown)
-        try:
-            return function(one, other)
-        except (TypeError, ZeroDivisionError, OverflowError):
-            # A knob that cannot be reckoned with; that it is out of its bounds is said elsewhere.
-            return False
-
-    return ask
+        return verdict_of(evaluate(atom, lookup))
+    except (TypeError, ZeroDivisionError, OverflowError):
+        # A knob of the wrong kind. That it is out of its bounds is a finding of its own (L4).
+        return Verdict(False)
 
 
 def derive_fact(scope: AgentScope, name: str) -> Any:
@@ -395,18 +300,18 @@ class AgentScope:
             if name in use.knobs:
                 return use.knobs[name]
         knob = catalog().pattern(id).knobs.get(name) if id in IDS else None
-        return UnknownValue(frozenset({f"{id}.{name}"})) if knob is None or knob.default is None else knob.default
+        return Unknown(frozenset({f"{id}.{name}"})) if knob is None or knob.default is None else knob.default
 
     def _tools(self, what: str) -> Any:
         found = getattr(self.tools, what, None)
-        return UnknownValue(frozenset({f"tools.{what}"})) if found is None else found
+        return Unknown(frozenset({f"tools.{what}"})) if found is None else found
 
     def _derived_value(self, name: str) -> Any:
 
         value = derive_fact(self, name)
         if value is None and name in FACTS:
             value = FACTS[name].default
-        return UnknownValue(frozenset({name})) if value is None else value
+        return Unknown(frozenset({name})) if value is None else value
 
     @staticmethod
     def _first(several: Iterator[T | None]) -> T | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options, completion_items
 from bicameral.cli._output import OK, Output
 from bicameral.cli._prompts import read_line
 from bicameral.cli._render import money_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _TEXT_WIDTH = 100
 _MAX_OPEN_SHOWN = 8
-"""So many open questions are shown; --json has all."""
+"""Open questions that are shown; --json has all."""
 _MAX_FACTS_BYTES = 100_000
 _END_WORDS = ("done", "q", "quit", "stop")
 
@@ -52,7 +52,7 @@ def read_facts(file: Path) -> TaskFacts:
 
 
 async def ask_facts(out: Output, facts: TaskFacts) -> TaskFacts:
-    """The facts with what the person at the terminal knows: one question at a time, the one that matters most first."""
+    """The facts, with those that the person at the terminal adds: one question at a time, the most important first."""
     from bicameral.catalog.advice import advise
 
     out.say("Answer what you know. Enter skips a question, `done` ends.")
@@ -75,7 +75,7 @@ async def ask_facts(out: Output, facts: TaskFacts) -> TaskFacts:
 
 
 async def _read_reply(out: Output, question: OpenQuestion) -> str | None:
-    """What was typed; None if no more is to be asked."""
+    """The reply; None if the person wants no more questions."""
     out.say("")
     for line in textwrap.wrap(f"why: {question.question.why}", _TEXT_WIDTH):
         out.say(f"  {line}", style="dim")
@@ -103,7 +103,7 @@ def _show_difference(out: Output, before: Advice, after: Advice) -> None:
 
 
 def show_advice(out: Output, advice: Advice, currency: str) -> None:
-    """The stack with its reasons, what was ruled out, what is open, the order, and about what it takes."""
+    """Show the stack with its reasons, what was ruled out, what is open, the order, and the estimated cost."""
     out.show("\n".join(_advice_lines(advice, currency)))
 
 
@@ -180,7 +180,7 @@ def _open_lines(advice: Advice) -> Iterator[str]:
 
 
 def _changes_text(question: OpenQuestion) -> str:
-    """What an answer settles by itself, and what it could lead to with more that is not known."""
+    """What an answer decides by itself, and what it could lead to together with other open facts."""
     direct = [
         f"{change.test.removeprefix(f'{question.fact} ')}: {'-' if change.goes else '+'} {', '.join(change.patterns)}"
         for change in question.changes
@@ -197,7 +197,7 @@ def _pattern_name(id: str) -> str:
 
 
 def show_facts(out: Output) -> None:
-    """Everything that can be told."""
+    """List all facts with their questions."""
     from bicameral.catalog.advice import questions
 
     wide = max(len(name) for name in questions())
@@ -207,11 +207,9 @@ def show_facts(out: Output) -> None:
 
 
 def _complete_fact(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
     from bicameral.catalog.advice import questions
 
-    return [CompletionItem(f"{name}=", help=each.ask) for name, each in questions().items() if name.startswith(begun)]
+    return completion_items(begun, {f"{name}=": each.ask for name, each in questions().items()})
 
 
 @click.command(short_help="The smallest stack of patterns that is enough for what you know of a task.")
@@ -269,7 +267,7 @@ def command(
 
 
 def _known_facts(file: Path | None, given: tuple[str, ...]) -> TaskFacts:
-    """The facts of the file, and over them those of the command line."""
+    """The facts of the file, overridden by those of the command line."""
     from bicameral.catalog.advice import TaskFacts, parse_fact
 
     facts = read_facts(file) if file is not None else TaskFacts()

@@ -1,4 +1,4 @@
-"""`bicameral approvals`: what submitted runs ask, shown as at a terminal, and the answers, from any process."""
+"""`bicameral approvals`: the questions of submitted runs, and the answers to them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _MAX_REQUEST_LENGTH = 200
 
 
 def approval_question(approval: Approval) -> ApprovalQuestion:
-    """The question as it would be asked in a run: the very calls, with what strangers had a hand in."""
+    """The question as a run at the terminal would ask it: the exact calls, with their untrusted parts."""
     from bicameral.runs import ApprovalQuestion, PendingCall
 
     return ApprovalQuestion(tuple(map(PendingCall.from_json, approval.calls)), approval.before)
 
 
 def reply_type(approval: Approval) -> Type:
-    """The type that a reply must have."""
+    """The type of the reply."""
     from bicameral.types import type_from_json
 
     return type_from_json(approval.type)
 
 
 def approval_text(approval: Approval, *, full: bool = False) -> str:
-    """All of a question: whose run it is, the calls to the letter, and how to answer; long values whole if `full`."""
+    """A question with its run, the exact calls, and how to answer; `full` shows long values whole."""
     lines = [
         f"{approval.id}  {_approval_state_text(approval)}",
         f"  run {approval.run} of {make_visible(approval.user)}",
@@ -64,7 +64,8 @@ def _approval_calls_text(approval: Approval, *, full: bool) -> str:
     from bicameral.tools import Registry
 
     width = shutil.get_terminal_size().columns
-    # The tools of this machine may declare something else: each argument is shown as if it directed the call.
+    # With no tools: those of this machine may have other declarations than the worker's. Each argument is then shown as
+    # if it directed the call, which folds the least.
     return calls_text(
         approval_question(approval).calls,
         Registry(()),
@@ -77,7 +78,8 @@ def _approval_calls_text(approval: Approval, *, full: bool) -> str:
 
 def _approval_state_text(approval: Approval) -> str:
     if approval.is_open:
-        return f"asked {local_time_text(approval.asked)}; without an answer by {local_time_text(approval.expires)} it is no"
+        asked, expires = local_time_text(approval.asked), local_time_text(approval.expires)
+        return f"asked {asked}; without an answer by {expires} it is no"
     when = f" {local_time_text(approval.answered)}" if approval.answered else ""
     by = f" by {make_visible(approval.by)}" if approval.by else ""
     return f"{approval.state}{when}{by}"
@@ -110,7 +112,7 @@ def _call_numbers(approval: Approval, hashes: tuple[str, ...]) -> str:
 
 
 def approval_gist(approval: Approval) -> str:
-    """What is asked, in a few words."""
+    """The question in a few words: its text, or the tools that would be called."""
     if approval.kind == "ask":
         return make_visible(approval.question)
     return ", ".join(dict.fromkeys(make_visible(str(call["tool"])) for call in approval.calls))
@@ -130,7 +132,7 @@ def command(context: click.Context) -> int | None:
 
 
 def _approval_argument(function: CommandFunction) -> CommandFunction:
-    """The question by its id, and whose questions there are. Nobody answers one that he did not name."""
+    """The arguments ID and --user. The id is required: nobody answers a question without naming it."""
     id_ = click.argument("id", metavar="ID", shell_complete=complete_approvals)
     user = click.option("--user", help="Only what runs of this user ask.")
     return id_(user(function))
@@ -218,12 +220,12 @@ def approve(
 
     async def answered(runs: Runs) -> Approval:
         found = await runs.approval(id, user)
-        taken = _call_hashes(found, for_run)
+        accepted = _call_hashes(found, for_run)
         if all_ or numbers:
-            yes = _call_hashes(found, numbers) if numbers else "all"
+            approved = _call_hashes(found, numbers) if numbers else "all"
         else:
-            yes, taken = await _ask_person(chosen, found)
-        return await runs.answer(found.id, yes, user, current_user(), taken)
+            approved, accepted = await _ask_person(chosen, found)
+        return await runs.answer(found.id, approved, user, current_user(), accepted)
 
     return _submit_answer(chosen, answered)
 
@@ -268,17 +270,17 @@ async def _with_runs(chosen: CommonOptions, work: Callable[[Runs], Awaitable[App
 
 def _submit_answer(chosen: CommonOptions, work: Callable[[Runs], Awaitable[Approval]]) -> int:
     found = asyncio.run(_with_runs(chosen, work))
-    told = found.state
+    state = found.state
     if found.kind == "calls" and found.state == "partly":
-        told = f"{len(found.approved)} of {len(found.calls)} calls approved"
-    chosen.out.show(f"{found.id}: {told}")
+        state = f"{len(found.approved)} of {len(found.calls)} calls approved"
+    chosen.out.show(f"{found.id}: {state}")
     chosen.out.say(f"`bicameral runs watch {found.run}` shows how it goes on")
     chosen.out.write_json({"ok": True, **found.to_json()})
     return OK
 
 
 async def _find_approval(runs: Runs, id: str | None, user: str | None) -> Approval:
-    """The question with this id; without one, the only one that is open."""
+    """The question with this id; without an id, the only open one."""
     if id is not None:
         return await runs.approval(id, user)
     waiting = await runs.approvals(user, limit=2)
@@ -300,11 +302,11 @@ def _call_hashes(asked: Approval, numbers: tuple[int, ...]) -> list[str]:
 
 
 async def _ask_person(chosen: CommonOptions, asked: Approval) -> tuple[list[str], list[str]]:
-    """What the person at the terminal says: the calls with a yes, and those whose offer is taken, by their hashes."""
+    """Ask the person at the terminal; the hashes of the approved calls, and of those whose offer is accepted."""
     if not chosen.out.is_interactive:
         raise click.UsageError("Say which calls: their numbers, or --all.")
     if asked.kind != "calls" or not asked.is_open:
-        # Whoever answers says what is wrong with that.
+        # `Runs.answer` raises the error for it.
         return [], []
     from bicameral.cli._prompts import TerminalApprover
 
@@ -315,7 +317,7 @@ async def _ask_person(chosen: CommonOptions, asked: Approval) -> tuple[list[str]
 
 
 def _open_registry_or_empty(chosen: CommonOptions) -> Registry:
-    """The tools that say which arguments must never be cut; without them, none is."""
+    """The tools, which say which arguments direct a call; without them, all count as directing and none is folded."""
     from bicameral.config import open_registry
     from bicameral.tools import Registry
 

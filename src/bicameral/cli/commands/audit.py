@@ -1,4 +1,4 @@
-"""`bicameral audit`: private data, untrusted content, ways out; and what holds each way out."""
+"""`bicameral audit`: tools with private data, untrusted content and ways out, and what guards each way out."""
 
 from __future__ import annotations
 

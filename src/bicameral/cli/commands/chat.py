@@ -67,10 +67,10 @@ def command(chosen: CommonOptions, deterministic: bool, fresh: bool, dry_run: bo
 
 
 class ChatSession:
-    """One sitting: what was asked last, and what came of it."""
+    """One session: its options, the last plan and the last answer."""
 
-    def __init__(self, chosen: CommonOptions, config: Config, wishes: RunOptions) -> None:
-        self._chosen, self._config, self._wishes = chosen, config, wishes
+    def __init__(self, chosen: CommonOptions, config: Config, options: RunOptions) -> None:
+        self._chosen, self._config, self._options = chosen, config, options
         self._out = chosen.out
         self._planned: Planned | None = None
         self._answer: Any = None
@@ -98,7 +98,7 @@ class ChatSession:
             return ""
 
     def handle(self, line: str, agent: Agent, runner: asyncio.Runner) -> None:
-        """Do what a line says; an error is told and the sitting goes on."""
+        """Do a request or a command; an error is written and the session goes on."""
         try:
             match line.split(maxsplit=1):
                 case []:
@@ -113,16 +113,16 @@ class ChatSession:
             self._out.say("stopped")
 
     async def _request(self, request: str, agent: Agent) -> None:
-        sitting = self._sitting()
+        command = self._run_command()
         with open_display(self._out) as shown:
-            planned = await sitting.plan(agent, request, shown)
+            planned = await command.plan(agent, request, shown)
         self._planned = planned
-        await self._run(sitting, agent, planned)
+        await self._run(command, agent, planned)
 
-    async def _run(self, sitting: RunCommand, agent: Agent, planned: Planned) -> None:
+    async def _run(self, command: RunCommand, agent: Agent, planned: Planned) -> None:
         from bicameral.runs import Finished
 
-        _, outcome = await sitting.execute(agent, planned, planned_json(planned))
+        _, outcome = await command.execute(agent, planned, planned_json(planned))
         if isinstance(outcome, Finished):
             self._answer, self._answered = outcome.answer, True
 
@@ -133,12 +133,12 @@ class ChatSession:
             case "/tools":
                 self._out.say("\n".join(tool.signature for tool in agent.registry))
             case "/dry":
-                self._wishes = replace(self._wishes, dry_run=not self._wishes.dry_run)
-                self._out.say("plans are not run now" if self._wishes.dry_run else "plans are run now")
+                self._options = replace(self._options, dry_run=not self._options.dry_run)
+                self._out.say("plans are not run now" if self._options.dry_run else "plans are run now")
             case "/plan" if self._planned is not None:
                 self._out.say(self._planned.source)
             case "/again" if self._planned is not None:
-                runner.run(run_until_terminated(self._run(self._sitting(), agent, self._planned)))
+                runner.run(run_until_terminated(self._run(self._run_command(), agent, self._planned)))
             case "/save" if rest and self._answered:
                 self._save(rest)
             case "/plan" | "/again" | "/save":
@@ -147,7 +147,7 @@ class ChatSession:
                 self._out.say(f"there is no {word}; /help lists what there is")
 
     def _save(self, name: str) -> None:
-        """Write the last answer where the person says: their own hand on their own files."""
+        """Write the last answer to a file that the person names. No approval: it is the person's own command."""
         from bicameral.config import surroundings_of
 
         as_json = Path(name).suffix == ".json"
@@ -161,11 +161,11 @@ class ChatSession:
         else:
             self._out.say(f"saved to {name}")
 
-    def _sitting(self) -> RunCommand:
-        return RunCommand(self._chosen, self._config, self._wishes, injected_agent())
+    def _run_command(self) -> RunCommand:
+        return RunCommand(self._chosen, self._config, self._options, injected_agent())
 
     def _read_history(self) -> None:
-        """Arrow keys recall what was asked before, also in earlier sittings."""
+        """Load the history of earlier sessions for the arrow keys, and save it at exit."""
         import atexit
         import contextlib
         import readline
@@ -175,6 +175,7 @@ class ChatSession:
         file = user_folder("state") / "chat_history"
         with contextlib.suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
+            # Requests are private.
             file.touch(mode=0o600)
             readline.read_history_file(file)
             readline.set_history_length(1000)

@@ -1,4 +1,4 @@
-"""`bicameral completion`: the script that completes commands in a shell."""
+"""`bicameral completion`: print the completion script of a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bicameral config`: the configuration that counts, and whether this user has accepted it."""
+"""`bicameral config`: show, accept and forget the configuration file of a folder."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def _find_unaccepted_here(file: Path, chosen: CommonOptions) -> UnacceptedConfig
     from bicameral.config import find_unaccepted, find_widening
 
     if file.parent != _working_folder(chosen):
-        # The user's own file, or one that he named.
+        # The user's own file, or one that the user named: it needs no acceptance.
         return None
     return find_unaccepted(file, find_widening(file, _working_folder(chosen)), os.environ)

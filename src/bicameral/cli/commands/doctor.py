@@ -1,4 +1,4 @@
-"""`bicameral doctor`: what is well, what is not, and how to mend it, submitted runs and their record included."""
+"""`bicameral doctor`: health checks of the configuration, the machine, submitted runs and the journal."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 _VERIFIED_RUNS = 50
-"""Runs whose record is held against its seals; `bicameral runs verify` looks at all."""
+"""Runs whose journal is verified here; `bicameral runs verify` verifies all."""
 
 
 def durable_checks(config: Config) -> list[HealthCheck]:
-    """How submitted runs stand. Where none were submitted, nothing has to be there."""
+    """Checks of submitted runs and the journal. If nothing was submitted, the extra need not be installed."""
     try:
         there = has_submitted_runs(config)
     except BicameralError as error:
@@ -40,8 +40,8 @@ def durable_checks(config: Config) -> list[HealthCheck]:
 async def _check_database(config: Config) -> list[HealthCheck]:
     async with open_submitted_runs(config) as runs:
         counts = {state: number for state, number in (await runs.counts()).items() if number}
-        told = ", ".join(f"{number} {state}" for state, number in counts.items()) or "none yet"
-        checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config)}: {told}")]
+        states = ", ".join(f"{number} {state}" for state, number in counts.items()) or "none yet"
+        checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config)}: {states}")]
         checks.append(await _check_workers(runs, open_=counts.get("queued", 0) + counts.get("running", 0)))
         if not runs.database.sqlite:
             checks += await asyncio.to_thread(_verify_record, runs.run_journal)
@@ -60,7 +60,7 @@ async def _check_workers(runs: Runs, open_: int) -> HealthCheck:
 
 
 def _check_journal(config: Config) -> list[HealthCheck]:
-    """The record on this machine, if there is one."""
+    """The check of the journal on this machine, if there is one."""
     from bicameral.config import open_journal
 
     if not config.journal_file.exists():

@@ -21,12 +21,11 @@ from bicameral.cli._values import render_table
 from bicameral.errors import CatalogError, PlanError, nearest_name
 
 if TYPE_CHECKING:
-    from bicameral.agent import Checked
     from bicameral.catalog.costs import Amounts, Estimate, Rates
     from bicameral.catalog.stacks import Stack
     from bicameral.config import Config
     from bicameral.limits import Prices
-    from bicameral.plans import Extract, Plan
+    from bicameral.plans import Extract, Plan, Report
 
 
 _DAYS_PER_MONTH = 30
@@ -232,7 +231,8 @@ def _month_text(estimate: Estimate, calls: int, currency: str) -> str:
     usual, worst = estimate.expected.money, estimate.worst.money
     if usual is None or worst is None:
         return "price not known"
-    return f"{money_text(usual * calls * _DAYS_PER_MONTH, currency)}, at worst {money_text(worst * calls * _DAYS_PER_MONTH, currency)}"
+    days = calls * _DAYS_PER_MONTH
+    return f"{money_text(usual * days, currency)}, at worst {money_text(worst * days, currency)}"
 
 
 def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: Rates) -> Estimate:
@@ -241,6 +241,7 @@ def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: 
     from bicameral.agent import check_plan
     from bicameral.cli.commands.check import read_plan
     from bicameral.config import open_policy, open_registry
+    from bicameral.plans import check
 
     registry = open_registry(config)
     read = read_plan(file, registry)
@@ -250,11 +251,11 @@ def plan_estimate(config: Config, file: str, sizes: Mapping[str, float], rates: 
         first = checked.report.errors[0]
         raise PlanError(first.code, first.message, place=first.place, nearest=first.nearest, fix=first.fix)
     items = min(limits.max_items, max(1, round(sizes["items"])))
-    usual = check_plan(read.plan, registry, policy, limits=replace(limits, max_items=items), places=read.places)
-    return _plan_amounts(read.plan, usual, checked, sizes, rates)
+    usual = check(read.plan, registry, limits=replace(limits, max_items=items), places=read.places)
+    return _plan_amounts(read.plan, usual, checked.report, sizes, rates)
 
 
-def _plan_amounts(plan: Plan, usual: Checked, worst: Checked, sizes: Mapping[str, float], rates: Rates) -> Estimate:
+def _plan_amounts(plan: Plan, usual: Report, worst: Report, sizes: Mapping[str, float], rates: Rates) -> Estimate:
     from bicameral.agent._wiring import MAX_ASKS, MAX_READ_TOKENS
     from bicameral.boundary import MAX_OUTPUT_TOKENS
     from bicameral.catalog.costs import Amounts, CostPart, Estimate, SessionLoad, expected_amounts
@@ -262,7 +263,7 @@ def _plan_amounts(plan: Plan, usual: Checked, worst: Checked, sizes: Mapping[str
     from bicameral.plans import Extract, walk
 
     blanks = [step for _, step in walk(plan.steps) if isinstance(step, Extract)]
-    calls, most = usual.report.cost, worst.report.cost
+    calls, most = usual.cost, worst.cost
     head, form = _prompt_lengths(blanks)
     reads = min(form + sizes["document"], MAX_READ_TOKENS - head)
     session = SessionLoad(calls.model_calls.most, head, reads, 0.0, min(sizes["item_output"], MAX_OUTPUT_TOKENS))

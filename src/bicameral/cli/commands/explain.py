@@ -117,7 +117,8 @@ def _step_words(step: Step, registry: Registry) -> str:
             return _call_words(step, registry)
         case Extract():
             asked, source = _expression_text(step.instruction), _expression_text(step.source)
-            return f"Let the quarantined model read {source} and fill in {asked} as {step.result_type}; call it {step.name}."
+            filled = f"fill in {asked} as {step.result_type}; call it {step.name}"
+            return f"Let the quarantined model read {source} and {filled}."
         case Compute():
             return f"Work out {step.name} = {_expression_text(step.value)}."
         case Update():
@@ -193,8 +194,6 @@ def _load_plan_file(name: str, config: Config) -> tuple[Plan, Checked, Registry]
 async def _plan_request(
     chosen: CommonOptions, config: Config, request: str, deterministic: bool, fresh: bool
 ) -> tuple[Plan, Checked, Registry]:
-    from bicameral.agent import Checked
-
     make = injected_agent()
     if make is None:
         fetch_missing_weights(chosen.out, config, ["privileged"])
@@ -202,7 +201,7 @@ async def _plan_request(
         with open_display(chosen.out) as shown:
             shown.phase("planning")
             planned = await agent.plan(request, deterministic=deterministic, fresh=fresh, watch=shown.statement)
-        return planned.plan, Checked(planned.report, planned.proof), agent.registry
+        return planned.plan, planned.checked, agent.registry
 
 
 def _show_explanation(chosen: CommonOptions, plan: Plan, checked: Checked, registry: Registry) -> int:

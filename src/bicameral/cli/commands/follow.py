@@ -1,4 +1,4 @@
-"""`bicameral follow`: take what a run has found as a request, after it was shown and endorsed."""
+"""`bicameral follow`: use the answer of a run as a request, after a person has endorsed it."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def command(chosen: CommonOptions, run: str, deterministic: bool, fresh: bool, d
     chosen.out.say(_endorsement_text(shown, found))
     endorser = TerminalEndorser(chosen.out) if chosen.out.is_interactive else None
     request = asyncio.run(endorse_text(shown, endorser))
-    sitting = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run), injected_agent())
-    sitting.fetch_weights()
-    return asyncio.run(run_until_terminated(sitting.run_request(request)))
+    runner = RunCommand(chosen, config, RunOptions(deterministic, fresh, dry_run), injected_agent())
+    runner.fetch_weights()
+    return asyncio.run(run_until_terminated(runner.run_request(request)))
 
 
 def _load_endorsement(journal: Journal, run: str) -> Endorsement:
@@ -60,7 +60,7 @@ def _load_endorsement(journal: Journal, run: str) -> Endorsement:
 
 
 class TerminalEndorser:
-    """The person at the terminal."""
+    """Asks the person at the terminal. Without a person nothing is endorsed."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -70,7 +70,7 @@ class TerminalEndorser:
 
 
 def _endorsement_text(shown: Endorsement, run: str) -> str:
-    # Broken here and not by the terminal, so that every line of it stands behind the bar.
+    # Broken here and not by the terminal, so that every line of the untrusted text has the bar before it.
     width = max(shutil.get_terminal_size().columns - 4, 20)
     broken = (piece for line in shown.text.split("\n") for piece in break_line(line.replace("\t", "    "), width))
     lines = [f"The answer of run {run}:", *(f"  │ {piece}" for piece in broken)]

@@ -1,4 +1,4 @@
-"""`bicameral init`: a commented configuration file to begin with."""
+"""`bicameral init`: write a commented configuration file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(chosen: CommonOptions, user: bool, force: bool) -> int:
         raise ConfigError(
             "config.unwritable", f"it cannot be written: {error.strerror}", place=Place(file=str(target))
         ) from None
-    # The user had this file written, and it says what holds anyway.
+    # The user asked for this file, and it has only the defaults.
     record_acceptance(target, find_widening(target, target.parent))
     chosen.out.show(f"written: {target}")
     chosen.out.write_json({"ok": True, "file": str(target)})

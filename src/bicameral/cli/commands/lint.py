@@ -15,9 +15,8 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK, Output, exit_code
-from bicameral.display import make_visible
 from bicameral.errors import BicameralError, CatalogError, describe_error, nearest_name
-from bicameral.secrets import mask, mask_json
+from bicameral.secrets import mask_json
 
 if TYPE_CHECKING:
     from bicameral.catalog.lint import LintFinding, LintReport, LintRule
@@ -34,7 +33,7 @@ StyledLine = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LintResult:
-    """One of the things that were asked about: what was found, or why it could not be read."""
+    """The report of one stack, or why it could not be read."""
 
     what: str
     report: LintReport | None = None
@@ -47,7 +46,7 @@ class LintResult:
 
 
 def open_stack(what: str, folder: Path) -> Stack:
-    """The stack in a file, on standard input (`-`), of a Python object (`module:object`), or a known one (`EX1`)."""
+    """The stack of a file, standard input (`-`), a Python object (`module:object`), or the catalogue (`EX1`)."""
     from bicameral.catalog.stacks import compositions, parse_stack, read_stack, stack_of
 
     if what == "-":
@@ -71,7 +70,7 @@ def _read_standard_input() -> str:
 
 
 def _import_object(what: str, folder: Path) -> object:
-    """What a module calls by a name; modules are looked for in the working folder too."""
+    """The object of a module; modules of the working folder are found too."""
     module, _, name = what.partition(":")
     start = str(folder.absolute())
     if start not in sys.path:
@@ -92,26 +91,26 @@ def _import_object(what: str, folder: Path) -> object:
 
 
 def show_report(out: Output, source: str, report: LintReport, *, quiet: bool = False) -> None:
-    """All that was found in one stack."""
-    _print_lines(out, _report_lines(source, report, quiet=quiet))
+    """Show the findings of one stack."""
+    out.print_lines(_report_lines(source, report, quiet=quiet))
 
 
 def show_rules(out: Output, rules: Iterable[LintRule]) -> None:
-    """Every rule in a line."""
-    _print_lines(out, ((f"{rule.id:<26}{rule.severity:<9}{rule.family:<14}{rule.name}", "") for rule in rules))
+    """Show every rule on a line."""
+    out.print_lines((f"{rule.id:<26}{rule.severity:<9}{rule.family:<14}{rule.name}", "") for rule in rules)
 
 
 def show_facts(out: Output, facts: Iterable[StackFact]) -> None:
-    """Everything that a stack can say of itself, in a line each."""
+    """Show every fact that a stack can declare, on a line each."""
     for fact in facts:
         where = "declares" if fact.kind == "statement" else "facts"
         derived = f" [{fact.derived}]" if fact.derived else ""
         default = f" [usually {fact.default:g}]" if fact.default is not None else ""
-        _print_lines(out, [(f"{where}.{fact.name:<30} {fact.what} ({fact.expected}){derived}{default}", "")])
+        out.print_lines([(f"{where}.{fact.name:<30} {fact.what} ({fact.expected}){derived}{default}", "")])
 
 
 def show_rule(out: Output, rule: LintRule) -> None:
-    """Everything about one rule."""
+    """Show everything about one rule."""
     needs = sorted({name for check in rule.checks for name in check.names})
     lines = [
         (f"{rule.id}: {rule.name}", "bold"),
@@ -123,7 +122,7 @@ def show_rule(out: Output, rule: LintRule) -> None:
     if needs:
         lines.append((f"  asks: {', '.join(needs)}", ""))
     lines += [(f"  see:  bicameral patterns show {id}", "dim") for id in rule.patterns]
-    _print_lines(out, lines)
+    out.print_lines(lines)
 
 
 def _report_lines(source: str, report: LintReport, *, quiet: bool) -> Iterator[StyledLine]:
@@ -154,28 +153,12 @@ def _finding_lines(source: str, finding: LintFinding) -> Iterator[StyledLine]:
 
 
 def findings_summary(reports: Sequence[LintReport]) -> str:
-    """How many findings there are, in words."""
+    """The number of findings by severity."""
     found = [finding for report in reports for finding in report.findings]
     if not found:
         return "nothing to say"
     counts = {kind: sum(finding.severity == kind for finding in found) for kind in ("error", "warning", "note")}
     return ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count)
-
-
-def _print_lines(out: Output, lines: Iterable[StyledLine]) -> None:
-    """Lines on standard output, with colours where a person looks at them."""
-    if out.as_json:
-        return
-    if not sys.stdout.isatty():
-        for text, _ in lines:
-            out.show(text)
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
-    for text, style in lines:
-        console.print(Text(make_visible(mask(text)), style=style))
 
 
 @click.command(short_help="Hold an architecture of agents against the rules of the catalogue.")
@@ -231,7 +214,6 @@ def _lint_one(what: str, folder: Path) -> LintResult:
 
 
 def _show_results(out: Output, linted: list[LintResult], *, sarif: bool, quiet: bool) -> None:
-
     if sarif:
         sys.stdout.write(mask_json(json.dumps(_sarif(linted), ensure_ascii=False, indent=2)) + "\n")
         return

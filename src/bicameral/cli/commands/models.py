@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options, completion_items
 from bicameral.cli._output import FAILED, OK
 from bicameral.cli._values import render_table
 
@@ -25,20 +26,15 @@ def command(context: click.Context) -> int | None:
 
 
 def _complete_weights(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
     from bicameral.models import known_weights
 
-    names = [name for weights in known_weights() for name in (weights.alias, weights.id)]
-    return [CompletionItem(name) for name in names if name.startswith(begun)]
+    return completion_items(begun, [name for weights in known_weights() for name in (weights.alias, weights.id)])
 
 
 def _complete_role(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
     from bicameral.routing import ROLES
 
-    return [CompletionItem(role) for role in ROLES if role.startswith(begun)]
+    return completion_items(begun, ROLES)
 
 
 def _wanted_weights(chosen: CommonOptions, names: tuple[str, ...]) -> list[Weights]:
@@ -63,37 +59,25 @@ def list_models(chosen: CommonOptions) -> int:
 
     config = chosen.config()
     store, used = model_store(config), {weights.sha256 for weights in needed_weights(config)}
-    rows: list[dict[str, object]] = []
-    facts: list[dict[str, object]] = []
-    for entry in store.list():
-        weights = entry.weights
-        in_use = weights.sha256 in used
-        size = size_text(weights.bytes)
-        rows.append(
-            {
-                "name": weights.alias,
-                "kind": weights.kind,
-                "state": entry.state,
-                "size": size,
-                "used": in_use,
-                "title": weights.title,
-            }
-        )
-        facts.append(
-            {
-                "id": weights.id,
-                "alias": weights.alias,
-                "title": weights.title,
-                "kind": weights.kind,
-                "licence": weights.licence,
-                "state": entry.state,
-                "bytes": weights.bytes,
-                "bytes_on_disk": entry.bytes_on_disk,
-                "sha256": weights.sha256,
-                "path": str(entry.path),
-                "used": in_use,
-            }
-        )
+    facts: list[dict[str, object]] = [
+        {
+            "id": entry.weights.id,
+            "alias": entry.weights.alias,
+            "title": entry.weights.title,
+            "kind": entry.weights.kind,
+            "licence": entry.weights.licence,
+            "state": entry.state,
+            "bytes": entry.weights.bytes,
+            "bytes_on_disk": entry.bytes_on_disk,
+            "sha256": entry.weights.sha256,
+            "path": str(entry.path),
+            "used": entry.weights.sha256 in used,
+        }
+        for entry in store.list()
+    ]
+    columns = ("kind", "state", "size", "used", "title")
+    sized = ({**each, "size": size_text(cast("int", each["bytes"]))} for each in facts)
+    rows = [{"name": each["alias"]} | {column: each[column] for column in columns} for each in sized]
     chosen.out.show(render_table(rows, chosen.out.width))
     chosen.out.write_json({"ok": True, "folder": str(store.folder), "models": facts})
     return OK
@@ -177,15 +161,16 @@ def path(chosen: CommonOptions, name: str) -> int:
 @common_options
 def aliases(chosen: CommonOptions) -> int:
     """The names that models have in the configuration, and which chambers may use each."""
-    from bicameral.cli.commands.route import alias_notes, alias_rows
+    from bicameral.cli.commands.route import alias_rows
+    from bicameral.config import routing_notes
 
     config = chosen.config()
     rows = alias_rows(config)
     chosen.out.show(render_table([row.to_row() for row in rows], chosen.out.width))
-    said = alias_notes(config)
-    for note in said:
+    notes = routing_notes(config)
+    for note in notes:
         chosen.out.say(f"note: {note}")
-    facts = {"aliases": [row.to_json() for row in rows], "notes": [each.to_json() for each in said]}
+    facts = {"aliases": [asdict(row) for row in rows], "notes": [note.to_json() for note in notes]}
     chosen.out.write_json({"ok": True, **facts})
     return OK
 

@@ -1,9 +1,8 @@
-"""`bicameral patterns`: the catalogue of patterns, as a list, as pages, by search, and run."""
+"""`bicameral patterns`: list, show, search and run the patterns of the catalogue."""
 
 from __future__ import annotations
 
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options, completion_items
 from bicameral.cli._output import OK, Output
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _PAGE_WIDTH = 100
-"""A page is no wider than this, however wide the terminal is."""
+"""The greatest width of a page."""
 _PATTERN_ID = re.compile(r"\b(?:[SKROVIH]\d{1,2}|M\d{1,2}|CRIT\d+|LAW\d+)\b")
 
 
@@ -43,7 +42,7 @@ def category_lines(patterns: Sequence[PatternFacts], width: int) -> Iterator[str
 
 
 def pattern_lines(patterns: Sequence[PatternFacts], width: int, margin: str = "") -> list[str]:
-    """A line for each pattern: id, whether it can be run, name, what it is; cut where a terminal ends."""
+    """A line per pattern: id, whether it can be run, name, what it is; cut to the width."""
     able = implemented_classes()
     wide = max((len(pattern.name) for pattern in patterns), default=0)
     lines = [
@@ -54,13 +53,13 @@ def pattern_lines(patterns: Sequence[PatternFacts], width: int, margin: str = ""
 
 
 def pattern_row_json(pattern: PatternFacts) -> dict[str, Any]:
-    """A pattern in a list, for a program."""
+    """A pattern of a list as JSON."""
     facts = {"id": pattern.id, "name": pattern.name, "category": pattern.category, "what": pattern.what}
     return {**facts, "implemented": implemented_classes().get(pattern.id)}
 
 
 def pattern_json(pattern: PatternFacts) -> dict[str, Any]:
-    """All that is known of a pattern, for a program: its facts as in the files, and the rules that it is part of."""
+    """A pattern as JSON: its facts as in the files, and the rules that mention it."""
     from bicameral.catalog import catalog, plain_record
 
     known = catalog()
@@ -74,23 +73,12 @@ def pattern_json(pattern: PatternFacts) -> dict[str, Any]:
 
 
 def show_page(out: Output, pattern: PatternFacts) -> None:
-    """A pattern on a page: headings and ids stand out where there is a terminal."""
-    if out.as_json:
-        return
+    """Show the page of a pattern; on a terminal headings and ids are highlighted."""
     lines = list(pattern_page(pattern, min(out.width, _PAGE_WIDTH)))
-    if not sys.stdout.isatty():
-        out.show("\n".join(lines))
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(highlight=False, soft_wrap=True)
     what = lines.index("")
-    for number, line in enumerate(lines):
-        heading = number == 0 or (number > what and not line.startswith(" "))
-        text = Text(line, style="bold" if heading else "")
-        text.highlight_regex(_PATTERN_ID, "cyan")
-        console.print(text)
+    headings = {number for number, line in enumerate(lines) if number > what and not line.startswith(" ")} | {0}
+    styled = ((line, "bold" if number in headings else "") for number, line in enumerate(lines))
+    out.print_lines(styled, highlight=_PATTERN_ID)
 
 
 def pattern_page(pattern: PatternFacts, width: int) -> Iterator[str]:
@@ -101,11 +89,11 @@ def pattern_page(pattern: PatternFacts, width: int) -> Iterator[str]:
     yield f"{pattern.id}  {pattern.name}  ({pattern.category}{', can be run' if runs else ''})"
     yield from textwrap.wrap(pattern.what, width)
     for heading, entries in _page_sections(pattern, catalog(), runs):
-        if told := list(entries):
+        if texts := list(entries):
             yield ""
             yield heading
-            hanging = "    " if len(told) > 1 else "  "
-            for entry in told:
+            hanging = "    " if len(texts) > 1 else "  "
+            for entry in texts:
                 yield from textwrap.wrap(
                     entry, width, initial_indent="  ", subsequent_indent=hanging, break_on_hyphens=False
                 )
@@ -176,7 +164,7 @@ def _conflict_text(conflict: Conflict) -> str:
 
 
 def _cost_lines(pattern: PatternFacts) -> Iterator[str]:
-    """The formulas, and what they come to for a small task."""
+    """The formulas of the cost, and their values for a small task."""
     from bicameral.catalog import default_sizes
 
     for session in pattern.cost.sessions:
@@ -210,23 +198,18 @@ def command(context: click.Context) -> int | None:
 
 
 def complete_pattern(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """The ids that begin like this, with their names."""
-    from click.shell_completion import CompletionItem
-
+    """The ids that begin so, with their names."""
     with suppress(Exception):
         from bicameral.catalog import catalog
 
-        known = catalog().patterns.values()
-        return [CompletionItem(each.id, help=each.name) for each in known if each.id.startswith(begun.upper())]
+        return completion_items(begun.upper(), {each.id: each.name for each in catalog().patterns.values()})
     return []
 
 
 def _complete_category(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
     from bicameral.catalog import CATEGORIES
 
-    return [CompletionItem(name) for name in CATEGORIES if name.startswith(begun)]
+    return completion_items(begun, CATEGORIES)
 
 
 @command.command("list")
@@ -299,9 +282,9 @@ def run_pattern(chosen: CommonOptions, id: str, request: str | None, knobs: tupl
     async def run() -> int:
         async with open_agent(config, make) as agent:
             with agent.spending():
-                playing = PatternRunner(chosen.out)
+                runner = PatternRunner(chosen.out)
                 if request is None:
-                    return await playing.run_example(agent, id, set_to)
-                return await playing.run_request(agent, id, request, set_to)
+                    return await runner.run_example(agent, id, set_to)
+                return await runner.run_request(agent, id, request, set_to)
 
     return asyncio.run(run_until_terminated(run()))

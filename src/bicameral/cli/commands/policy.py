@@ -1,4 +1,4 @@
-"""`bicameral policy`: what calls may be made, and why; policies, test cases and proofs of plans."""
+"""`bicameral policy`: show and test policies, and prove plans against them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, NO_PLAN, OK, Output
-from bicameral.cli._render import call_json, verdict_lines
+from bicameral.cli._render import verdict_lines
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def schema_text() -> str:
-    """What a policy can speak of."""
+    """The Cedar schema: what a policy can refer to."""
     return files("bicameral.policy").joinpath("schema.cedarschema").read_text(encoding="utf-8")
 
 
 def show_policy(out: Output, policy: Policy) -> None:
-    """Every policy with its text, the defaults first."""
+    """Show every policy with its text, the defaults first."""
     for default in (True, False):
         rules = [rule for rule in policy.rules if rule.default is default]
         if rules:
@@ -52,7 +52,7 @@ def _rule_headline(rule: PolicyRule) -> str:
 
 
 def show_outcomes(out: Output, outcomes: Sequence[CaseResult]) -> None:
-    """Each case, and what was said of it where that is not what it should be."""
+    """Show each test case, with the decision and its reason where it is not the expected one."""
     for outcome in outcomes:
         out.show(f"{'ok  ' if outcome.is_expected else 'FAIL'}  {outcome.case.name}: {outcome.decided}")
         if not outcome.is_expected:
@@ -70,7 +70,7 @@ def _case_reason(outcome: CaseResult) -> str:
 
 
 def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> bool:
-    """What would be said of each call of a plan; False if one would be refused."""
+    """Show the verdict on each call of a plan; False if one is refused."""
     from bicameral.plans import prove
 
     proof = prove(plan, registry, policy.preview, policy.mode)
@@ -78,7 +78,7 @@ def show_proof(out: Output, plan: Plan, registry: Registry, policy: Policy) -> b
         out.show(line)
     if not proof.calls:
         out.show("it calls no tool")
-    out.write_json({"ok": not proof.refused, "mode": policy.mode, "calls": [call_json(call) for call in proof.calls]})
+    out.write_json({"ok": not proof.refused, "mode": policy.mode, "calls": [call.to_json() for call in proof.calls]})
     return not proof.refused
 
 
@@ -94,7 +94,6 @@ def command(context: click.Context) -> int | None:
 @common_options
 def show(chosen: CommonOptions, schema: bool = False) -> int:
     """Every policy that holds: the defaults, and your own."""
-
     _, policy = _open_tools_and_policy(chosen.config())
     if schema:
         chosen.out.show(schema_text())
@@ -137,7 +136,7 @@ def _open_tools_and_policy(config: Config) -> tuple[Registry, Policy]:
 
 
 def _load_any_plan(what: str, config: Config, registry: Registry) -> Plan:
-    """The plan in a file, or of a run: its id, the beginning of it, or `last`."""
+    """The plan of a file, or of a run by its id, a unique beginning of it, or `last`."""
     from bicameral.cli._run_records import find_recorded_run, open_journals
     from bicameral.cli.commands.check import read_plan
     from bicameral.plans import load_plan

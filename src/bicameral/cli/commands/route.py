@@ -23,28 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AliasRow:
-    """An alias as people read it."""
+    """An alias, its model, the chambers that have it, and what it is used for."""
 
     alias: str
     model: str
-    chambers: tuple[str, ...]
-    used_for: tuple[str, ...]
+    chambers: list[str]
+    used_for: list[str]
 
     def to_row(self) -> dict[str, object]:
-        return {
-            "alias": self.alias,
-            "model": self.model,
-            "chambers": ", ".join(self.chambers),
-            "used for": ", ".join(self.used_for),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "alias": self.alias,
-            "model": self.model,
-            "chambers": list(self.chambers),
-            "used_for": list(self.used_for),
-        }
+        chambers, used_for = ", ".join(self.chambers), ", ".join(self.used_for)
+        return {"alias": self.alias, "model": self.model, "chambers": chambers, "used for": used_for}
 
 
 def alias_rows(config: Config) -> list[AliasRow]:
@@ -57,28 +45,21 @@ def alias_rows(config: Config) -> list[AliasRow]:
     rows: list[AliasRow] = []
     for name in names:
         here = [side for side, router in sides.items() if name in router.aliases]
-        told = dict.fromkeys(sides[side].aliases[name].identity for side in here)
-        rows.append(AliasRow(name, " / ".join(told), tuple(here), tuple(_alias_uses(sides, name))))
+        models_of = dict.fromkeys(sides[side].aliases[name].identity for side in here)
+        rows.append(AliasRow(name, " / ".join(models_of), here, _alias_uses(sides, name)))
     return rows
-
-
-def alias_notes(config: Config) -> list[ConfigError]:
-    """What is worth knowing about the rules and changes nothing."""
-    from bicameral.config import routing_notes
-
-    return routing_notes(config)
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedRoute:
-    """A choice in words, and as facts."""
+    """A choice of a model as text, and as JSON."""
 
     text: str
     facts: dict[str, Any]
 
 
 def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
-    """Which model a call of a role gets, and what was looked at before."""
+    """The model that a call of this role gets, and the choices that did not apply."""
     from bicameral.config import open_router
     from bicameral.routing import ROLES
 
@@ -96,8 +77,8 @@ def explain_route(config: Config, role: str, **facts: Any) -> ExplainedRoute:
     identity = router.aliases[route.alias].identity
     lines = [f"{route.alias} ({identity}), by {_route_reason(route)}"]
     lines += [f"  not {passed}" for passed in _skipped_choices(router, request, here, route)]
-    told = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
-    return ExplainedRoute("\n".join(lines), told)
+    route_facts = {"role": role, "chamber": chamber, "model": identity, "route": route.to_json()}
+    return ExplainedRoute("\n".join(lines), route_facts)
 
 
 def route_line(call: Mapping[str, Any]) -> str:
@@ -117,7 +98,7 @@ def _route_reason(route: Route) -> str:
 
 
 def _skipped_choices(router: Router, request: ModelRequest, here: CallContext, route: Route) -> list[str]:
-    """What would have come first and did not apply."""
+    """The choices with precedence over the one that was made, which did not apply."""
     if route.by == "call":
         return []
     last = len(router.selection.rules) if route.rule is None else route.rule
@@ -130,7 +111,7 @@ def _skipped_choices(router: Router, request: ModelRequest, here: CallContext, r
 
 
 def _sample_call(role: str, facts: Mapping[str, Any]) -> tuple[ModelRequest, CallContext]:
-    """A call like the one that is asked about."""
+    """A request and its context with the given facts."""
     from bicameral.models import Message, ModelRequest, ToolSchema
     from bicameral.routing import CallContext
 
@@ -158,7 +139,7 @@ def _sample_call(role: str, facts: Mapping[str, Any]) -> tuple[ModelRequest, Cal
 
 
 def _alias_uses(sides: Mapping[str, Router], alias: str) -> list[str]:
-    """What leads to an alias: `default`, roles, phases, rules."""
+    """What selects an alias: `default`, roles, phases, rules."""
     found: list[str] = []
     for side, router in sides.items():
         if router.selection.default == alias:
@@ -221,7 +202,7 @@ _CALL_FIELDS = ("role", "phase", "model", "answered", "seconds", "charges", "rou
 
 
 def _call_facts(body: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a call; what was said in it stays in the record."""
+    """The facts of a call, without its messages."""
     return {name: body[name] for name in _CALL_FIELDS if name in body}
 
 

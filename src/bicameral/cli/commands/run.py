@@ -171,7 +171,7 @@ class RunCommand:
                 "report": checked.report.to_json(),
                 "proof": proof_json(checked.proof),
             }
-            return (await self.execute(agent, file.plan, facts, checked))[0]
+            return (await self.execute(agent, checked, facts))[0]
 
     async def plan(self, agent: Agent, request: str, shown: ProgressDisplay) -> Planned:
         """The plan, written before the person's eyes and then shown as a whole."""
@@ -193,12 +193,12 @@ class RunCommand:
         return planned
 
     async def execute(
-        self, agent: Agent, what: Plan | Planned, facts: dict[str, Any], checked: Checked | None = None
+        self, agent: Agent, what: Planned | Checked, facts: dict[str, Any]
     ) -> tuple[int, RunOutcome | None]:
         """Run a plan that was shown, unless it may not run, should not, or the person says no."""
-        from bicameral.plans import Plan
+        from bicameral.agent import Planned
 
-        checked = checked or _as_checked(agent, what)
+        checked = what.checked if isinstance(what, Planned) else what
         if not checked.ok:
             self._out.write_json({"ok": False, **facts})
             return NO_PLAN, None
@@ -209,7 +209,7 @@ class RunCommand:
         if not await self._confirm_effects(checked):
             self._out.say("not run")
             return FAILED, None
-        await self._fetch_quarantined(what)
+        await self._fetch_quarantined(what.plan)
         with open_display(self._out) as shown:
             shown.phase("running")
             asker, approver = None, None
@@ -217,7 +217,7 @@ class RunCommand:
                 asker = TerminalAsker(self._out, shown.quiet)
                 approver = TerminalApprover(self._out, agent.registry, shown.quiet)
             outcome = await agent.run(what, asker=asker, approver=approver, observer=shown.step)
-        show_outcome(self._out, outcome, None if isinstance(what, Plan) else what.spent)
+        show_outcome(self._out, outcome, what.spent if isinstance(what, Planned) else None)
         self._out.write_json(outcome_json(outcome) | facts)
         return outcome_exit_code(outcome), outcome
 
@@ -232,18 +232,11 @@ class RunCommand:
             return True
         return await confirm_yes(self._out, f"This plan {effects_text(checked.report)}. Run it?")
 
-    async def _fetch_quarantined(self, what: Plan | Planned) -> None:
-        from bicameral.plans import Extract, Plan, walk
+    async def _fetch_quarantined(self, plan: Plan) -> None:
+        from bicameral.plans import Extract, walk
 
-        plan = what if isinstance(what, Plan) else what.plan
         if self._make is None and any(isinstance(step, Extract) for _, step in walk(plan.steps)):
             fetch_missing_weights(self._out, self._config, ["quarantined"])
-
-
-def _as_checked(agent: Agent, what: Plan | Planned) -> Checked:
-    from bicameral.agent import Checked, Planned
-
-    return Checked(what.report, what.proof) if isinstance(what, Planned) else agent.check(what)
 
 
 def _is_asked_about(checked: Checked, path: str) -> bool:

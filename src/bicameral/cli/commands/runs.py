@@ -1,4 +1,4 @@
-"""`bicameral runs`: the record of what was run; replay, watch, cancel, resume, verify, erase and prune."""
+"""`bicameral runs`: list, show, replay, watch, cancel, resume, verify, erase and prune recorded runs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from bicameral.cli._run_records import (
     RunWatcher,
     event_json,
     event_line,
-    is_without_workers,
     open_records,
     open_submitted_runs,
     run_exit_code,
     run_json,
     run_state_text,
     show_run_view,
+    warn_without_workers,
 )
 from bicameral.cli._values import answer_text, render_table, to_plain_json
 from bicameral.errors import DurableError, RunError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 _CANCEL_SECONDS = 15.0
-"""Seconds that a worker is given to stop a run before this stops waiting for it."""
+"""Seconds to wait for a worker to stop a run."""
 
 
 @click.command("watch")
@@ -71,8 +71,8 @@ async def _watch(chosen: CommonOptions, run: str, user: str | None) -> int:
         if known.runs is None or found.view is None:
             last = await RunWatcher(out).watch_recorded(found.recorded_journal(), found.run)
             return _show_end(chosen, last)
-        if not found.view.has_ended and await is_without_workers(known.runs):
-            out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+        if not found.view.has_ended:
+            await warn_without_workers(out, known.runs)
         ended = await RunWatcher(out).watch_submitted(known.runs, found.run, user)
     show_run_view(out, ended)
     out.write_json({"ok": ended.state == "finished", **run_json(ended)})
@@ -80,7 +80,7 @@ async def _watch(chosen: CommonOptions, run: str, user: str | None) -> int:
 
 
 def _show_end(chosen: CommonOptions, last: Event) -> int:
-    """How a run ended that was not submitted; its last event has been shown."""
+    """Write how a run ended that was not submitted; its last event was shown already."""
     state = last.kind.removeprefix("run-")
     chosen.out.write_json({"ok": state == "finished", "run": last.run, "state": state})
     return OK if state == "finished" else FAILED
@@ -154,14 +154,14 @@ async def _retry_submitted(chosen: CommonOptions, runs: Runs, view: RunView) -> 
     out = chosen.out
     view = await runs.resume(view.run)
     out.show(f"{view.run}: {run_state_text(view)}")
-    if not view.has_ended and await is_without_workers(runs):
-        out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+    if not view.has_ended:
+        await warn_without_workers(out, runs)
     out.write_json({"ok": not view.has_ended, **run_json(view)})
     return OK if not view.has_ended else FAILED
 
 
 async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -> RunOutcome:
-    from bicameral.cli._prompts import TerminalApprover, TerminalAsker
+    from bicameral.cli._prompts import terminal_people
     from bicameral.runs import resume_plan
 
     out, make = chosen.out, injected_agent()
@@ -171,20 +171,21 @@ async def _resume_here(chosen: CommonOptions, config: Config, found: FoundRun) -
     async with open_agent(config, make) as agent:
         with open_display(out) as shown:
             shown.phase("going on")
+            asker, approver = terminal_people(out, agent.registry, shown.quiet)
             return await resume_plan(
                 journal,
                 found.run,
                 agent.registry,
                 policy=agent.policy,
                 extractor=agent.executor,
-                asker=TerminalAsker(out, shown.quiet) if out.is_interactive else None,
-                approver=TerminalApprover(out, agent.registry, shown.quiet) if out.is_interactive else None,
+                asker=asker,
+                approver=approver,
                 observer=shown.step,
             )
 
 
 def _has_extracts(events: list[Event]) -> bool:
-    """Whether the plan of a run asks the quarantined model anything."""
+    """Whether the plan of a run has extractions, which need the quarantined model."""
     from bicameral.plans import Extract, load_plan, walk
 
     plan = events[0].body.get("plan")
@@ -284,7 +285,7 @@ async def _prune_all(chosen: CommonOptions, older_than: float, unfinished: bool,
             chosen.out, f"Erase for good what {what} before {when:%Y-%m-%d %H:%M} hold?", yes
         ):
             return FAILED
-        gone = [await asyncio.to_thread(_prune_journal, each, older_than, unfinished) for each in known.journals]
+        gone = [await asyncio.to_thread(each.prune, older_than, unfinished=unfinished) for each in known.journals]
         forgotten = [] if known.runs is None else await _forget_ended(known.runs, when)
     runs = list(dict.fromkeys([*(run for each in gone for run in each.runs), *forgotten]))
     chosen.out.show(f"{len(runs)} run{'' if len(runs) == 1 else 's'} erased")
@@ -295,12 +296,8 @@ async def _prune_all(chosen: CommonOptions, older_than: float, unfinished: bool,
     return OK
 
 
-def _prune_journal(journal: Any, older_than: float, unfinished: bool) -> Erasure:
-    return journal.prune(older_than, unfinished=unfinished)
-
-
 async def _require_all_ended(known: RunRecords) -> None:
-    """The record of a submitted run that waits, perhaps for months, is needed to go on."""
+    """Refuse if a submitted run has not ended: one may wait for months, and needs its journal to continue."""
     counts = {} if known.runs is None else await known.runs.counts()
     still = sum(number for state, number in counts.items() if state in ("queued", "running", "waiting"))
     if still:
@@ -312,7 +309,7 @@ async def _require_all_ended(known: RunRecords) -> None:
 
 
 async def _forget_ended(runs: Runs, when: datetime) -> list[str]:
-    """Forget the submitted runs that ended before then; gives their ids."""
+    """Forget the submitted runs that ended before then; returns their ids."""
     old: list[str] = []
     before: str | datetime = when
     while page := await runs.list(limit=_PRUNE_PAGE, before=before):
@@ -402,7 +399,7 @@ def _recorded_row(run: RunSummary, view: RunView | None) -> dict[str, object]:
 
 
 def _queued_row(view: RunView) -> dict[str, object]:
-    """A submitted run of which nothing is recorded yet."""
+    """The row of a submitted run that has no journal entries yet."""
     return {
         "run": view.run,
         "started": view.created.astimezone().replace(microsecond=0, tzinfo=None),

@@ -1,11 +1,10 @@
-"""`bicameral serve`: the HTTP server, and the tokens of those who may use it."""
+"""`bicameral serve`: the HTTP server, and its access tokens."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from bicameral.cli._options import (
     common_options,
     fetch_missing_weights,
     injected_agent,
+    on_signals,
     open_agent,
 )
 from bicameral.cli._output import OK
@@ -44,17 +44,18 @@ def command(context: click.Context, chosen: CommonOptions, host: str | None, por
     from bicameral.server import TokenFile, check_may_listen, new_token
 
     config = _with_address(chosen.config(), host, port)
-    tokens, passing = TokenFile(config.token_file), None
+    tokens, text = TokenFile(config.token_file), None
     check_may_listen(config.server.host, tokens)
     if not tokens.all_tokens():
-        token, passing = new_token("local")
+        # For this process alone: it is printed once and stored nowhere.
+        token, text = new_token("local")
         tokens = TokenFile(config.token_file, [token])
     make = injected_agent()
     if make is None:
         fetch_missing_weights(chosen.out, config, ["privileged", "quarantined"] if worker else ["privileged"])
 
     def started(address: str) -> None:
-        _say_started(chosen, address, passing)
+        _say_started(chosen, address, text)
 
     return asyncio.run(_serve(config, tokens, make, worker, started))
 
@@ -64,12 +65,12 @@ def _with_address(config: Config, host: str | None, port: int | None) -> Config:
     return config.model_copy(update={"server": config.server.model_copy(update=given)}) if given else config
 
 
-def _say_started(chosen: CommonOptions, address: str, passing: str | None) -> None:
-    if passing is not None:
+def _say_started(chosen: CommonOptions, address: str, text: str | None) -> None:
+    if text is not None:
         chosen.out.say("there are no tokens yet: this one holds as long as this process runs")
-    facts = {"address": address} | ({"token": passing} if passing is not None else {})
+    facts = {"address": address} | ({"token": text} if text is not None else {})
     chosen.out.write_json({"ok": True, **facts})
-    chosen.out.say(f"serving on {address}; Ctrl-C stops" + (f"\n  token: {passing}" if passing is not None else ""))
+    chosen.out.say(f"serving on {address}; Ctrl-C stops" + (f"\n  token: {text}" if text is not None else ""))
 
 
 async def _serve(
@@ -77,11 +78,8 @@ async def _serve(
 ) -> int:
     from bicameral.server import serve
 
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        # Not everywhere can signals be heard: in a thread, or on Windows.
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(sign, stop.set)
+    stop = asyncio.Event()
+    on_signals(lambda _: stop.set(), signal.SIGINT, signal.SIGTERM)
     async with open_agent(config, make) as agent:
         await serve(config, agent, tokens, worker=worker, stop=stop, started=started)
     return OK

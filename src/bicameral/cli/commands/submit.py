@@ -1,9 +1,9 @@
-"""`bicameral submit`: hand a run to the workers, and be sure that it is kept."""
+"""`bicameral submit`: hand a run to the workers."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -28,25 +28,13 @@ from bicameral.cli._run_records import (
     run_json,
     run_state_text,
     show_run_view,
+    warn_without_workers,
 )
 
 if TYPE_CHECKING:
     from bicameral.config import Config
     from bicameral.durable import Runs, RunView, Submission
     from bicameral.plans import Plan
-
-
-@dataclass(frozen=True)
-class SubmitOptions:
-    """How a run is to be submitted."""
-
-    user: str
-    priority: int
-    not_before: datetime | None
-    key: str | None
-    answer_within: float | None
-    deterministic: bool
-    wait: bool
 
 
 @click.command(short_help="Hand a request or a plan to the workers, now or for later.")
@@ -87,50 +75,43 @@ def command(
         raise click.UsageError("Give a request, or a plan file with --plan.")
     if at is not None and delay is not None:
         raise click.UsageError("Give --at or --in, not both.")
-    not_before = datetime.now(UTC) + timedelta(seconds=delay) if delay is not None else at
-    wishes = SubmitOptions(user, priority, not_before, key, answer_within, deterministic, wait)
-    return asyncio.run(run_until_terminated(_submit(chosen, chosen.config(), request, plan_file, wishes)))
+    from bicameral.durable import Submission
+
+    submission = Submission(
+        request=request,
+        user=user,
+        priority=priority,
+        not_before=datetime.now(UTC) + timedelta(seconds=delay) if delay is not None else at,
+        deterministic=deterministic,
+        answer_within=answer_within,
+        key=key,
+    )
+    return asyncio.run(run_until_terminated(_submit(chosen, chosen.config(), submission, plan_file, wait)))
 
 
 async def _submit(
-    chosen: CommonOptions, config: Config, request: str | None, plan_file: str | None, wishes: SubmitOptions
+    chosen: CommonOptions, config: Config, submission: Submission, plan_file: str | None, wait: bool
 ) -> int:
-    plan = None
-    if plan_file is not None and (plan := await _load_checked_plan(chosen, config, plan_file)) is None:
-        return NO_PLAN
+    goal = submission.request or ""
+    if plan_file is not None:
+        if (plan := await _load_checked_plan(chosen, config, plan_file)) is None:
+            return NO_PLAN
+        submission, goal = replace(submission, plan=plan), plan.goal
     async with open_submitted_runs(config, make=True) as runs:
-        view = await runs.submit(_submission(request, plan, wishes))
-        meant = request if request is not None else plan.goal if plan is not None else ""
-        if wishes.key is not None and view.request != meant:
-            raise click.UsageError(f"The key {wishes.key!r} was used for another run: {view.run}. Use a new key.")
-        if wishes.wait:
+        view = await runs.submit(submission)
+        if submission.key is not None and view.request != goal:
+            raise click.UsageError(f"The key {submission.key!r} was used for another run: {view.run}. Use a new key.")
+        if wait:
             return await _wait_for_end(chosen, runs, view)
-        idle = await is_without_workers(runs)
-    chosen.out.say(f"run {view.run} is {run_state_text(view)}")
-    if idle and not view.has_ended:
-        chosen.out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+        chosen.out.say(f"run {view.run} is {run_state_text(view)}")
+        idle = await (is_without_workers(runs) if view.has_ended else warn_without_workers(chosen.out, runs))
     chosen.out.show(view.run)
     chosen.out.write_json({"ok": True, **run_json(view), "workers": not idle})
     return OK
 
 
-def _submission(request: str | None, plan: Plan | None, wishes: SubmitOptions) -> Submission:
-    from bicameral.durable import Submission
-
-    return Submission(
-        request=request,
-        plan=plan,
-        user=wishes.user,
-        priority=wishes.priority,
-        not_before=wishes.not_before,
-        deterministic=wishes.deterministic,
-        answer_within=wishes.answer_within,
-        key=wishes.key,
-    )
-
-
 async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -> Plan | None:
-    """The plan, if it passes the check; what a worker would refuse is refused here."""
+    """The plan of a file; None, with its report shown, if it does not pass the check that a worker would make too."""
     from bicameral.cli.commands.check import read_plan
     from bicameral.plans import print_plan
 
@@ -148,8 +129,7 @@ async def _load_checked_plan(chosen: CommonOptions, config: Config, name: str) -
 async def _wait_for_end(chosen: CommonOptions, runs: Runs, view: RunView) -> int:
     out = chosen.out
     out.say(f"run {view.run}; Ctrl-C leaves it going")
-    if await is_without_workers(runs):
-        out.say("no worker is there: `bicameral worker` starts one", style="yellow")
+    await warn_without_workers(out, runs)
     ended = await RunWatcher(out, quiet=out.as_json).watch_submitted(runs, view.run, view.user, until_asked=True)
     show_run_view(out, ended)
     out.write_json({"ok": ended.state == "finished", **run_json(ended)})

@@ -1,4 +1,4 @@
-"""`bicameral tools`: which tools there are, and whether one's own are sound."""
+"""`bicameral tools`: list and show tools, and check tools of one's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bicameral.cli._options import CommonOptions, common_options
+from bicameral.cli._options import CommonOptions, common_options, completion_items, load_config_quietly
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -37,12 +37,9 @@ def list_tools(chosen: CommonOptions) -> int:
 
 
 def _complete_tool(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    from click.shell_completion import CompletionItem
-
-    from bicameral.cli._options import load_config_quietly
     from bicameral.config import open_registry
 
-    return [CompletionItem(name) for name in open_registry(load_config_quietly()).names if name.startswith(begun)]
+    return completion_items(begun, open_registry(load_config_quietly()).names)
 
 
 @command.command("show")
@@ -56,8 +53,8 @@ def show_tool(chosen: CommonOptions, name: str) -> int:
     out = chosen.out
     out.show(f"{tool.signature}\n\n{tool.doc}\n")
     for argument in tool.arguments:
-        told = f"  {argument.name}: {argument.type}" + ("" if argument.required else f" = {argument.default!r}")
-        out.show(f"{told}  ({argument.purpose}" + (f"; {argument.doc})" if argument.doc else ")"))
+        declared = f"  {argument.name}: {argument.type}" + ("" if argument.required else f" = {argument.default!r}")
+        out.show(f"{declared}  ({argument.purpose}" + (f"; {argument.doc})" if argument.doc else ")"))
     again = "may be retried" if tool.idempotent or tool.keyed else "is never retried"
     out.show(
         f"\ntoolbox {tool.toolbox}, version {tool.version}; effect {tool.effect}; at most {tool.timeout:g} s; {again}"
@@ -70,14 +67,14 @@ def show_tool(chosen: CommonOptions, name: str) -> int:
 
 
 def _policy_facts(tool: Tool) -> Iterator[str]:
-    """What the tool declares for policies."""
+    """The declarations of a tool that policies use."""
     reaches = f" (only {', '.join(tool.hosts)})" if tool.hosts else ""
     yield f"tells others something{reaches}" if tool.outbound else "tells nobody anything"
     if not tool.declared:
         yield "declares nothing: its result is a stranger's, and whatever it is given directs it"
     for part, origin in tool.origins.items():
-        told = origin.to_json()
-        readers = told["readers"] if isinstance(told["readers"], str) else f"whom {' and '.join(told['readers'])} name"
+        named = origin.to_json()["readers"]
+        readers = named if isinstance(named, str) else f"whom {' and '.join(named)} name"
         yield f"result {part or 'as a whole'}: {origin.trust}, read by {readers}"
 
 
@@ -114,7 +111,7 @@ def describe(chosen: CommonOptions, words: tuple[str, ...]) -> int:
 
 
 def _absolute_command(words: tuple[str, ...]) -> list[str]:
-    """A program named by a path is meant from here; a bare name is looked up in the system's folders."""
+    """The command with a relative path made absolute; a bare name is looked up in the system's folders."""
     first = Path(words[0])
     return [str(first.absolute()) if "/" in words[0] and first.is_file() else words[0], *words[1:]]
 

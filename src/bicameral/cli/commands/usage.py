@@ -1,4 +1,4 @@
-"""`bicameral usage`: what the models took, by role, phase, step, model, run or day."""
+"""`bicameral usage`: calls, tokens and money of the models, by role, phase, step, model, run or day."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _all_spendings(known: Iterable[Journal], since: datetime | None) -> Iterator
 
 
 def _run_spendings(journal: Journal, run: str) -> Iterator[CostEntry]:
-    """Those of a run; of a request that was worked on in rounds, those of every round."""
+    """The costs of a run; for a request in rounds, those of every round."""
     from bicameral.limits import cost_entries
 
     for event in journal.events(run):

@@ -1,4 +1,4 @@
-"""`bicameral version`: which Bicameral this is."""
+"""`bicameral version`: print the version."""
 
 from __future__ import annotations
 

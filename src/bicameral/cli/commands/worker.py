@@ -1,11 +1,10 @@
-"""`bicameral worker`: takes submitted runs and does them, until it is told to stop."""
+"""`bicameral worker`: claims and executes submitted runs until it is stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from bicameral.cli._options import (
     common_options,
     fetch_missing_weights,
     injected_agent,
+    on_signals,
     open_agent,
 )
 from bicameral.cli._output import INTERRUPTED, OK, TERMINATED, Output
@@ -50,21 +50,18 @@ def command(chosen: CommonOptions, concurrency: int | None, name: str | None, no
 async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency: int | None, name: str | None) -> int:
     from bicameral.durable import Worker
 
-    told = WorkerLog(out)
+    log = WorkerLog(out)
     async with open_submitted_runs(config, make=True) as runs, open_agent(config, make) as agent:
-        worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=told.record_state)
-        told.record_start(worker.name, worker.concurrency, masked_address(config))
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            # Not everywhere can signals be heard: in a thread, or on Windows.
-            for sign in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(sign, told.stop, sign)
-        await worker.run(told.stopping)
-    told.record_end(worker.name)
+        worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=log.record_state)
+        log.record_start(worker.name, worker.concurrency, masked_address(config))
+        on_signals(log.stop, signal.SIGINT, signal.SIGTERM)
+        await worker.run(log.stopping)
+    log.record_end(worker.name)
     return OK
 
 
 class WorkerLog:
-    """What a worker says while it works: a line, or an object, for whatever becomes of a run."""
+    """Writes a line, or a JSON object, for each change of a run's state; handles the signals that stop a worker."""
 
     def __init__(self, out: Output) -> None:
         self._out = out
@@ -78,7 +75,7 @@ class WorkerLog:
         self._out.write_json({"ok": True, "event": "started", **facts})
 
     def record_state(self, run: str, state: str, why: str | None) -> None:
-        """Told by the worker of each run that it takes, and of what became of it."""
+        """Observer of the worker: a run was claimed, ended, waits or was given back."""
         self._under_way.add(run) if state == "running" else self._under_way.discard(run)
         self._done += state in ("finished", "failed", "stopped")
         self._out.write_json({"event": "run", "run": run, "state": state, "why": why})
@@ -86,9 +83,10 @@ class WorkerLog:
             self._out.say(f"{datetime.now():%H:%M:%S}  {run}  {_state_words(state, why)}")
 
     def stop(self, sign: signal.Signals) -> None:
-        """The first time, let what is under way come to a good end; the second time, go."""
+        """Drain on the first signal; exit at once on the second."""
         if self.stopping.is_set():
             self._out.say("stopped at once: others take over what was under way")
+            # Not sys.exit: clean-up could wait for what hangs. Leases expire, and other workers take over.
             os._exit(TERMINATED if sign == signal.SIGTERM else INTERRUPTED)
         number = len(self._under_way)
         what = f"what is begun in {number} run{'' if number == 1 else 's'} comes to its end, others go on with the rest"

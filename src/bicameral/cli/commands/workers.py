@@ -9,7 +9,7 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options, local_time_text
 from bicameral.cli._output import OK
-from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
+from bicameral.cli._run_records import NO_WORKER, has_submitted_runs, open_submitted_runs
 from bicameral.cli._values import render_table
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def command(chosen: CommonOptions) -> int:
         }
         for each in found
     ]
-    nobody = "no worker is there: `bicameral worker` starts one"
-    chosen.out.show(render_table(rows, chosen.out.width) if rows else nobody)
+    chosen.out.show(render_table(rows, chosen.out.width) if rows else NO_WORKER)
     chosen.out.write_json({"ok": True, "workers": [each.to_json() for each in found]})
     return OK
 

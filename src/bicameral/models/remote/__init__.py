@@ -1,8 +1,8 @@
-"""Models over the network, all families through one provider.
+"""Models behind a network API, all families through one provider.
 
-A family, the name of a model and a key come in; `RemoteProvider` speaks to the server through the model classes of
-`pydantic-ai-slim`, which are imported with the first request. What can go wrong comes out as a `ModelFailure`. Nothing
-is taken from the environment: neither a key nor an address that was not given.
+`RemoteProvider` takes a family, the name of a model and a key, and speaks to the server through the model classes of
+`pydantic-ai-slim`, which are imported at the first request. Errors are raised as `ModelFailure`. Neither keys nor
+addresses are taken from the environment.
 """
 
 from bicameral.models.remote._provider import RemoteProvider, remote_model_name

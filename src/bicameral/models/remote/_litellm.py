@@ -1,4 +1,4 @@
-"""A provider for any model that LiteLLM knows. An optional extra: it is large and imports slowly."""
+"""A provider for every model that LiteLLM knows; an optional extra, since LiteLLM is large and slow to import."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ from bicameral.models.remote._translation import (
 )
 
 _NO_KEY = "no-key"
-# It takes their credentials from the environment whatever it is given, so they cannot be kept in one chamber.
+# LiteLLM takes the credentials of these from the environment whatever it is given, so that one chamber could use the
+# credentials of the other.
 _AMBIENT_CREDENTIALS = ("bedrock/", "vertex_ai/", "sagemaker/", "watsonx/")
+# The import sets an environment variable for its duration; two threads must not do that at once.
 _IMPORT_LOCK = threading.Lock()
 
 _FAILURE_CODES: dict[str, FailureCode] = {
@@ -65,7 +67,8 @@ _FAILURE_CODES: dict[str, FailureCode] = {
 class LiteLLMProvider(NetworkProvider):
     """Asks a model by its LiteLLM name (`azure/gpt-4.1`) with one key.
 
-    What goes wrong, what a reply is held to and what is not taken from the environment are as for `RemoteProvider`.
+    Failures, the validation of replies and the independence of the environment are those of `RemoteProvider`, and so
+    are the arguments.
 
     Example:
         >>> model = LiteLLMProvider("openai/m", base_url="http://localhost:8000/v1")
@@ -103,24 +106,25 @@ class LiteLLMProvider(NetworkProvider):
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; leaving the loop early closes the connection."""
         began, deadline = perf_counter(), self._checked_deadline(request)
-        held = needs_whole_reply(request)
+        hold_text = needs_whole_reply(request)
         stream = await self._await_within(self._ask(request, stream=True), deadline, request)
-        seen: list[Any] = []
+        pieces: list[Any] = []
         try:
-            pieces = aiter(stream)
-            while (piece := await self._await_within(anext(pieces, None), deadline, request, begun=True)) is not None:
-                seen.append(piece)
+            events = aiter(stream)
+            while (piece := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
+                pieces.append(piece)
                 text = piece.choices[0].delta.content if piece.choices else None
-                if text and not held:
+                if text and not hold_text:
                     yield TextChunk(text)
         finally:
             await stream.aclose()
-        response: Any = (
-            _import_litellm().stream_chunk_builder(seen, messages=_render_messages(request)) if seen else None
-        )
-        if response is None or not any(piece.choices and piece.choices[0].finish_reason for piece in seen):
-            raise ModelFailure("models.bad-reply", self._name, "it was cut off")
-        for chunk in reply_chunks(self._reply(response, request, perf_counter() - began), told=not held):
+        response: Any = None
+        # A stream without a finish reason was cut off, even if its text looks complete.
+        if any(piece.choices and piece.choices[0].finish_reason for piece in pieces):
+            response = _import_litellm().stream_chunk_builder(pieces, messages=_render_messages(request))
+        if response is None:
+            raise ModelFailure("models.bad-reply", self.name, "it was cut off")
+        for chunk in reply_chunks(self._reply(response, request, perf_counter() - began), text_sent=not hold_text):
             yield chunk
 
     async def _ask(self, request: ModelRequest, *, stream: bool) -> Any:
@@ -130,19 +134,18 @@ class LiteLLMProvider(NetworkProvider):
     def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
         kinds = [kind.__name__ for kind in type(error).__mro__]
         if "APIConnectionError" in kinds:
-            return connection_failure(self._name, begun=begun)
-        code: FailureCode = _FAILURE_CODES[
-            next((kind for kind in kinds if kind in _FAILURE_CODES), "APIResponseValidationError")
-        ]
+            return connection_failure(self.name, begun=begun)
+        codes: list[FailureCode] = [_FAILURE_CODES[kind] for kind in kinds if kind in _FAILURE_CODES]
+        code: FailureCode = codes[0] if codes else "models.bad-reply"
         if code == "models.bad-request" and any(word in str(error).lower() for word in REFUSAL_WORDS):
-            # It knows the refusals of some servers by their words; rather one too many than one that is asked again.
+            # LiteLLM reports some refusals as bad requests. One refusal too many is better than asking again.
             code = "models.refused"
         headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
         after = str(headers.get("retry-after", ""))
-        return ModelFailure(code, self._name, retry_after=float(after) if after.isdecimal() else None)
+        return ModelFailure(code, self.name, retry_after=float(after) if after.isdecimal() else None)
 
     def _request_arguments(self, request: ModelRequest, *, stream: bool) -> dict[str, Any]:
-        said: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "model": self._model,
             "messages": _render_messages(request),
             "api_key": self._key.reveal() if self._key is not None else _NO_KEY,
@@ -156,9 +159,9 @@ class LiteLLMProvider(NetworkProvider):
             "stream_options": {"include_usage": True} if stream else None,
         }
         if request.stop and not request.prefill:
-            said["stop"] = list(request.stop)
+            arguments["stop"] = list(request.stop)
         if request.tools:
-            said["tools"] = [
+            arguments["tools"] = [
                 {
                     "type": "function",
                     "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
@@ -167,33 +170,33 @@ class LiteLLMProvider(NetworkProvider):
             ]
         if request.json_schema is not None:
             shape = {"name": "reply", "schema": request.json_schema}
-            said["response_format"] = {"type": "json_schema", "json_schema": shape}
-        return {name: value for name, value in (said | self._settings).items() if value is not None}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": shape}
+        return {name: value for name, value in (arguments | self._settings).items() if value is not None}
 
     def _reply(self, response: Any, request: ModelRequest, seconds: float) -> ModelReply:
         if not response.choices:
-            raise ModelFailure("models.bad-reply", self._name, "it is empty")
+            raise ModelFailure("models.bad-reply", self.name, "it is empty")
         choice: Any = response.choices[0]
         text = choice.message.content or ""
         usage = _read_usage(response, request, text)
         if choice.finish_reason == "content_filter" or getattr(choice.message, "refusal", None):
-            raise ModelFailure("models.refused", self._name, usage=usage)
+            raise ModelFailure("models.refused", self.name, usage=usage)
         calls = tuple(
-            parse_tool_call(call.function.name, call.function.arguments, call.id, request, self._name, usage)
+            parse_tool_call(call.function.name, call.function.arguments, call.id, request, self.name, usage)
             for call in choice.message.tool_calls or ()
         )
         finish: FinishReason = "length" if choice.finish_reason == "length" else "calls" if calls else "stop"
         if not calls:
-            text = shape_text(text, request, finish, self._name, usage)
-        return ModelReply(text, finish, usage, seconds, calls, self._name)
+            text = shape_text(text, request, finish, self.name, usage)
+        return ModelReply(text, finish, usage, seconds, calls, self.name)
 
 
 def _read_usage(response: Any, request: ModelRequest, text: str) -> Usage:
-    told: Any = getattr(response, "usage", None)
-    if told is None or not (told.prompt_tokens or told.completion_tokens):
+    reported: Any = getattr(response, "usage", None)
+    if reported is None or not (reported.prompt_tokens or reported.completion_tokens):
         return estimate_usage(request, text)
-    details: Any = getattr(told, "prompt_tokens_details", None)
-    return Usage(told.prompt_tokens, getattr(details, "cached_tokens", None) or 0, told.completion_tokens)
+    details: Any = getattr(reported, "prompt_tokens_details", None)
+    return Usage(reported.prompt_tokens, getattr(details, "cached_tokens", None) or 0, reported.completion_tokens)
 
 
 def _render_messages(request: ModelRequest) -> list[dict[str, Any]]:
@@ -221,7 +224,7 @@ def _render_message(message: Message) -> dict[str, Any]:
 
 @cache
 def _import_litellm() -> Any:
-    """LiteLLM, kept from fetching its price list at import and from reporting anything."""
+    """The LiteLLM module, imported without fetching its price list and with its telemetry off."""
     with _IMPORT_LOCK:
         before = os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP")
         os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"

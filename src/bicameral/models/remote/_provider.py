@@ -1,4 +1,4 @@
-"""Providers over a network: name, key, chamber and deadline of each, and the one that speaks through pydantic-ai."""
+"""Providers over a network: what all of them share, and `RemoteProvider`, which uses pydantic-ai."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -36,40 +36,27 @@ _T = TypeVar("_T")
 
 
 class NetworkProvider(ABC):
-    """Asks a model over a network. How it asks, and what goes wrong with that, is up to those who derive from it."""
+    """Base of providers over a network: name, key, chamber, deadlines and cancellation."""
 
     def __init__(
         self, name: str, *, key: Key | None, chamber: Chamber | None, settings: Mapping[str, Any] | None
     ) -> None:
-        self._name = name
+        self.name: Final = name
+        self.grammars: Final = False
+        self.chamber: Final[Chamber | None] = chamber
+        self.adapters: Final[Mapping[str, str]] = {}
         self._key = key
-        self._chamber: Chamber | None = chamber
         self._settings = dict(settings or {})
+        # The requests under way with their event loops, so that `aclose` can end those of its own loop.
         self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def grammars(self) -> bool:
-        return False
-
-    @property
-    def chamber(self) -> Chamber | None:
-        return self._chamber
-
-    @property
     def credential(self) -> str | None:
-        """What tells its key from others, and nothing about it."""
+        """A fingerprint of its key, from which the key cannot be found."""
         return self._key.fingerprint if self._key is not None else None
 
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        return {}
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._name!r}, chamber={self._chamber!r})"
+        return f"{type(self).__name__}({self.name!r}, chamber={self.chamber!r})"
 
     @abstractmethod
     async def generate(self, request: ModelRequest) -> ModelReply:
@@ -81,26 +68,27 @@ class NetworkProvider(ABC):
 
     @abstractmethod
     def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
-        """What an error of the client library means; `begun` if a part of the reply had come already."""
+        """The failure for an error of the client library; `begun` if a part of the reply had been received."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
-        """Only the text of it."""
+        """The text of the reply as it is written."""
         return stream_texts(self.chunks(request))
 
     async def aclose(self) -> None:
-        """Whoever waits for a reply on this event loop is told that there will be none. May be used again."""
+        """End the requests of this event loop with `models.cancelled`. The provider may be used again."""
         loop = asyncio.get_running_loop()
-        for bound in [bound for bound, its in self._waiting.items() if its is loop]:
-            del self._waiting[bound]
-            bound.reschedule(loop.time())
+        for timeout in [timeout for timeout, owner in self._waiting.items() if owner is loop]:
+            # Removing it first lets `_await_within` tell this from a deadline that has passed.
+            del self._waiting[timeout]
+            timeout.reschedule(loop.time())
 
     def _checked_deadline(self, request: ModelRequest) -> float | None:
-        """When the reply has to be there; a request that no model over a network can serve is refused."""
+        """Check a request and return the time by which its reply must be complete."""
         check_request(request)
         if request.grammar is not None:
-            raise ModelFailure("models.bad-request", self._name, "it cannot be held to a grammar")
+            raise ModelFailure("models.bad-request", self.name, "it cannot be held to a grammar")
         if request.adapter is not None:
-            raise ModelFailure("models.bad-request", self._name, "it has no adapters")
+            raise ModelFailure("models.bad-request", self.name, "it has no adapters")
         if request.json_schema is not None:
             check_schema(request.json_schema)
         return None if request.timeout is None else asyncio.get_running_loop().time() + request.timeout
@@ -108,58 +96,65 @@ class NetworkProvider(ABC):
     async def _await_within(
         self, waiting: Awaitable[_T], deadline: float | None, request: ModelRequest, *, begun: bool = False
     ) -> _T:
-        """Wait no longer than until the deadline, and turn what is raised into a failure.
+        """Wait until the deadline at most, and turn an error into a `ModelFailure`.
 
-        The failure is raised outside of the handler: what the client libraries raise holds the request with its key,
-        and must not hang on to it.
+        The failure is raised outside of the handler: errors of the client libraries hold the request with its key, and
+        must not become the context of the failure.
         """
-        bound = asyncio.timeout_at(deadline)
+        timeout = asyncio.timeout_at(deadline)
         try:
-            async with bound:
-                self._waiting[bound] = asyncio.get_running_loop()
+            async with timeout:
+                self._waiting[timeout] = asyncio.get_running_loop()
                 return await waiting
         except BicameralError:
             raise
         except Exception as error:
-            if bound not in self._waiting:
-                failure = ModelFailure("models.cancelled", self._name)
-            elif bound.expired():
-                failure = ModelFailure("models.timeout", self._name, f"it had {request.timeout:g} s")
+            if timeout not in self._waiting:
+                failure = ModelFailure("models.cancelled", self.name)
+            elif timeout.expired():
+                failure = ModelFailure("models.timeout", self.name, f"it had {request.timeout:g} s")
             else:
                 failure = self._failure(error, begun=begun)
         finally:
-            self._waiting.pop(bound, None)
+            self._waiting.pop(timeout, None)
         raise failure
 
 
 def needs_whole_reply(request: ModelRequest) -> bool:
-    """Whether a text is told only once all of it is there: one that was asked for in a shape, or to continue a
-    beginning. It is not known before its end whether it fits."""
+    """Whether text may be sent on only when the reply is complete, because it is checked or cut at its end."""
     return request.json_schema is not None or bool(request.prefill or request.stop)
 
 
 def remote_model_name(family: str, model: str, url: str | None, parameters: Mapping[str, Any]) -> str:
-    """What a model is called: caches are keyed by it, so it says all that a reply depends on, and prices are found.
+    """The name of a provider, by which prices are found and which contains all that a reply depends on (cache keys).
 
-    Of the address it says the server and the path: whatever else is in one might be a secret.
+    Of the address it contains the server and the path only: the rest might be a secret.
     """
     name = f"{family}:{model}"
     if url is not None:
         parts = urlsplit(url)
         name += f"@{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path.rstrip('/')}"
     if parameters:
-        said = json.dumps(parameters, sort_keys=True, default=str)
-        name += f"#{hashlib.sha256(said.encode()).hexdigest()[:8]}"
+        canonical = json.dumps(parameters, sort_keys=True, default=str)
+        name += f"#{hashlib.sha256(canonical.encode()).hexdigest()[:8]}"
     return name
 
 
 class RemoteProvider(NetworkProvider):
-    """Asks a model of one family with one key. Nothing is imported or sent before the first request.
+    """Asks a model of one family with one key; nothing is imported or sent before the first request.
 
-    `key` and `base_url` are what is used, and nothing from the environment. `settings` go with every request (`top_p`,
-    `extra_headers` and such); `options` set the family up (`api_version` for azure, `region_name` for bedrock).
-    `native` says whether the server itself holds replies to a JSON Schema; by default pydantic-ai knows. Either way a
-    reply that does not fit is refused. It answers on any event loop, each with connections of its own.
+    Keys and addresses are never taken from the environment. A reply that does not fit its JSON Schema is refused,
+    whether the server enforces schemas or not. It can be used on several event loops, each with its own connections.
+
+    Args:
+        family: One of `FAMILIES`.
+        key: The key to send; not needed for a family without keys, or with a `base_url`.
+        base_url: The address of the server; by default that of the family.
+        chamber: The side that it serves.
+        settings: Sent with every request (`top_p`, `extra_headers`, ...).
+        options: Configures the family (`api_version` for azure, `region_name` for bedrock).
+        native: Whether the server enforces JSON Schemas; by default pydantic-ai decides.
+        name: Used in place of `remote_model_name`.
 
     Example:
         >>> model = RemoteProvider("openai", "qwen2.5-coder", base_url="http://localhost:8000/v1")
@@ -189,9 +184,10 @@ class RemoteProvider(NetworkProvider):
         self._model = model
         self._options = dict(options or {})
         self._native = native
-        said = {**(settings or {}), **self._options}
-        name = name or remote_model_name(family, model, self._url if base_url else None, said)
+        parameters = {**(settings or {}), **self._options}
+        name = name or remote_model_name(family, model, self._url if base_url else None, parameters)
         super().__init__(name, key=key, chamber=chamber, settings=settings)
+        # A connection belongs to the event loop that opened it; weak, so that a closed loop is not kept alive.
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Model[Any], Any]] = WeakKeyDictionary()
 
     async def generate(self, request: ModelRequest) -> ModelReply:
@@ -206,7 +202,7 @@ class RemoteProvider(NetworkProvider):
             deadline,
             request,
         )
-        return translate_reply(response, request, self._name, perf_counter() - began)
+        return translate_reply(response, request, self.name, perf_counter() - began)
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; leaving the loop early closes the connection."""
@@ -215,30 +211,30 @@ class RemoteProvider(NetworkProvider):
         began, deadline = perf_counter(), self._checked_deadline(request)
         model = await self._await_within(self._model_of_loop(), deadline, request)
         ask = translate_request(request, model, self._settings, native=self._native)
-        held = needs_whole_reply(request)
+        hold_text = needs_whole_reply(request)
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
         async with self._open_stream(opening, deadline, request) as response:
             events = aiter(response)
             while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
-                if not held and (text := _event_text(event)):
+                if not hold_text and (text := _event_text(event)):
                     yield TextChunk(text)
-            reply = translate_reply(response.get(), request, self._name, perf_counter() - began)
-        for chunk in reply_chunks(reply, told=not held):
+            reply = translate_reply(response.get(), request, self.name, perf_counter() - began)
+        for chunk in reply_chunks(reply, text_sent=not hold_text):
             yield chunk
 
     async def aclose(self) -> None:
-        """Close the connections of this event loop; whoever waits for a reply is told. May be used again."""
+        """End the requests of this event loop and close its connections. The provider may be used again."""
         await super().aclose()
         loop = asyncio.get_running_loop()
         if (opened := self._opened.pop(loop, None)) is not None and opened[1] is not None:
-            # They give up one by one; a connection that is closed under them would look like a broken one.
+            # Lets the requests end first: a connection closed under them would look like a broken one.
             await asyncio.sleep(0)
             await opened[1].aclose()
 
     def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
         from bicameral.models.remote._translation import translate_error
 
-        return translate_error(error, self._name, self._key, begun=begun)
+        return translate_error(error, self.name, self._key, begun=begun)
 
     @asynccontextmanager
     async def _open_stream(
@@ -251,11 +247,12 @@ class RemoteProvider(NetworkProvider):
             await opening.__aexit__(None, None, None)
 
     async def _model_of_loop(self) -> Model[Any]:
-        """The model class, on connections of this event loop."""
+        """The model class with the connections of this event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
-            # Importing it takes seconds, which other tasks may use.
+            # The import takes seconds, and must not block the event loop.
             await asyncio.to_thread(_import_pydantic_ai)
+        # Checked again: another task may have opened it during the import.
         if loop not in self._opened:
             self._opened[loop] = self._open()
         return self._opened[loop][0]

@@ -1,9 +1,8 @@
-"""Servers of models: families and their addresses, API keys, and the HTTP client that sends a key to its own server
-only.
+"""Model servers: families and their addresses, API keys, and the HTTP client that sends a key to its server only.
 
-A key never shows itself: not in a repr, an error, a log or a trace. The client libraries read keys, organisations and
-headers of their own from the environment. One chamber must never speak with the other's key, so whatever they add is
-removed before anything is sent, and neither a key nor an address is taken from the environment.
+A key never appears in a repr, an error, a log or a trace. The client libraries read keys, organisations and headers
+from the environment. One chamber must never use the other's key, so everything that they add is removed before a
+request is sent, and neither a key nor an address is taken from the environment.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
+# A new salt in each process: fingerprints of keys cannot be compared with a list, or between processes.
 _SALT = secrets.token_bytes(32)
 _KEY_MASK = "[key]"
 _QUOTED_PREFIX = 6
@@ -32,10 +32,14 @@ _QUOTED_PREFIX = 6
 
 @final
 class Key:
-    """An API key. Only `reveal` gives it out, and only a provider asks for that; everything else shows its `name`.
+    """An API key, which only `reveal` returns; only providers call that.
 
-    `fingerprint` tells two keys apart within this process and says nothing about them: it is made with a secret that
-    nobody keeps.
+    `fingerprint` tells two keys apart within this process. It is a keyed hash with a secret that is never stored, so
+    the key cannot be found from it.
+
+    Args:
+        secret: The key itself.
+        name: What stands for the key where texts are masked.
 
     Example:
         >>> Key("sk-secret")
@@ -45,7 +49,7 @@ class Key:
     __slots__ = ("_secret", "fingerprint")
 
     def __init__(self, secret: str, name: str = "key") -> None:
-        # The same key with a space behind it would pass as a second one.
+        # The same key with a trailing space would count as a second key, and both chambers could then share it.
         secret = secret.strip()
         if not secret or not secret.isascii() or not secret.isprintable():
             raise ModelError(
@@ -62,7 +66,7 @@ class Key:
         return self._secret
 
     def mask_in(self, text: str) -> str:
-        """The text without the key, and without the half of it that servers like to quote (`sk-ab…***`)."""
+        """The text without the key, and without the beginning of it that servers quote (`sk-ab…***`)."""
         text = text.replace(self._secret, _KEY_MASK)
         if len(self._secret) > 2 * _QUOTED_PREFIX:
             text = re.sub(re.escape(self._secret[:_QUOTED_PREFIX]) + r"[^\s'\"]*", _KEY_MASK, text)
@@ -87,11 +91,15 @@ _PLAIN_HEADERS = frozenset(
 )
 _KEY_HEADERS = frozenset("authorization x-api-key x-goog-api-key api-key".split())
 _CONNECT_SECONDS = 10.0
+# Without any byte from the server; the deadline of a request is `ModelRequest.timeout`.
 _SILENCE_SECONDS = 600.0
 
 
 def open_client(key: Key | None, url: str, *, legacy: bool, extra: Iterable[str] = ()) -> Any:
-    """A client of `httpx2` (or `httpx`, for libraries that need that). It follows no redirects."""
+    """An HTTP client that sends the key to this server only and follows no redirects.
+
+    `legacy` uses `httpx` and not `httpx2`, for libraries that need it. `extra` names further allowed headers.
+    """
     library: Any = importlib.import_module("httpx" if legacy else "httpx2")
     guard = _RequestGuard(key, url, extra)
     return library.AsyncClient(
@@ -103,7 +111,7 @@ def open_client(key: Key | None, url: str, *, legacy: bool, extra: Iterable[str]
 
 
 class _RequestGuard:
-    """Looks at every request last of all."""
+    """Runs last before a request is sent: refuses other servers, and removes headers that are not allowed."""
 
     def __init__(self, key: Key | None, url: str, extra: Iterable[str]) -> None:
         self._key = key
@@ -124,7 +132,16 @@ class _RequestGuard:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One way to speak to a server. `compatible` is one that speaks OpenAI's protocol and is not OpenAI."""
+    """The protocol of a server, and the classes that speak it.
+
+    Args:
+        extra: The extra of this package that installs what it needs.
+        package: The client library.
+        model: The model class of pydantic-ai, as `module:name`; `provider` likewise.
+        url: The default address.
+        key: Whether its servers need a key.
+        compatible: Whether it is another server with OpenAI's protocol.
+    """
 
     extra: str
     package: str
@@ -133,6 +150,10 @@ class Family:
     url: str | None
     key: bool = True
     compatible: bool = False
+
+
+def _named_family(name: str, package: str, prefix: str, url: str) -> Family:
+    return Family(name, package, f"{name}:{prefix}Model", f"{name}:{prefix}Provider", url)
 
 
 _OPENAI_CLASSES = ("remote", "openai", "openai:OpenAIChatModel")
@@ -144,30 +165,16 @@ FAMILIES: dict[str, Family] = {
     "ollama": Family(*_OPENAI_CLASSES, _COMPATIBLE_PROVIDER, "http://localhost:11434/v1", key=False, compatible=True),
     "vllm": Family(*_OPENAI_CLASSES, _COMPATIBLE_PROVIDER, "http://localhost:8000/v1", key=False, compatible=True),
     "llamacpp": Family(*_OPENAI_CLASSES, _COMPATIBLE_PROVIDER, "http://localhost:8080/v1", key=False, compatible=True),
-    "anthropic": Family(
-        "anthropic",
-        "anthropic",
-        "anthropic:AnthropicModel",
-        "anthropic:AnthropicProvider",
-        "https://api.anthropic.com",
-    ),
-    "google": Family(
-        "google",
-        "google.genai",
-        "google:GoogleModel",
-        "google:GoogleProvider",
-        "https://generativelanguage.googleapis.com",
-    ),
-    "mistral": Family(
-        "mistral", "mistralai", "mistral:MistralModel", "mistral:MistralProvider", "https://api.mistral.ai"
-    ),
-    "groq": Family("groq", "groq", "groq:GroqModel", "groq:GroqProvider", "https://api.groq.com"),
+    "anthropic": _named_family("anthropic", "anthropic", "Anthropic", "https://api.anthropic.com"),
+    "google": _named_family("google", "google.genai", "Google", "https://generativelanguage.googleapis.com"),
+    "mistral": _named_family("mistral", "mistralai", "Mistral", "https://api.mistral.ai"),
+    "groq": _named_family("groq", "groq", "Groq", "https://api.groq.com"),
     "bedrock": Family("bedrock", "boto3", "bedrock:BedrockConverseModel", "bedrock:BedrockProvider", None),
 }
 
 
 def find_family(name: str) -> Family:
-    """The family of this name; what it needs must be installed."""
+    """The family of this name; raises if it is unknown or its packages are not installed."""
     if name not in FAMILIES:
         raise ModelError(
             "models.unknown-family",
@@ -184,7 +191,7 @@ def find_family(name: str) -> Family:
 
 
 def missing_package(whose: str, package: str, extra: str) -> ModelError:
-    """What is needed for this is not installed."""
+    """The error for a package that is not installed."""
     return ModelError(
         "models.missing-package",
         f"{whose} need the package {package!r}, which is not installed",
@@ -193,13 +200,13 @@ def missing_package(whose: str, package: str, extra: str) -> ModelError:
 
 
 def server_address(family: Family, base_url: str | None) -> str | None:
-    """Where the server is: as given, or as known. The environment is not asked, so that a key goes nowhere else."""
+    """The given address or the family's own. Never one from the environment: the key would be sent there."""
     url = (base_url or family.url or "").strip()
     return check_address(url) if url else None
 
 
 def check_address(url: str) -> str:
-    """The address of a server and nothing else; one that holds more is refused."""
+    """The address without a final slash; raises if it is not HTTP or might contain a secret."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise _bad_address("it is no http or https address")
@@ -211,7 +218,7 @@ def check_address(url: str) -> str:
 def build_model(
     family: Family, model: str, key: Key | None, url: str | None, http: Any, options: dict[str, Any], profile: Any
 ) -> Model[Any]:
-    """The model class of the family, set up so that it retries nothing: that is decided elsewhere."""
+    """The model class of the family, configured without retries: routing decides about those."""
     model_class = _pydantic_ai_class("models", family.model)
     compatible = family.compatible or (family.package == "openai" and url != family.url and family.url is not None)
     secret = key.reveal() if key is not None else None
@@ -227,13 +234,13 @@ def build_model(
     if family.package == "openai":
         profile = profile | {"openai_chat_streaming_requires_finish_reason": True}
         if compatible:
-            # The older name is the one that every such server knows.
+            # The older name of the setting, `max_tokens`, is the one that every such server knows.
             profile = profile | {"openai_chat_supports_max_completion_tokens": False}
     return model_class(model, provider=provider, profile=profile)
 
 
 def _bedrock_provider(secret: str, url: str | None, options: dict[str, Any]) -> Any:
-    """With `ID:SECRET` or `ID:SECRET:TOKEN` signed requests, otherwise a bearer key."""
+    """A provider with signed requests if the key is `ID:SECRET` or `ID:SECRET:TOKEN`, otherwise with a bearer key."""
     identifier, colon, rest = secret.partition(":")
     provider = _pydantic_ai_class("providers", "bedrock:BedrockProvider")
     if not colon:
@@ -244,14 +251,14 @@ def _bedrock_provider(secret: str, url: str | None, options: dict[str, Any]) -> 
     session = boto3.Session(
         aws_access_key_id=identifier, aws_secret_access_key=word, aws_session_token=token or None, **options
     )
-    # Named, because a bearer key in the environment would be taken instead.
+    # The signature is set explicitly, because a bearer key in the environment would be used in its place.
     once = config(signature_version="v4", retries={"total_max_attempts": 1})
     return provider(bedrock_client=session.client("bedrock-runtime", config=once, endpoint_url=url))
 
 
-def _pydantic_ai_class(room: str, path: str) -> Any:
+def _pydantic_ai_class(package: str, path: str) -> Any:
     module, _, name = path.partition(":")
-    return getattr(importlib.import_module(f"pydantic_ai.{room}.{module}"), name)
+    return getattr(importlib.import_module(f"pydantic_ai.{package}.{module}"), name)
 
 
 def _is_installed(package: str) -> bool:

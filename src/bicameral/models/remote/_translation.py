@@ -1,6 +1,6 @@
 """Translation to and from pydantic-ai: requests, replies, and the errors that it and the client libraries raise.
 
-A reply is validated against what was asked for; one that does not fit is a failure and is never repaired.
+A reply is validated against its request; one that does not fit is a failure and is never repaired.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ if TYPE_CHECKING:
 
 
 REFUSAL_WORDS = ("content_filter", "content_policy", "safety", "moderation", "cyber_policy", "refusal")
+PREFILL_INSTRUCTION = (
+    "Your reply has already begun with the text below. Write only what comes right after it, without repeating it."
+)
 _MAX_QUOTE = 200
+_CHARACTERS_PER_TOKEN = 4
+_FENCES = ("```json", "```")
 
 
 def translate_error(error: Exception, name: str, key: Key | None, *, begun: bool = False) -> ModelFailure:
-    """The failure that this error is, of a reply that had `begun` or not.
+    """The failure for an error; `begun` if a part of the reply had been received.
 
-    It quotes the server where that helps, and never the key or the reply.
+    It quotes the server's message where that helps, and never the key or the reply.
     """
     from pydantic_ai import exceptions as raised
 
@@ -45,7 +50,7 @@ def translate_error(error: Exception, name: str, key: Key | None, *, begun: bool
             why = "the credit or quota of this key is spent"
             return ModelFailure("models.rate-limited", name, why, retry_after=error.retry_after)
         case raised.ModelAuthenticationError():
-            # Servers quote a part of the key here.
+            # Without the server's message, which quotes a part of the key.
             return ModelFailure("models.auth", name)
         case raised.ModelContextWindowExceededError():
             return ModelFailure("models.prompt-too-long", name)
@@ -81,14 +86,14 @@ def translate_error(error: Exception, name: str, key: Key | None, *, begun: bool
 
 
 def connection_failure(name: str, *, begun: bool) -> ModelFailure:
-    """The connection was lost: before anything came, or in the middle of the reply."""
+    """The failure for a lost connection, before the reply or in the middle of it."""
     if begun:
         return ModelFailure("models.bad-reply", name, "the connection broke before its end")
     return ModelFailure("models.unavailable", name, "the connection failed")
 
 
 def _failure_by_type(error: Exception, name: str) -> ModelFailure:
-    """Errors that no library has wrapped: a connection that broke, and what nobody foresaw."""
+    """The failure for an error that no library has wrapped, by the names of its classes."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, ImportError):
         return ModelFailure("models.bad-request", name, f"its client library cannot be imported ({error.name})")
@@ -108,9 +113,8 @@ def _code_by_status(status: int) -> FailureCode:
 
 
 def _is_refusal(error: Any) -> bool:
-    said = (error.provider_error_code, error.provider_error_type, getattr(error, "status_code", None) == 403)
-    words = " ".join(str(each).lower() for each in said[:2] if each)
-    return any(refusal in words for refusal in REFUSAL_WORDS) or said[2]
+    words = " ".join(str(word).lower() for word in (error.provider_error_code, error.provider_error_type) if word)
+    return any(refusal in words for refusal in REFUSAL_WORDS) or getattr(error, "status_code", None) == 403
 
 
 def _status_text(error: Any) -> str:
@@ -119,11 +123,11 @@ def _status_text(error: Any) -> str:
 
 
 def _quote_server(error: Any, key: Key | None) -> str:
-    said: Any = error.body
+    message: Any = error.body
     for name in ("error", "message"):
-        if isinstance(said, dict):
-            said = cast("dict[str, Any]", said).get(name, cast(Any, said))
-    return ", ".join(filter(None, (_status_text(error), _mask_key(said, key) if isinstance(said, str) else "")))
+        if isinstance(message, dict):
+            message = cast("dict[str, Any]", message).get(name, cast(Any, message))
+    return ", ".join(filter(None, (_status_text(error), _mask_key(message, key) if isinstance(message, str) else "")))
 
 
 def _mask_key(text: str, key: Key | None) -> str:
@@ -132,16 +136,9 @@ def _mask_key(text: str, key: Key | None) -> str:
     return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
 
 
-_CHARACTERS_PER_TOKEN = 4
-PREFILL_INSTRUCTION = (
-    "Your reply has already begun with the text below. Write only what comes right after it, without repeating it."
-)
-_FENCES = ("```json", "```")
-
-
 @dataclass(frozen=True, slots=True)
 class ModelClassCall:
-    """What a model class is called with."""
+    """The arguments for a model class of pydantic-ai."""
 
     messages: list[ModelMessage]
     settings: dict[str, Any]
@@ -151,7 +148,7 @@ class ModelClassCall:
 def translate_request(
     request: ModelRequest, model: Model[Any], settings: dict[str, Any], *, native: bool | None
 ) -> ModelClassCall:
-    """The request as this model class takes it."""
+    """The request in the form that this model class takes."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.tools import ToolDefinition
@@ -172,17 +169,18 @@ def translate_request(
 
 
 def _model_settings(request: ModelRequest, model: Model[Any], settings: dict[str, Any]) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    chosen: dict[str, Any] = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
         "seed": request.seed,
         "max_retries": 0,
         **settings,
     }
-    # A prefill may hold a stop string itself (the fence of a code block), and the model may repeat it.
+    # A prefill may contain a stop string (the fence of a code block), and the model may repeat the prefill. Then the
+    # server must not stop there; `shape_text` cuts the reply.
     if request.stop and not request.prefill:
-        said["stop_sequences"] = list(request.stop)
-    return {name: value for name, value in said.items() if name not in model.unsupported_settings}
+        chosen["stop_sequences"] = list(request.stop)
+    return {name: value for name, value in chosen.items() if name not in model.unsupported_settings}
 
 
 def _translate_messages(request: ModelRequest) -> list[ModelMessage]:
@@ -224,7 +222,7 @@ def _assistant_turn(message: Message) -> ModelResponse:
 
 
 def translate_reply(response: ModelResponse, request: ModelRequest, name: str, seconds: float) -> ModelReply:
-    """The reply, held to what was asked for; one that does not fit is a failure and never mended."""
+    """The reply, validated against its request; one that does not fit raises a failure and is never repaired."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
@@ -245,11 +243,11 @@ def translate_reply(response: ModelResponse, request: ModelRequest, name: str, s
 
 
 def shape_text(text: str, request: ModelRequest, finish: FinishReason, name: str, usage: Usage) -> str:
-    """The text without what the prefill said already, up to a stop string, and of the shape that was asked for."""
+    """The text without a repeated prefill, cut at a stop string, and validated against the request's schema."""
     if request.prefill:
         stripped = text.lstrip()
-        begun = request.prefill.lstrip()
-        text = stripped[len(begun) :] if stripped.startswith(begun) else text
+        prefill = request.prefill.lstrip()
+        text = stripped[len(prefill) :] if stripped.startswith(prefill) else text
     ends = [at for stop in request.stop if (at := text.find(stop)) >= 0]
     text = text[: min(ends, default=len(text))]
     if request.json_schema is None:
@@ -271,37 +269,37 @@ def _refuse_constant(word: str) -> Any:
 
 
 def _strip_fence(text: str) -> str:
-    """A model that was only told of the schema likes to put its JSON into a code block; that is not part of it."""
+    """The text without the code block that models put around JSON if the server does not enforce the schema."""
     text = text.strip()
     fence = next((fence for fence in _FENCES if text.startswith(fence) and text.endswith("```")), None)
     return text if fence is None or len(text) < len(fence) + 3 else text[len(fence) : -3].strip()
 
 
 def parse_tool_call(
-    name: str, arguments: Any, identifier: str, request: ModelRequest, who: str, usage: Usage
+    name: str, arguments: Any, identifier: str, request: ModelRequest, model: str, usage: Usage
 ) -> ToolCall:
-    """A call as the model asked for it; one of no tool, or with arguments that are no object, is a failure."""
+    """A call that the model asks for; raises if the tool is unknown or its arguments are not a JSON object."""
     if name not in {tool.name for tool in request.tools}:
-        raise ModelFailure("models.bad-reply", who, "it asks for a tool that there is not", usage=usage)
-    given: Any = arguments if arguments is not None else {}
-    if isinstance(given, str):
+        raise ModelFailure("models.bad-reply", model, "it asks for a tool that there is not", usage=usage)
+    values: Any = arguments if arguments is not None else {}
+    if isinstance(values, str):
         try:
-            given = json.loads(given or "{}", parse_constant=_refuse_constant)
+            values = json.loads(values or "{}", parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            given = None
-    if not isinstance(given, dict):
-        raise ModelFailure("models.bad-reply", who, f"the arguments for {name!r} are not a JSON object", usage=usage)
-    return ToolCall(identifier, name, cast("dict[str, Any]", given))
+            values = None
+    if not isinstance(values, dict):
+        raise ModelFailure("models.bad-reply", model, f"the arguments for {name!r} are not a JSON object", usage=usage)
+    return ToolCall(identifier, name, cast("dict[str, Any]", values))
 
 
 def _read_usage(response: ModelResponse, request: ModelRequest, text: str) -> Usage:
-    told = response.usage
-    if told.input_tokens or told.output_tokens:
-        return Usage(told.input_tokens, told.cache_read_tokens, told.output_tokens)
+    reported = response.usage
+    if reported.input_tokens or reported.output_tokens:
+        return Usage(reported.input_tokens, reported.cache_read_tokens, reported.output_tokens)
     return estimate_usage(request, text)
 
 
 def estimate_usage(request: ModelRequest, text: str) -> Usage:
-    """A server that does not say what a reply cost must not make it free."""
+    """Usage estimated from the lengths of the texts: a reply without reported usage must not count as free."""
     prompt = sum(len(message.text) for message in request.messages) + len(request.prefill)
     return Usage(prompt=prompt // _CHARACTERS_PER_TOKEN, output=len(text) // _CHARACTERS_PER_TOKEN)

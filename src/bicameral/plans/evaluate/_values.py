@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from bicameral.plans.evaluate._bounds import MAX_TEXT, EvaluationError, bad_value, check_length, measure, preview
+from bicameral.text import ENGLISH_MONTH_NUMBERS
 from bicameral.types import (
     AnyType,
     BoolType,
@@ -266,28 +267,6 @@ def _spec_class_problem(spec: str, of: str) -> str | None:
     return None
 
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            ("january", "jan"),
-            ("february", "feb"),
-            ("march", "mar"),
-            ("april", "apr"),
-            ("may",),
-            ("june", "jun"),
-            ("july", "jul"),
-            ("august", "aug"),
-            ("september", "sep", "sept"),
-            ("october", "oct"),
-            ("november", "nov"),
-            ("december", "dec"),
-        ),
-        start=1,
-    )
-    for name in names
-}
-
 _WEEKDAY = re.compile(r"^(?:mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun|wednes|satur)(?:day)?\.?,?\s+")
 _YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[t ].*)?", re.ASCII | re.DOTALL)
 _DAY_DOTS = re.compile(r"([0-9]{1,2})\.\s?([0-9]{1,2})\.\s?([0-9]{4})")
@@ -319,10 +298,10 @@ def _date_numbers(tidy: str, text: str) -> tuple[int, int, int] | None:
         return int(match[3]), int(match[2]), int(match[1])
     if match := _SLASHES.fullmatch(tidy):
         return _resolve_slashes(int(match[1]), int(match[2]), int(match[3]), text)
-    if (match := _DAY_NAME.fullmatch(tidy)) and match[2] in _MONTHS:
-        return int(match[3]), _MONTHS[match[2]], int(match[1])
-    if (match := _NAME_DAY.fullmatch(tidy)) and match[1] in _MONTHS:
-        return int(match[3]), _MONTHS[match[1]], int(match[2])
+    if (match := _DAY_NAME.fullmatch(tidy)) and match[2] in ENGLISH_MONTH_NUMBERS:
+        return int(match[3]), ENGLISH_MONTH_NUMBERS[match[2]], int(match[1])
+    if (match := _NAME_DAY.fullmatch(tidy)) and match[1] in ENGLISH_MONTH_NUMBERS:
+        return int(match[3]), ENGLISH_MONTH_NUMBERS[match[1]], int(match[2])
     return None
 
 

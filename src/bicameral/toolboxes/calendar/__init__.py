@@ -1,11 +1,10 @@
-"""The calendar: an ICS file. List and search events, find free time, add, change and delete events.
+"""The calendar, an ICS file: list and search events, find free time, add, change and delete events.
 
-Recurring events come out as their occurrences, each with an id of its own (`UID@start`), so that one of them can be
-changed or deleted alone. Times come out, and go in, as local time. A change touches the lines of the event that it is
-about and no other line of the file.
+Recurring events are listed as occurrences, each with its own id (`UID@start`), so that one of them can be changed or
+deleted alone. All times are local times. A change rewrites the lines of its event and no other line of the file.
 
-Anybody can send an invitation, so the file is hostile: `_reading` and what it imports run in the parser process, within
-its limits and their own.
+Anybody can send an invitation, so the file is untrusted: `_operations` and the modules that it imports run in the
+parser process, within its limits and their own.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _MODULES = {"CalendarSettings": "_tools", "Event": "_tools", "Slot": "_tools", "
 
 
 def __getattr__(name: str) -> Any:
-    # The parser process imports `_reading` from here and needs none of what the tools are made with.
+    # Lazy, because the parser process imports `_operations` from this package and must not load the tools.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_MODULES[name]}", __name__), name)

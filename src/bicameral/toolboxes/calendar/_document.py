@@ -1,8 +1,8 @@
-"""The ICS file as text and as events side by side, so that an edit leaves every other line as it was.
+"""An ICS file as lines and as events, so that an edit leaves every other line unchanged.
 
-Parsing an event takes time in proportion to its lines, three microseconds a byte. So of each event only the lines are
-parsed that a plan can see, within a limit for each event and one for all of them. An event over the limit is not
-dropped: it is parsed by its name and time alone, and its description says so.
+Parsing an event takes about three microseconds per byte. So only those lines of an event are parsed that a plan can
+see, within one limit for each event and one for all events. An event that exceeds a limit is not dropped: only its
+name and time are parsed, and its description says so.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 EMPTY_CALENDAR = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//bicameral//calendar//EN\r\nEND:VCALENDAR\r\n"
 
 MAX_BYTES = 32 * 1024 * 1024
-"""The largest file. Most of a large one are attachments, which are not read."""
+"""The largest file. Most of a large file are attachments, which are not parsed."""
 MAX_EVENTS = 50_000
 MAX_EVENT = 64 * 1024
-"""How many bytes of one event are read, beside texts, which are quick and may be four times as long."""
+"""How many bytes of one event are parsed, without texts, which are cheaper and may be four times as long."""
 MAX_COST = 6_000_000
-"""How much is read of all events together, in bytes; half a minute's worth on a slow machine is twice that."""
+"""How many bytes of all events together are parsed; twice as much takes half a minute on a slow machine."""
 TOO_LARGE = "it is too large, so that only its name and time were read"
 
 _TEXT_PROPERTIES = frozenset({"SUMMARY", "LOCATION", "DESCRIPTION"})
@@ -44,7 +44,7 @@ _MOST_ZONES = 200
 
 @dataclass(frozen=True, slots=True)
 class EventBlock:
-    """One VEVENT: its lines in the file, what they say, and what was left out if it is over a limit."""
+    """One VEVENT: its lines in the file, the parsed component, and a notice if it exceeds a limit."""
 
     first: int
     last: int
@@ -58,13 +58,13 @@ class EventBlock:
 
     @property
     def is_override(self) -> bool:
-        """Whether this describes one occurrence of a series."""
+        """Whether this block replaces one occurrence of a series."""
         return "RECURRENCE-ID" in self.component
 
 
 @dataclass(frozen=True, slots=True)
 class IcsDocument:
-    """An ICS file."""
+    """A parsed ICS file."""
 
     file: str
     lines: tuple[str, ...]
@@ -72,17 +72,17 @@ class IcsDocument:
     zones: str
     """The lines of the time zones that the file defines."""
     end: int
-    """The line that closes the first calendar: new events go before it."""
+    """The line that closes the first calendar; new events are inserted before it."""
 
     def block_text(self, block: EventBlock) -> str:
         return "".join(self.lines[block.first : block.last + 1])
 
     def full_component(self, block: EventBlock) -> Component:
-        """The event with everything in it, as it is needed to write it again."""
+        """The event with all its properties, which are needed to write it back."""
         return _parse_components([self.block_text(block)], self.zones, self.file)[0]
 
     def with_changes(self, changes: Mapping[int, str], *, added: str = "") -> str:
-        """The file with the text of some blocks (by their first line) replaced and new text at the end."""
+        """The text of the file with some blocks (by their first line) replaced and `added` at the end."""
         ends = {block.first: block.last for block in self.blocks}
         out: list[str] = []
         number = 0
@@ -114,7 +114,7 @@ class _LineSpans:
 
 @dataclass(frozen=True, slots=True)
 class _EventSource:
-    """What is read of an event: its lines, and about how many bytes' worth of work they are."""
+    """The lines of an event that are parsed, with their estimated cost in bytes, and a notice if some are left out."""
 
     text: str
     cost: int
@@ -122,7 +122,7 @@ class _EventSource:
 
 
 def read_document(raw: bytes, file: str) -> IcsDocument:
-    """The document in these bytes; one that is no calendar is refused with the line where it goes wrong."""
+    """Parse a calendar file; raises with the line of the error if it is not a calendar."""
     if len(raw) > MAX_BYTES:
         raise _too_large_error(file, f"more than {MAX_BYTES:,} bytes")
     text = raw.decode("utf-8-sig", "surrogateescape")
@@ -137,7 +137,7 @@ def read_document(raw: bytes, file: str) -> IcsDocument:
 
 
 def _select_sources(events: list[tuple[str, ...]]) -> list[_EventSource]:
-    """What is read of each event. Where all of them are too much, the largest are read by name and time alone."""
+    """The parsed lines of each event; if all events together exceed the limit, only names and times of the largest."""
     sources = [_event_source(lines) for lines in events]
     left = MAX_COST - _PER_EVENT * len(sources)
     for number in sorted(range(len(sources)), key=lambda number: sources[number].cost):
@@ -149,32 +149,32 @@ def _select_sources(events: list[tuple[str, ...]]) -> list[_EventSource]:
 
 def _event_source(lines: tuple[str, ...]) -> _EventSource:
     texts, others = 0, 0
-    kept: list[str] = [lines[0]]
+    selected: list[str] = [lines[0]]
     for name, content in _properties(lines):
         if name not in _READ_PROPERTIES:
             continue
-        kept.append(content)
+        selected.append(content)
         if name in _TEXT_PROPERTIES:
             texts += len(content)
         else:
             others += len(content)
     if others > MAX_EVENT or texts > 4 * MAX_EVENT:
         return _essential_source(lines)
-    return _EventSource("".join((*kept, lines[-1])), others + texts // 8)
+    return _EventSource("".join((*selected, lines[-1])), others + texts // 8)
 
 
 def _essential_source(lines: tuple[str, ...]) -> _EventSource:
-    """The name and time of an event, as far as they are short."""
-    found: dict[str, str] = {}
+    """The name and time of an event, if they are short."""
+    essential: dict[str, str] = {}
     for name, content in _properties(lines):
         if name in _ESSENTIAL_PROPERTIES and len(content) <= _SHORT:
-            found.setdefault(name, content)
-    text = "".join((lines[0], *found.values(), lines[-1]))
+            essential.setdefault(name, content)
+    text = "".join((lines[0], *essential.values(), lines[-1]))
     return _EventSource(text, len(text), TOO_LARGE)
 
 
 def _properties(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The properties of an event with all their lines, without those of what is inside it (alarms)."""
+    """The properties of an event with all their lines, without those of components inside it (alarms)."""
     depth, name = 0, ""
     parts: list[str] = []
     for line in lines[1:-1]:
@@ -193,10 +193,10 @@ def _properties(lines: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _plain_zones(lines: tuple[str, ...], spans: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """The definitions of time zones, but for those that no honest zone needs.
+    """The lines of the time zone definitions, without those that real time zones do not need.
 
-    Each time in such a zone is looked up by going through the zone's own rules, so that a rule which repeats each
-    second would stop the reader. A time in a zone that is left out is taken for local time.
+    Each time in a zone is converted by iterating the zone's own rules, so a rule that repeats every second would block
+    the parser. A time in a zone that is left out counts as local time.
     """
     for first, last in list(spans)[:_MOST_ZONES]:
         zone = lines[first : last + 1]
@@ -205,17 +205,17 @@ def _plain_zones(lines: tuple[str, ...], spans: Iterable[tuple[int, int]]) -> It
 
 
 def _unfold_lines(lines: tuple[str, ...]) -> list[str]:
-    whole: list[str] = []
+    unfolded: list[str] = []
     for line in lines:
-        if line[:1] in (" ", "\t") and whole:
-            whole[-1] += line[1:].rstrip("\r\n")
+        if line[:1] in (" ", "\t") and unfolded:
+            unfolded[-1] += line[1:].rstrip("\r\n")
         else:
-            whole.append(line.rstrip("\r\n"))
-    return whole
+            unfolded.append(line.rstrip("\r\n"))
+    return unfolded
 
 
 def _is_plain_zone_line(line: str) -> bool:
-    """Whether a line of a time zone is no rule, or one that repeats once a year."""
+    """Whether a line of a time zone is not a rule, or a rule that repeats once a year."""
     if len(line) > 4 * _SHORT:
         return False
     name, _, rule = line.strip().upper().partition(":")
@@ -227,7 +227,7 @@ def _is_plain_zone_line(line: str) -> bool:
         and parts.get("FREQ") == "YEARLY"
         and not parts.keys() - {"FREQ", "BYMONTH", "BYDAY", "BYMONTHDAY", "UNTIL", "INTERVAL", "WKST"}
         and parts.get("INTERVAL", "1") == "1"
-        and all("," not in parts.get(each, "") for each in ("BYMONTH", "BYDAY"))
+        and all("," not in parts.get(part, "") for part in ("BYMONTH", "BYDAY"))
     )
 
 
@@ -239,24 +239,25 @@ def _make_blocks(
         uid = _event_uid(component, lines[first : last + 1])
         if "RECURRENCE-ID" not in component:
             used[uid] += 1
-            # A UID should be used once; where it is not, each event still has an id of its own.
+            # A UID should occur once. Events that share one still get different ids.
             uid = uid if used[uid] == 1 else f"{uid}#{used[uid]}"
         yield EventBlock(first, last, uid, component, source.limit)
 
 
 def _split_lines(text: str) -> tuple[str, ...]:
-    # Not splitlines: it also splits at characters that are part of a text.
+    # Not `splitlines`, which also splits at characters that may occur in a text.
     pieces = text.split("\n")
     return tuple(f"{piece}\n" for piece in pieces[:-1]) + ((pieces[-1],) if pieces[-1] else ())
 
 
 def _find_spans(lines: tuple[str, ...], file: str) -> _LineSpans:
-    """Where each event and each time zone begins and ends, and where the first calendar ends."""
-    found = _LineSpans([], [], -1)
+    """The first and last lines of each event and time zone, and the line where the first calendar ends."""
+    events: list[tuple[int, int]] = []
+    zones: list[tuple[int, int]] = []
     open_: list[tuple[str, int]] = []
     end = -1
     for number, line in enumerate(lines):
-        # A folded line begins with a blank: whatever it says, it says inside a text.
+        # A continuation line begins with a blank, so a BEGIN or END in it belongs to a text and is skipped here.
         if line[:1] not in "BEbe":
             continue
         word, _, name = line.strip().upper().partition(":")
@@ -270,18 +271,18 @@ def _find_spans(lines: tuple[str, ...], file: str) -> _LineSpans:
         _, first = open_.pop()
         if len(open_) == 1 and open_[0][0] == "VCALENDAR":
             if name == "VEVENT":
-                found.events.append((first, number))
+                events.append((first, number))
             elif name == "VTIMEZONE":
-                found.zones.append((first, number))
+                zones.append((first, number))
         if name == "VCALENDAR" and not open_ and end < 0:
             end = number
     if open_ or end < 0:
         raise _broken_calendar_error(file, len(lines), f"{open_[-1][0][:60] if open_ else 'VCALENDAR'} is not closed")
-    return _LineSpans(found.events, found.zones, end)
+    return _LineSpans(events, zones, end)
 
 
 def _parse_components(events: list[str], zones: str, file: str) -> list[Component]:
-    """What some events say, read together with the time zones of their file."""
+    """Parse events together with the time zones of their file."""
     require_standard("icalendar")
     from icalendar import Calendar
     from icalendar import Event as Component
@@ -292,10 +293,11 @@ def _parse_components(events: list[str], zones: str, file: str) -> list[Componen
         calendars = Calendar.from_ical(sound, multiple=True)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise _broken_calendar_error(file, None, str(error)[:200]) from None
-    found = [part for calendar in calendars for part in calendar.subcomponents if isinstance(part, Component)]
-    if len(found) != len(events):
+    components = [part for calendar in calendars for part in calendar.subcomponents if isinstance(part, Component)]
+    # Components are matched to lines by position, so a different number would edit the wrong lines.
+    if len(components) != len(events):
         raise _broken_calendar_error(file, None, "its events do not begin and end in pairs")
-    return found
+    return components
 
 
 def _event_uid(component: Component, lines: tuple[str, ...]) -> str:

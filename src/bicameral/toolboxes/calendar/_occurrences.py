@@ -1,9 +1,9 @@
-"""Occurrences of events in a stretch of time: plain events as they are, series expanded as far as is affordable.
+"""Occurrences of events in a window of time: single events as they are, series expanded within a budget.
 
-`dateutil` follows a rule from its beginning, day by day and time by time, and `recurring_ical_events` copies the
-event for each occurrence in the window, at about 0.3 ms each. A rule of forty bytes can ask for a million of them. So
-the cost of each series is estimated from above (frequency, lists of its parts, window), and only what is affordable
-is expanded. The estimate holds because no rule is followed beyond the window: see `stop_after`.
+`dateutil` iterates a rule from its beginning, day by day and time by time, and `recurring_ical_events` copies the event
+for each occurrence in the window, at about 0.3 ms each. A rule of forty bytes can ask for a million of them. So an
+upper bound of the cost of each series is computed (from its frequency, its BY lists and the window), and only series
+within the budget are expanded. The bound holds because no rule is iterated beyond the window: see `stop_after`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _UTC_NAMES = ("UTC", "Etc/UTC", "Zulu", "GMT", "Etc/GMT")
 
 
 def to_local(value: date, zone: tzinfo | None) -> datetime:
-    """A date or time from a calendar as naive local time; times without a zone are local already."""
+    """A date or time of a calendar as naive local time; a time without a zone is local already."""
     if not isinstance(value, datetime):
         return datetime.combine(value, time())
     return value if value.tzinfo is None else value.astimezone(zone).replace(tzinfo=None)
 
 
 def to_zoned(local: datetime, zone: tzinfo | None) -> datetime:
-    """Local time as a calendar stores it: in the configured zone, or in UTC where only the machine knows its zone."""
+    """A local time as it is stored: in the configured zone, or in UTC if none is configured."""
     if local.tzinfo is not None:
         return local.astimezone(UTC)
     if zone is None or str(zone) in _UTC_NAMES:
@@ -44,10 +44,10 @@ def to_zoned(local: datetime, zone: tzinfo | None) -> datetime:
 
 
 MAX_OCCURRENCES = 5_000
-"""Of one series, in one window: an hourly event for half a year, a daily one for more than ten."""
+"""Of one series in one window: enough for an hourly event for half a year, or a daily one for more than ten years."""
 MAX_ALL_OCCURRENCES = 10_000
 MAX_STEPS = 1_000_000
-"""Days and times that are looked at between the first occurrence and the end of the window."""
+"""Days and times that are examined between the first occurrence and the end of the window."""
 MAX_EXCEPTIONS = 20_000
 MAX_RULES = 10
 MAX_OVERRIDES = 2_000
@@ -55,9 +55,16 @@ _MAX_LIST = 400
 
 _FREQUENCY_DAYS = {"YEARLY": 365.2425, "MONTHLY": 30.436875, "WEEKLY": 7.0, "DAILY": 1.0, "HOURLY": 1 / 24}
 _DAYS_PER_TURN = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": 7, "DAILY": 4, "HOURLY": 4}
-"""What one turn of a rule costs, in days looked at."""
+"""The cost of one iteration of a rule, in days examined."""
 _MAX_DAYS_A_YEAR = {"BYMONTH": 31, "BYMONTHDAY": 12, "BYYEARDAY": 1, "BYWEEKNO": 7, "BYDAY": 53}
-"""On how many days of a year one entry of a list can hold, at most."""
+"""On how many days of a year one entry of a list can apply, at most."""
+
+START_FORMAT = "%Y%m%dT%H%M%S"
+TOO_OFTEN_NOTICE = "it repeats too often, so that it is shown once and takes up no time"
+UNREADABLE_NOTICE = "its repetition cannot be read, so that it is shown once"
+_UNREADABLE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError)
+_MARGIN = timedelta(days=1)
+"""Times without a zone are compared as if they were UTC, so the window is widened by this much."""
 
 
 class RepeatsTooOften(Exception):
@@ -66,7 +73,7 @@ class RepeatsTooOften(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExpansionCost:
-    """What expanding a series takes, at most."""
+    """An upper bound of the cost of expanding a series."""
 
     steps: float = 0.0
     occurrences: float = 0.0
@@ -82,13 +89,14 @@ class ExpansionCost:
 def expansion_cost(
     components: Iterable[Component], first: datetime, longest: timedelta, since: datetime, before: datetime
 ) -> ExpansionCost:
-    """What expanding a series takes between two times; `RepeatsTooOften` where no bound can be given.
+    """The cost of expanding a series between two times; raises `RepeatsTooOften` if there is no useful bound.
 
-    `first` is where it begins. Of an event that lasts a year (`longest`), those that began
-    a year before are looked for, too.
+    Args:
+        first: When the series begins.
+        longest: The length of its longest event: occurrences that began so long before the window can reach into it.
     """
     components = list(components)
-    masters = [each for each in components if "RECURRENCE-ID" not in each]
+    masters = [component for component in components if "RECURRENCE-ID" not in component]
     if len(components) - len(masters) > MAX_OVERRIDES:
         raise RepeatsTooOften
     try:
@@ -96,24 +104,24 @@ def expansion_cost(
     except OverflowError:
         begin = first
     window = _day_count(before - begin)
-    found = ExpansionCost(occurrences=len(components))
+    cost = ExpansionCost(occurrences=len(components))
     for component in masters:
-        rules = [rule for name in ("RRULE", "EXRULE") for rule in _rule_values(component, name)]
+        rules = [rule for name in ("RRULE", "EXRULE") for rule in _property_values(component, name)]
         if len(rules) > MAX_RULES or _date_count(component, "EXDATE") > MAX_EXCEPTIONS:
             raise RepeatsTooOften
         for rule in rules:
-            found += _rule_cost(cast("dict[str, Any]", rule), _day_count(before - first), window)
-        found += ExpansionCost(occurrences=_date_count(component, "RDATE"))
-    return found
+            cost += _rule_cost(cast("dict[str, Any]", rule), _day_count(before - first), window)
+        cost += ExpansionCost(occurrences=_date_count(component, "RDATE"))
+    return cost
 
 
 def _rule_cost(rule: dict[str, Any], span: float, window: float) -> ExpansionCost:
     frequency = str(_first_value(rule, "FREQ")).upper()
     interval = int(_first_value(rule, "INTERVAL", 1))
     if frequency not in _FREQUENCY_DAYS or interval < 1:
-        # Each second or minute is more than can be shown, and an interval of nothing never ends.
+        # Every second or minute is more than can be shown, and an interval of zero never ends.
         raise RepeatsTooOften
-    lists = {name: len(set(map(str, _rule_values(rule, name)))) for name in rule if str(name).startswith("BY")}
+    lists = {name: len(set(map(str, _property_values(rule, name)))) for name in rule if str(name).startswith("BY")}
     if any(length > _MAX_LIST for length in lists.values()):
         raise RepeatsTooOften
     times = math.prod(max(1, lists.get(name, 0)) for name in ("BYMINUTE", "BYSECOND"))
@@ -121,8 +129,9 @@ def _rule_cost(rule: dict[str, Any], span: float, window: float) -> ExpansionCos
         times *= max(1, lists.get("BYHOUR", 0))
     turns = span / (_FREQUENCY_DAYS[frequency] * interval) + 2
     per_turn = _days_of_turn(frequency, lists)
-    most = _rule_count(rule, lists)
-    # What comes before the window is gone through, too, though nothing is made of it.
+    count = _first_value(rule, "COUNT", None)
+    most = math.inf if count is None else max(0, int(count))
+    # The occurrences before the window are iterated, too, though they are not copied.
     steps = turns * _DAYS_PER_TURN[frequency] + min(most, turns * per_turn * times)
     shown = window / (_FREQUENCY_DAYS[frequency] * interval) + 2
     days = min(shown * per_turn, _days_of_lists(lists, window) if frequency != "HOURLY" else math.inf)
@@ -132,7 +141,7 @@ def _rule_cost(rule: dict[str, Any], span: float, window: float) -> ExpansionCos
 
 
 def _days_of_turn(frequency: str, lists: dict[str, int]) -> int:
-    """On how many days of one turn (a year, a month, a week) a rule can hold."""
+    """On how many days of one iteration (a year, a month, a week) a rule can apply."""
     if frequency in ("DAILY", "HOURLY"):
         return 1
     if frequency == "WEEKLY":
@@ -144,23 +153,18 @@ def _days_of_turn(frequency: str, lists: dict[str, int]) -> int:
 
 
 def _days_of_lists(lists: dict[str, int], window: float) -> float:
-    """On how many days of a window all lists can hold: of each year that it touches, as many as the shortest allows."""
+    """On how many days of a window all lists can apply: in each of its years, as many as the strictest list allows."""
     years = window / 365 + 2
     in_a_year = min((lists[name] * most for name, most in _MAX_DAYS_A_YEAR.items() if name in lists), default=366)
     return min(window + 2, years * min(366, in_a_year))
 
 
-def _rule_count(rule: dict[str, Any], lists: dict[str, int]) -> float:
-    count = _first_value(rule, "COUNT", None)
-    return math.inf if count is None else max(0, int(count))
-
-
 def _first_value(rule: dict[str, Any], name: str, default: object = "") -> Any:
-    found = _rule_values(rule, name)
-    return found[0] if found else default
+    return next(iter(_property_values(rule, name)), default)
 
 
-def _rule_values(holder: Any, name: str) -> list[Any]:
+def _property_values(holder: Any, name: str) -> list[Any]:
+    """The values of a property or of a part of a rule, which may be one value or a list."""
     value: Any = holder.get(name)
     if value is None:
         return []
@@ -168,7 +172,7 @@ def _rule_values(holder: Any, name: str) -> list[Any]:
 
 
 def _date_count(component: Component, name: str) -> int:
-    return sum(len(getattr(each, "dts", ())) or 1 for each in _rule_values(component, name))
+    return sum(len(getattr(value, "dts", ())) or 1 for value in _property_values(component, name))
 
 
 def _day_count(length: timedelta) -> float:
@@ -176,7 +180,7 @@ def _day_count(length: timedelta) -> float:
 
 
 class _BeyondWindow(Exception):
-    """A rule has come past what is wanted of it."""
+    """A rule was iterated to the end of the window."""
 
 
 _horizon = date.max
@@ -184,10 +188,10 @@ _horizon = date.max
 
 @contextmanager
 def stop_after(last: date) -> Generator[None]:
-    """Let no rule be followed beyond a day.
+    """Stop the iteration of all rules after a day.
 
-    `dateutil` stops when it has found an occurrence after the window. A rule that never holds (the 30th of February)
-    has none, and would be followed to the year 9999.
+    `dateutil` stops at the first occurrence after the window. A rule that never applies (the 30th of February) has
+    none, and would be iterated to the year 9999.
     """
     global _horizon
     _bound_rules()
@@ -199,11 +203,11 @@ def stop_after(last: date) -> Generator[None]:
 
 
 def _bound_rules() -> None:
-    """Make `dateutil` look at the horizon at each turn of a rule; this is the parser process, and nobody else's."""
+    """Patch `dateutil` to check the horizon at each iteration; this affects the parser process only."""
     rules: Any = import_module("dateutil.rrule")
     if getattr(rules, "_bicameral", False):
         return
-    follow, info = rules.rrule._iter, rules._iterinfo
+    original_iter, info = rules.rrule._iter, rules._iterinfo
 
     class BoundedInfo(info):  # pyright: ignore[reportUntypedBaseClass]
         def _check(self, year: int, month: int, day: int) -> None:
@@ -226,28 +230,22 @@ def _bound_rules() -> None:
             self._check(year, month, day)
             return super().ddayset(year, month, day)  # pyright: ignore
 
-    def followed(self: Any) -> Generator[datetime]:
+    def bounded_iter(self: Any) -> Generator[datetime]:
         total = 0
         try:
-            for found in follow(self):
+            for moment in original_iter(self):
                 total += 1
-                yield found
+                yield moment
         except _BeyondWindow:
-            # What the rule's own end says, too: its cache goes by it.
+            # `dateutil` sets this at the end of a rule, and its cache relies on it.
             self._len = total
 
-    rules.rrule._iter, rules._iterinfo, rules._bicameral = followed, BoundedInfo, True
-
-
-START_FORMAT = "%Y%m%dT%H%M%S"
-TOO_OFTEN_NOTICE = "it repeats too often, so that it is shown once and takes up no time"
-UNREADABLE_NOTICE = "its repetition cannot be read, so that it is shown once"
-_UNREADABLE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, OSError)
+    rules.rrule._iter, rules._iterinfo, rules._bicameral = bounded_iter, BoundedInfo, True
 
 
 @dataclass(frozen=True, slots=True)
 class EventFields:
-    """What plans see of an event; the fields of `Event`."""
+    """The fields of `Event`, which plans see."""
 
     id: str
     title: str
@@ -264,24 +262,24 @@ class EventFields:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event as a plan sees it, with what it was made of."""
+    """An event as a plan sees it, with the component that it was made from."""
 
     event: EventFields
     component: Component
     busy: bool
 
     def with_notice(self, notice: str) -> Occurrence:
-        """The same, with what was not done about it where whoever reads it sees it first."""
-        told = f"[{notice}]\n{self.event.description}".strip()
-        return replace(self, event=replace(self.event, description=told))
+        """The occurrence with a notice at the beginning of its description."""
+        description = f"[{notice}]\n{self.event.description}".strip()
+        return replace(self, event=replace(self.event, description=description))
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """The blocks of one UID, and what expanding them takes."""
+    """The blocks of one UID, and the cost of expanding them; None if it has no useful bound."""
 
     blocks: tuple[EventBlock, ...]
-    effort: ExpansionCost | None
+    cost: ExpansionCost | None
 
 
 def list_occurrences(
@@ -291,50 +289,44 @@ def list_occurrences(
     before: datetime,
     series: tuple[datetime, datetime] | None = None,
 ) -> list[Occurrence]:
-    """What overlaps the time from `since` to `before`, in order; `series` is where recurring events are expanded.
+    """The occurrences that overlap the time from `since` to `before`, in order.
 
-    A series that would be too much is there once, with a notice; all others are there as ever.
+    A series that exceeds the budget is listed once, with a notice. `series` is a narrower window for expanding.
     """
     by_uid: dict[str, list[EventBlock]] = defaultdict(list)
     for block in document.blocks:
         by_uid[block.uid].append(block)
     window = series or (since, before)
-    found: list[Occurrence] = []
+    occurrences: list[Occurrence] = []
     recurring: list[_Series] = []
     for blocks in by_uid.values():
         if any(block.is_series for block in blocks):
             recurring.append(_Series(tuple(blocks), _estimate_series(blocks, zone, *window)))
         else:
-            found.extend(filter(None, (_plain_occurrence(block, zone) for block in blocks)))
+            occurrences.extend(filter(None, (_plain_occurrence(block, zone) for block in blocks)))
     left = float(MAX_ALL_OCCURRENCES)
-    # The cheapest first: where all are too much, those that repeat most often are left out.
-    for each in sorted(recurring, key=lambda each: each.effort.occurrences if each.effort else left):
-        left -= each.effort.occurrences if each.effort else 0
-        affordable = each.effort is not None and each.effort.is_affordable and left >= 0
-        found.extend(
-            _expand_series(each.blocks, zone, *window) if affordable else _show_once(each.blocks, zone, *window)
-        )
-    within = (each for each in found if _overlaps(each.event, since, before))
-    return sorted(within, key=lambda each: (each.event.start, not each.event.all_day, each.event.title))
-
-
-def _overlaps(event: EventFields, since: datetime, before: datetime) -> bool:
-    return event.start < before and (event.end > since or event.start >= since)
+    # The cheapest first: if the budget is exceeded, the series that repeat most often are not expanded.
+    for group in sorted(recurring, key=lambda group: group.cost.occurrences if group.cost else left):
+        left -= group.cost.occurrences if group.cost else 0
+        affordable = group.cost is not None and group.cost.is_affordable and left >= 0
+        occurrences.extend((_expand_series if affordable else _show_once)(group.blocks, zone, *window))
+    within = [
+        occurrence
+        for occurrence in occurrences
+        if occurrence.event.start < before and (occurrence.event.end > since or occurrence.event.start >= since)
+    ]
+    return sorted(within, key=lambda found: (found.event.start, not found.event.all_day, found.event.title))
 
 
 def _plain_occurrence(block: EventBlock, zone: tzinfo | None) -> Occurrence | None:
-    found = make_occurrence(block.uid, block.component, zone)
-    return found.with_notice(block.limit) if found and block.limit else found
-
-
-_MARGIN = timedelta(days=1)
-"""Times without a zone are compared as if they were UTC."""
+    occurrence = make_occurrence(block.uid, block.component, zone)
+    return occurrence.with_notice(block.limit) if occurrence and block.limit else occurrence
 
 
 def _estimate_series(
     blocks: Sequence[EventBlock], zone: tzinfo | None, since: datetime, before: datetime
 ) -> ExpansionCost | None:
-    """What expanding these takes, or None if that is more than anybody can say."""
+    """The cost of expanding these blocks, or None if it has no useful bound."""
     try:
         spans = [event_times(block.component, zone) for block in blocks]
         first = min(start for start, _, _ in spans)
@@ -344,24 +336,25 @@ def _estimate_series(
     except RepeatsTooOften:
         return None
     except _UNREADABLE_ERRORS:
-        # No time at all: the expansion says the same at once, and nothing is multiplied for it.
+        # The times cannot be read, and the expansion fails at once for the same reason; so it costs nothing.
         return ExpansionCost()
 
 
 def _show_once(
     blocks: Sequence[EventBlock], zone: tzinfo | None, since: datetime, before: datetime
 ) -> Iterator[Occurrence]:
-    """A series that is not expanded: one entry, in the window if it can be in it at all."""
+    """One entry for a series that is not expanded, inside the window unless it begins after it."""
     master = next((block for block in blocks if not block.is_override), blocks[0])
-    found = make_occurrence(master.uid, master.component, zone)
-    if found is None or found.event.start >= before:
+    occurrence = make_occurrence(master.uid, master.component, zone)
+    if occurrence is None or occurrence.event.start >= before:
         return
-    start = max(found.event.start, since)
+    event = occurrence.event
+    start = max(event.start, since)
     try:
-        end = min(start + (found.event.end - found.event.start), before)
+        end = min(start + (event.end - event.start), before)
     except OverflowError:
         end = before
-    once = replace(found, event=replace(found.event, start=start, end=max(start, end)), busy=False)
+    once = replace(occurrence, event=replace(event, start=start, end=max(start, end)), busy=False)
     yield once.with_notice(TOO_OFTEN_NOTICE)
 
 
@@ -379,20 +372,22 @@ def _expand_series(
         with stop_after((before + longest + timedelta(days=8)).date()):
             parts = expand(calendar, skip_bad_series=True).between(since - _MARGIN, before + _MARGIN)
             if not parts:
-                # None in the window, or skipped as bad: this raises for the latter.
+                # Either there is none in the window, or the series was skipped as bad; then this raises.
                 expand(calendar).between(since - _MARGIN, before + _MARGIN)
     except _UNREADABLE_ERRORS:
-        # One event that makes no sense must not hide all the others.
-        yield from (each.with_notice(UNREADABLE_NOTICE) for block in blocks if (each := _plain_occurrence(block, zone)))
+        # One malformed event must not hide all the others.
+        for block in blocks:
+            if occurrence := _plain_occurrence(block, zone):
+                yield occurrence.with_notice(UNREADABLE_NOTICE)
         return
     notice = next((block.limit for block in blocks if block.limit), "")
     for part in cast("list[Component]", parts):
-        if found := make_occurrence(blocks[0].uid, part, zone):
-            yield found.with_notice(notice) if notice else found
+        if occurrence := make_occurrence(blocks[0].uid, part, zone):
+            yield occurrence.with_notice(notice) if notice else occurrence
 
 
 def make_occurrence(uid: str, component: Component, zone: tzinfo | None) -> Occurrence | None:
-    """What plans see of an event, or None if it has no usable time."""
+    """The occurrence for a component, or None if it has no usable time."""
     try:
         start, end, all_day = event_times(component, zone)
         recurrence = event_moment(component, "RECURRENCE-ID")
@@ -413,7 +408,7 @@ def make_occurrence(uid: str, component: Component, zone: tzinfo | None) -> Occu
 
 
 def event_times(component: Component, zone: tzinfo | None) -> tuple[datetime, datetime, bool]:
-    """Start and end in local time, and whether the event is for whole days."""
+    """Start and end in local time, and whether the event lasts whole days."""
     first = event_moment(component, "DTSTART")
     if first is None:
         raise ValueError("an event without a start")
@@ -430,7 +425,7 @@ def event_times(component: Component, zone: tzinfo | None) -> tuple[datetime, da
 
 
 def event_moment(component: Component, name: str) -> date | None:
-    """A date or time among the properties; one that is broken is a ValueError."""
+    """The date or time of a property, or None if there is none; raises ValueError if it is malformed."""
     prop: Any = component.get(name)
     if prop is None:
         return None
@@ -441,19 +436,12 @@ def event_moment(component: Component, name: str) -> date | None:
 
 
 def _property_text(component: Component, name: str) -> str:
-    found = _property_values(component, name)
-    return str(found[0]) if found else ""
-
-
-def _property_values(component: Component, name: str) -> list[Any]:
-    value: Any = component.get(name)
-    if value is None:
-        return []
-    return cast("list[Any]", value) if isinstance(value, list) else [value]
+    values = _property_values(component, name)
+    return str(values[0]) if values else ""
 
 
 def _attendee_text(value: Any) -> str:
-    """The address, or the name of someone who has none."""
+    """The address of an attendee, or the name if there is none."""
     text = one_line(str(value))
     if text.lower().startswith("mailto:"):
         return text[len("mailto:") :]
@@ -461,20 +449,14 @@ def _attendee_text(value: Any) -> str:
 
 
 def _is_busy(component: Component, *, all_day: bool) -> bool:
-    """Whether the event takes up time.
+    """Whether the event is busy time.
 
-    Cancelled and transparent events do not. Neither do events for whole days, most of which are birthdays, holidays
-    and reminders, unless they say that they do.
+    Cancelled and transparent events are not. Neither are all-day events, most of which are birthdays, holidays and
+    reminders, unless they are marked as busy.
     """
-    if (
-        _property_text(component, "STATUS").upper() == "CANCELLED"
-        or _property_text(component, "TRANSP").upper() == "TRANSPARENT"
-    ):
-        return False
-    said = _property_text(component, "TRANSP").upper() == "OPAQUE" or _property_text(
-        component, "X-MICROSOFT-CDO-BUSYSTATUS"
-    ).upper() in (
-        "BUSY",
-        "OOF",
+    status, transparency, busy_status = (
+        _property_text(component, name).upper() for name in ("STATUS", "TRANSP", "X-MICROSOFT-CDO-BUSYSTATUS")
     )
-    return said or not all_day
+    if status == "CANCELLED" or transparency == "TRANSPARENT":
+        return False
+    return transparency == "OPAQUE" or busy_status in ("BUSY", "OOF") or not all_day

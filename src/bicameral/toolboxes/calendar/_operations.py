@@ -1,7 +1,7 @@
-"""Operations on a calendar file, run in the parser process: list events, and add, change or delete one.
+"""Operations on a calendar file in the parser process: list events, and add, change or delete one.
 
-Everything comes in as bytes and JSON and goes out as JSON, and a changed file as bytes. The last file that was parsed
-is kept, so that it is not parsed again for each question about it.
+Arguments are bytes and JSON; results are JSON, and the bytes of a changed file. The document parsed last is cached, so
+that several operations on the same file parse it once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ADDRESS = re.compile(r"[^\s@<>,;:\"]+@[^\s@<>,;:\"]+")
 
 @dataclass(frozen=True, slots=True)
 class EventChanges:
-    """What to change of an event; None leaves it."""
+    """The new values of an event; None leaves a value unchanged."""
 
     title: str | None = None
     start: datetime | None = None
@@ -49,7 +49,7 @@ class EventChanges:
 
 @dataclass(frozen=True, slots=True)
 class FoundEvent:
-    """An event by its id: the block that describes it, and the occurrence if it is one of a series."""
+    """An event that an id refers to: its block, and the occurrence if it is one of a series."""
 
     block: EventBlock
     occurrence: Occurrence | None = None
@@ -61,29 +61,20 @@ def find_event(document: IcsDocument, id: str, zone: tzinfo | None) -> FoundEven
         if block.uid == id and not block.is_override:
             return FoundEvent(block)
     if parts := _OCCURRENCE.fullmatch(id):
-        # Only the blocks of this series, with all that is in them: what is found here is written again.
-        series = replace(
-            document,
-            blocks=tuple(
-                replace(block, component=document.full_component(block))
-                for block in document.blocks
-                if block.uid == parts["uid"]
-            ),
-        )
-        overrides = {
-            own.event.id: (block, own) for block in series.blocks if (own := _override_occurrence(block, zone))
-        }
-        if id in overrides:
-            return FoundEvent(*overrides[id])
-        master = next((block for block in series.blocks if not block.is_override), None)
-        for each in _occurrences_around(series, parts["start"], zone):
-            if master is not None and each.event.id == id:
-                return FoundEvent(master, each)
+        # Only the blocks of this series, with all their properties, because the event is written back.
+        blocks = [block for block in document.blocks if block.uid == parts["uid"]]
+        full = tuple(replace(block, component=document.full_component(block)) for block in blocks)
+        series = replace(document, blocks=full)
+        overrides = [(block, make_occurrence(block.uid, block.component, zone)) for block in full if block.is_override]
+        # Of two blocks for one occurrence the later one counts.
+        for block, own in reversed(overrides):
+            if own is not None and own.event.id == id:
+                return FoundEvent(block, own)
+        master = next((block for block in full if not block.is_override), None)
+        for occurrence in _occurrences_around(series, parts["start"], zone):
+            if master is not None and occurrence.event.id == id:
+                return FoundEvent(master, occurrence)
     raise _unknown_event_error(document, id)
-
-
-def _override_occurrence(block: EventBlock, zone: tzinfo | None) -> Occurrence | None:
-    return make_occurrence(block.uid, block.component, zone) if block.is_override else None
 
 
 def _occurrences_around(document: IcsDocument, stamp: str, zone: tzinfo | None) -> list[Occurrence]:
@@ -118,7 +109,7 @@ def make_event(
     zone: tzinfo | None,
     now: datetime,
 ) -> Component:
-    """A new event."""
+    """A new event component."""
     from icalendar import Event as Component
 
     event = Component()
@@ -143,9 +134,9 @@ def _attendee_address(who: str) -> vCalAddress:
 
     if _ADDRESS.fullmatch(who):
         return vCalAddress(f"mailto:{who}")
-    # How calendar programs write someone without an address.
+    # The form that calendar programs use for a person without an address.
     address = vCalAddress("invalid:nomail")
-    # Neither a quote nor a backslash can stand in a parameter and be read back by every program.
+    # Not every program can read a parameter with a quote or a backslash.
     address.params["CN"] = who.replace('"', "'").replace("\\", "/")
     return address
 
@@ -153,7 +144,7 @@ def _attendee_address(who: str) -> vCalAddress:
 def apply_change(
     document: IcsDocument, found: FoundEvent, changes: EventChanges, zone: tzinfo | None, now: datetime
 ) -> tuple[str, Component]:
-    """The file with the change made, and the changed event."""
+    """The text of the file with the change, and the changed event."""
     block = found.block
     if found.occurrence is None and block.is_series and changes.start is not None:
         raise ToolError(
@@ -161,7 +152,7 @@ def apply_change(
             f"{block.uid!r} is a whole series; it is not moved at once",
             fix="Change one occurrence: take its id (UID@start) from list_events.",
         )
-    # An occurrence that nobody has touched yet gets a block of its own, after that of its series.
+    # An occurrence that has no block of its own yet gets one, after that of its series.
     fresh = found.occurrence is not None and not block.is_override
     component = deepcopy(found.occurrence.component) if found.occurrence and fresh else document.full_component(block)
     _apply_changes(component, changes, zone)
@@ -191,12 +182,12 @@ def _apply_changes(component: Component, changes: EventChanges, zone: tzinfo | N
     for name, local in (("DTSTART", begin), ("DTEND", begin + length)):
         component.pop(name, None)
         value = local.date() if whole_days else _in_event_zone(local, style, zone)
-        kept = zone_id if isinstance(value, datetime) and value.tzinfo is None else None
-        _add_property(component, name, value, zone_id=kept)
+        own_zone = zone_id if isinstance(value, datetime) and value.tzinfo is None else None
+        _add_property(component, name, value, zone_id=own_zone)
 
 
 def _in_event_zone(local: datetime, style: date | None, zone: tzinfo | None) -> datetime:
-    """Local time in the zone that the event was written in."""
+    """A local time in the time zone that the event uses."""
     if isinstance(style, datetime):
         return local if style.tzinfo is None else to_zoned(local, zone).astimezone(style.tzinfo)
     return to_zoned(local, zone)
@@ -213,7 +204,7 @@ def _replace_property(component: Component, name: str, value: object) -> None:
 
 
 def _mark_modified(component: Component, uid: str, now: datetime) -> None:
-    """What a change owes to other calendar programs: a higher number and a time."""
+    """Set a higher sequence number and the time of the change, by which other calendar programs notice it."""
     try:
         number = int(str(component.get("SEQUENCE", 0)))
     except ValueError:
@@ -225,12 +216,13 @@ def _mark_modified(component: Component, uid: str, now: datetime) -> None:
 
 
 def remove_event(document: IcsDocument, found: FoundEvent, now: datetime) -> str:
-    """The file without the event; of a series only the one occurrence is taken out, by an exception date."""
+    """The text of the file without the event; one occurrence of a series is excluded by an exception date."""
     block = found.block
+    same_uid = [other for other in document.blocks if other.uid == block.uid]
     if found.occurrence is None:
-        return document.with_changes({each.first: "" for each in document.blocks if each.uid == block.uid})
+        return document.with_changes({other.first: "" for other in same_uid})
     changes = {block.first: ""} if block.is_override else {}
-    master = next((each for each in document.blocks if each.uid == block.uid and not each.is_override), None)
+    master = next((other for other in same_uid if not other.is_override), None)
     if master is not None:
         series = document.full_component(master)
         _add_property(series, "EXDATE", event_moment(found.occurrence.component, "RECURRENCE-ID"))
@@ -245,40 +237,39 @@ _last_document: tuple[bytes, str, IcsDocument] | None = None
 def list_between(
     raw: bytes, file: str, zone: str | None, since: str, before: str, series: tuple[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """The events between two times, each with whether it takes up time."""
+    """The events between two times, each with whether it is busy time."""
     expand = None if series is None else (datetime.fromisoformat(series[0]), datetime.fromisoformat(series[1]))
     start, end = datetime.fromisoformat(since), datetime.fromisoformat(before)
-    found = list_occurrences(_parse_document(raw, file), _zone_info(zone), start, end, expand)
-    return [{"event": each.event.to_json(), "busy": each.busy} for each in found]
+    occurrences = list_occurrences(_parse_document(raw, file), _zone_info(zone), start, end, expand)
+    return [{"event": occurrence.event.to_json(), "busy": occurrence.busy} for occurrence in occurrences]
 
 
 def add_event(
     raw: bytes, file: str, zone: str | None, now: str, start: str, **fields: Any
 ) -> tuple[dict[str, Any], bytes]:
     """A new event, and the file with it."""
-    document, where = _parse_document(raw, file), _zone_info(zone)
-    event = make_event(start=datetime.fromisoformat(start), zone=where, now=datetime.fromisoformat(now), **fields)
+    document, local_zone = _parse_document(raw, file), _zone_info(zone)
+    event = make_event(start=datetime.fromisoformat(start), zone=local_zone, now=datetime.fromisoformat(now), **fields)
     text = _zone_text(document, zone, event) + event.to_ical(sorted=False).decode()
-    return _changed_file(document.with_changes({}, added=text), file, event, str(event["UID"]), where)
+    return _changed_file(document.with_changes({}, added=text), file, event, str(event["UID"]), local_zone)
 
 
 def change_event(
     raw: bytes, file: str, zone: str | None, now: str, id: str, start: str | None = None, **fields: Any
 ) -> tuple[dict[str, Any], bytes]:
     """A changed event, and the file with it."""
-    document, where = _parse_document(raw, file), _zone_info(zone)
-    found = find_event(document, id, where)
+    document, local_zone = _parse_document(raw, file), _zone_info(zone)
+    found = find_event(document, id, local_zone)
     changes = EventChanges(start=None if start is None else datetime.fromisoformat(start), **fields)
-    text, event = apply_change(document, found, changes, where, datetime.fromisoformat(now))
-    return _changed_file(text, file, event, found.block.uid, where)
+    text, event = apply_change(document, found, changes, local_zone, datetime.fromisoformat(now))
+    return _changed_file(text, file, event, found.block.uid, local_zone)
 
 
 def delete_event(raw: bytes, file: str, zone: str | None, now: str, id: str) -> tuple[None, bytes]:
     """The file without an event."""
     document = _parse_document(raw, file)
-    return None, _encode_checked(
-        remove_event(document, find_event(document, id, _zone_info(zone)), datetime.fromisoformat(now)), file
-    )
+    found = find_event(document, id, _zone_info(zone))
+    return None, _encode_checked(remove_event(document, found, datetime.fromisoformat(now)), file)
 
 
 def _parse_document(raw: bytes, file: str) -> IcsDocument:
@@ -291,15 +282,15 @@ def _parse_document(raw: bytes, file: str) -> IcsDocument:
 def _changed_file(
     text: str, file: str, component: Component, uid: str, zone: tzinfo | None
 ) -> tuple[dict[str, Any], bytes]:
-    found = make_occurrence(uid, component, zone)
-    if found is None:
+    occurrence = make_occurrence(uid, component, zone)
+    if occurrence is None:
         raise ToolError("calendar.broken", f"the event {uid!r} has no usable time")
-    return found.event.to_json(), _encode_checked(text, file)
+    return occurrence.event.to_json(), _encode_checked(text, file)
 
 
 def _encode_checked(text: str, file: str) -> bytes:
     raw = text.encode("utf-8", "surrogateescape")
-    # What we could not read back is not written.
+    # A file that cannot be parsed again is not written.
     _parse_document(raw, file)
     return raw
 
@@ -309,7 +300,7 @@ def _zone_info(name: str | None) -> tzinfo | None:
 
 
 def _zone_text(document: IcsDocument, name: str | None, event: Component) -> str:
-    """The rules of the configured zone, if the event needs them and the file has none yet."""
+    """The definition of the configured zone, if the event needs it and the file does not have it yet."""
     from icalendar import Timezone
 
     if name is None or "TZID" not in event["DTSTART"].params or document.defines_zone(name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, time, timedelta
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -34,10 +34,6 @@ class CalendarSettings(Settings):
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"{name!r} is not a time zone; write one like 'Europe/Berlin'") from None
 
-    @property
-    def zone(self) -> tzinfo | None:
-        return ZoneInfo(self.timezone) if self.timezone else None
-
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -62,15 +58,15 @@ class Slot:
 
 
 def free_slots(busy: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime, minutes: int) -> list[Slot]:
-    """The free stretches between start and end that are long enough, each as long as it can be."""
-    enough = timedelta(minutes=minutes)
+    """The free slots between start and end with at least so many minutes, each as long as possible."""
+    shortest = timedelta(minutes=minutes)
     slots: list[Slot] = []
     free_from = start
     for begin, finish in sorted(busy):
-        if min(begin, end) - free_from >= enough:
+        if min(begin, end) - free_from >= shortest:
             slots.append(Slot(free_from, min(begin, end)))
         free_from = max(free_from, finish)
-    if end - free_from >= enough:
+    if end - free_from >= shortest:
         slots.append(Slot(free_from, end))
     return slots
 
@@ -79,13 +75,14 @@ _LONGEST_RANGE = timedelta(days=3660)
 _LONGEST_MINUTES = 366 * 24 * 60
 _SERIES_AHEAD = timedelta(days=366)
 _MAX_TRIES = 5
+_CHANGE_WORDS = "change|move|reschedule|rename|postpone|shift|update|edit|extend|shorten|push|delay|bring forward"
 
-# Whoever sends an invitation writes all of the event, down to its id, and the file does not tell who that was. So an
-# event is a stranger's, unless the file lies in a folder in which nobody but the user writes.
+# The sender of an invitation writes all of the event, including its id, and the file does not record who that was. So
+# events are untrusted, unless the file lies in a folder that only the user writes to.
 _READERS = Participants(("attendees",))
 
-# Twice what the limits in `_document` and `_repetition` should let through, and less than the tools' own timeout: a
-# tool that runs out of time is tried again, which would be of no use here.
+# Twice what the limits in `_document` and `_occurrences` should allow, and less than the time-out of the tools: a tool
+# that times out is retried, which would not help here.
 _PARSE_LIMITS = ParseLimits(cpu=30.0, wall=45.0, memory=1536 * MIB)
 _TIMEOUT = 60
 
@@ -105,7 +102,7 @@ _DELETE_PARSER: Parser[None] = Parser(f"{_PARSER_MODULE}:delete_event", None, _P
 
 @dataclass(slots=True)
 class _Calendar:
-    """The file of the settings."""
+    """The calendar file of the settings."""
 
     settings: CalendarSettings
     surroundings: Surroundings
@@ -119,13 +116,13 @@ class _Calendar:
         return _LIST_PARSER(self._read_file(), what=self._display_name, **self._with_file_facts(facts))
 
     def change_file(self, parser: Parser[Any], facts: dict[str, Any], *, or_new: bool = False) -> Any:
-        """Put a change into the file; gives the event that was changed."""
+        """Write a change to the file; return the changed event."""
         facts = self._with_file_facts(facts | {"now": self.surroundings.now().isoformat()})
         for _ in range(_MAX_TRIES):
             raw = self._read_file(or_new=or_new)
             event, changed = parser.with_body(raw, what=self._display_name, **facts)
-            # The lock is held for looking and writing alone, and not while a stranger's event is read. If the file has
-            # changed since, the change is made anew from what is there now.
+            # The lock is held for comparing and writing only, not during parsing, which a hostile event can make slow.
+            # If the file has changed meanwhile, the change is made again from its new content.
             with self.lock:
                 if self._read_file(or_new=or_new) == raw:
                     self.surroundings.folders.write_atomic(self.settings.file, changed)
@@ -159,7 +156,7 @@ class _Calendar:
 
     @property
     def trust(self) -> Trust:
-        """Who wrote what is in it."""
+        """How far its events are trusted."""
         return "user" if self.surroundings.folders.is_trusted(self.settings.file) else "third_party"
 
 
@@ -175,12 +172,12 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
     def list_events(start: date, end: Annotated[date | None, "last day"] = None) -> list[Event]:
         """Events from a day to another day, by default of one day."""
         since, before = _day_range(start, end or start)
-        return [each.event for each in calendar.list_between(since, before)]
+        return [listed.event for listed in calendar.list_between(since, before)]
 
     @tool(effect="read", timeout=_TIMEOUT, origins=events)
     def search_events(text: str, start: date | None = None, end: date | None = None) -> list[Event]:
         """Find events whose title, place, description or attendees have these words."""
-        return [each.event for each in _search_range(calendar, start, end) if _has_words(each.event, text)]
+        return [listed.event for listed in _search_range(calendar, start, end) if _has_words(listed.event, text)]
 
     @tool(effect="read", timeout=_TIMEOUT, origins=Origin(calendar.trust))
     def find_free_time(day: date, minutes: int = 60, earliest: time = time(9), latest: time = time(17)) -> list[Slot]:
@@ -189,7 +186,8 @@ def _reading_tools(calendar: _Calendar) -> list[Tool]:
         if earliest >= latest:
             raise ToolError("calendar.bad-hours", f"{earliest:%H:%M} is not before {latest:%H:%M}")
         since, before = _day_range(day, day)
-        busy = [(each.event.start, each.event.end) for each in calendar.list_between(since, before) if each.busy]
+        events = [listed.event for listed in calendar.list_between(since, before) if listed.busy]
+        busy = [(event.start, event.end) for event in events]
         return free_slots(busy, datetime.combine(day, earliest), datetime.combine(day, latest), minutes)
 
     return [list_events, search_events, find_free_time]
@@ -229,21 +227,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
         timeout=_TIMEOUT,
         purpose={"title": "carries", "location": "carries"},
         origins=Origin(calendar.trust, _READERS),
-        words=(
-            "change",
-            "move",
-            "reschedule",
-            "rename",
-            "postpone",
-            "shift",
-            "update",
-            "edit",
-            "extend",
-            "shorten",
-            "push",
-            "delay",
-            "bring forward",
-        ),
+        words=tuple(_CHANGE_WORDS.split("|")),
     )
     def change_event(
         id: Id,
@@ -281,7 +265,7 @@ def _changing_tools(calendar: _Calendar) -> list[Tool]:
 
 
 def _search_range(calendar: _Calendar, start: date | None, end: date | None) -> list[_ListedEvent]:
-    """Plain events of any time, and a year of each series: from the start, up to the end, or from today."""
+    """Single events of any time, and one year of each series: from the start, up to the end, or from today."""
     if start and end:
         since, before = _day_range(start, end)
         return calendar.list_between(since, before)
@@ -310,8 +294,8 @@ def _day_range(first: date, last: date) -> tuple[datetime, datetime]:
 
 
 def _has_words(event: Event, text: str) -> bool:
-    shown = " ".join((event.title, event.location, event.description, *event.attendees)).casefold()
-    return all(word in shown for word in text.casefold().split())
+    searched = " ".join((event.title, event.location, event.description, *event.attendees)).casefold()
+    return all(word in searched for word in text.casefold().split())
 
 
 def _check_title(title: str) -> None:

@@ -1,13 +1,13 @@
-"""Outgoing mail: recipients parsed strictly, and the bytes of a message composed by hand and then read again.
+"""Outgoing mail: recipients are parsed strictly, and a message is composed by hand and then parsed again.
 
 The parsers of the standard library accept much more than one address (groups, comments, routes, quoted local parts,
-encoded words) and drop what they do not understand, so a recipient is first matched against a small grammar of our
-own: what a server or a mail reader could take for another address is refused.
+encoded words) and drop what they do not understand. So a recipient must match a small grammar, which excludes
+everything that a server or a mail program could take for another address.
 
-A header's text may come from an untrusted mail. The header classes of the standard library decode it when it is set
+The text of a header may be untrusted. The header classes of the standard library decode it when it is set
 (`=?utf-8?q?Bill=0AReply-To:...?=` becomes two headers), so every line is written here, in ASCII. The result is parsed
 by both parsers of the standard library and compared with the draft: the headers and their decoded values, the
-addresses, the structure, and the name and bytes of each part. Any difference means that the mail is not sent.
+addresses, the structure, and the name and bytes of each part. A mail with any difference is not sent.
 """
 
 from __future__ import annotations
@@ -35,18 +35,33 @@ from bicameral.errors import Place, ToolError
 _MAX_NAME = 200
 _MAX_SHOWN = 80
 _MAX_DOMAIN = 253
-# `name <spec>` with the name in quotes or without any character that structures a list of addresses.
+_MAX_LINE = 998
+_FOLD = 76
+_WORD_BYTES = 42
+"""Bytes of UTF-8 in one encoded word, which then fits on a line with its frame and the name of a header."""
+# `name <spec>` with the name in quotes, or without any character that has a meaning in a list of addresses.
 _NAMED = re.compile(r"""(?P<name>"(?:[^"\\]|\\.)*"|[^"\\<>@,;:()\[\]]*)\s*<(?P<spec>[^<>\s]+)>""")
-# No `%` and no `!`: a server may take `a%b@c` and `c!b!a` for a route. Nothing that a program could take for an option.
+# No `%` and no `!`: a server may take `a%b@c` and `c!b!a` for a route. No leading `-`, which could be an option.
 _LOCAL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_+'&~#=*^$-]|\.(?!\.))*(?<!\.)")
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _LINE_BREAKING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 ENCODED_WORD = "=?"
+_PLAIN_PHRASE = re.compile(r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/^_`{|}~-]+)*")
+_PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._()+,-]{0,60}[A-Za-z0-9_)])?")
+_MIME_TYPE = re.compile(r"[a-z0-9]+/[a-z0-9.+-]+")
+# Lines with a meaning of their own in an mbox file or in SMTP, and trailing blanks, which a server may drop.
+_AWKWARD_LINE = re.compile(r"(?m)^(?:From |\.)|[ \t]$")
+_ADDRESS_HEADERS = ("from", "to", "cc")
+
+ParsedPart: TypeAlias = tuple[str, str | None, bytes]
+"""A MIME type, a file name, and the decoded bytes."""
+ParsedMessage: TypeAlias = tuple[tuple[tuple[str, object], ...], tuple[ParsedPart, ...]]
+"""The headers with their decoded values, in order, and the parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """A display name, which may be empty, and an address in ASCII."""
+    """A display name, which may be empty, and an ASCII address."""
 
     name: str
     local: str
@@ -58,23 +73,23 @@ class Recipient:
 
 
 def parse_recipient(given: str, argument: str) -> Recipient:
-    """One recipient, `a@example.com` or `Ann <a@example.com>`; anything else is refused."""
+    """Parse one recipient, `a@example.com` or `Ann <a@example.com>`; raises for anything else."""
     refuse_line_breaks(given, argument)
-    whole = given.strip()
-    named = _NAMED.fullmatch(whole)
-    name, spec = (_unquote_name(named["name"].strip()), named["spec"]) if named else ("", whole)
-    local, at, domain = spec.partition("@")
-    sound = _ascii_domain(domain)
-    # A name that looks like an address, or hides something, shows the reader somebody else than who gets the mail.
-    odd_name = len(name) > _MAX_NAME or any(sign in name for sign in "@<>") or has_hidden(name)
-    odd_local = len(local) > 64 or not _LOCAL.fullmatch(local)
-    if not at or sound is None or odd_local or odd_name or ENCODED_WORD in whole:
+    text = given.strip()
+    named = _NAMED.fullmatch(text)
+    name, spec = (_unquote_name(named["name"].strip()), named["spec"]) if named else ("", text)
+    local, at, given_domain = spec.partition("@")
+    domain = _ascii_domain(given_domain)
+    # A name that looks like an address, or has invisible characters, could show the user another recipient.
+    bad_name = len(name) > _MAX_NAME or any(sign in name for sign in "@<>") or has_hidden(name)
+    bad_local = len(local) > 64 or not _LOCAL.fullmatch(local)
+    if not at or domain is None or bad_local or bad_name or ENCODED_WORD in text:
         raise _bad_address_error(given, argument)
-    return Recipient(name, local, sound)
+    return Recipient(name, local, domain)
 
 
 def refuse_line_breaks(text: str, argument: str) -> None:
-    """Refuse what could end a header: every control character, and what some readers take for the end of a line."""
+    """Raise for control characters and everything that some programs take for the end of a header line."""
     if _LINE_BREAKING.search(text):
         raise ToolError(
             "mail.bad-header",
@@ -89,7 +104,7 @@ def _unquote_name(name: str) -> str:
 
 
 def _ascii_domain(given: str) -> str | None:
-    """A domain in ASCII, or None: each label as it was given, never as one that only looks or sounds like it."""
+    """A domain in ASCII, or None; labels are encoded but never mapped to similar ones."""
     labels = [_ascii_label(label) for label in given.split(".")]
     domain = ".".join(label or "" for label in labels)
     if None in labels or len(domain) > _MAX_DOMAIN or domain.rpartition(".")[2].isdigit():
@@ -101,7 +116,7 @@ def _ascii_label(given: str) -> str | None:
     label = given.lower()
     if label.isascii():
         return label if _LABEL.fullmatch(label) and _is_sound_punycode(label) else None
-    # The mapping of IDNA 2003 would turn full-width letters and `ß` into others: a domain that nobody has written.
+    # The mapping of IDNA 2003 would turn full-width letters and `ß` into others, and so into another domain.
     if unicodedata.normalize("NFKC", label) != label or has_hidden(label) or not _has_only_letters(label):
         return None
     encoded = f"xn--{label.encode('punycode').decode('ascii')}"
@@ -109,18 +124,18 @@ def _ascii_label(given: str) -> str | None:
 
 
 def _is_sound_punycode(label: str) -> bool:
-    """Whether a label is no punycode, or stands for letters and nothing else (`xn--` can spell `@` and blanks)."""
+    """Whether a label is not punycode, or decodes to letters only (`xn--` can encode `@` and blanks)."""
     if not label.startswith("xn--"):
         return True
     try:
-        stands_for = label[4:].encode("ascii").decode("punycode")
+        decoded = label[4:].encode("ascii").decode("punycode")
     except UnicodeError:
         return False
-    return not stands_for.isascii() and _has_only_letters(stands_for)
+    return not decoded.isascii() and _has_only_letters(decoded)
 
 
 def _has_only_letters(label: str) -> bool:
-    return all(each in "-\u00b7" or unicodedata.category(each)[0] in "LMN" for each in label)
+    return all(character in "-\u00b7" or unicodedata.category(character)[0] in "LMN" for character in label)
 
 
 def _bad_address_error(given: str, argument: str) -> ToolError:
@@ -133,27 +148,16 @@ def _bad_address_error(given: str, argument: str) -> ToolError:
     )
 
 
-_MAX_LINE = 998
-_FOLD = 76
-_WORD_BYTES = 42
-"""Of UTF-8 in one encoded word: with its frame and the name of a header it fits a line."""
-_PLAIN_PHRASE = re.compile(r"[A-Za-z0-9!#$%&'*+/^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/^_`{|}~-]+)*")
-_PLAIN_FILE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9 ._()+,-]{0,60}[A-Za-z0-9_)])?")
-_MIME_TYPE = re.compile(r"[a-z0-9]+/[a-z0-9.+-]+")
-# Lines that a mail store in the mbox format, or a careless server, would take for its own.
-_AWKWARD_LINE = re.compile(r"(?m)^(?:From |\.)|[ \t]$")
-
-
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that goes along, by the name under which it arrives."""
+    """An attached file with the name that the receiver sees."""
 
     name: str
     content: bytes
 
     @property
     def kind(self) -> str:
-        """The MIME type; one that would be taken apart by readers (a mail in a mail) is sent as plain bytes."""
+        """The MIME type; one that mail programs would open as part of the mail is sent as plain bytes."""
         guessed = mimetypes.guess_type(self.name)[0] or ""
         opaque = not _MIME_TYPE.fullmatch(guessed) or guessed.startswith(("multipart/", "message/"))
         return "application/octet-stream" if opaque else guessed
@@ -161,7 +165,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class MailDraft:
-    """A mail as it is meant."""
+    """A mail before it is composed."""
 
     sender: Recipient
     to: tuple[Recipient, ...]
@@ -174,20 +178,20 @@ class MailDraft:
 
     @property
     def recipients(self) -> list[str]:
-        """The envelope: exactly those whom the headers name."""
-        return [each.address for each in (*self.to, *self.cc)]
+        """The addresses of the envelope: exactly those in the headers."""
+        return [recipient.address for recipient in (*self.to, *self.cc)]
 
 
 def without_encoded_words(text: str) -> str:
-    """Text of a header in which nothing is an encoded word: each `=?` gets a blank, and is read as it stands.
+    """The text of a header with a blank in each `=?`, so that it contains no encoded word.
 
-    Written as an encoded word of its own it would survive one decoding; some gateways and readers decode twice.
+    Encoding it once more would not be enough: some gateways and mail programs decode twice.
     """
     return text.replace(ENCODED_WORD, "= ?")
 
 
 def compose_message(draft: MailDraft) -> bytes:
-    """The mail as it is sent; a ToolError if what a reader would see is not exactly what was meant."""
+    """The bytes of the mail; raises `mail.not-as-meant` if they do not parse to exactly the draft."""
     lines = [
         f"From: {_address_list((draft.sender,))}",
         f"To: {_address_list(draft.to)}",
@@ -211,7 +215,7 @@ def compose_message(draft: MailDraft) -> bytes:
 
 
 def _address_list(recipients: Sequence[Recipient]) -> str:
-    return ",\r\n ".join(_address_text(each) for each in recipients)
+    return ",\r\n ".join(map(_address_text, recipients))
 
 
 def _address_text(recipient: Recipient) -> str:
@@ -228,9 +232,9 @@ def _address_text(recipient: Recipient) -> str:
 
 def _subject_text(text: str) -> str:
     words = text.split(" ")
-    # Where an encoded word was undone no line may be folded: a reader that drops the blank would put it together again.
-    undone = "= ?" in text
-    if undone or not text.isascii() or not all(words) or max(map(len, words)) > _FOLD - len("Message-ID: "):
+    # A line is not folded at the blank of `without_encoded_words`: a program that drops it would restore the word.
+    split_word = "= ?" in text
+    if split_word or not text.isascii() or not all(words) or max(map(len, words)) > _FOLD - len("Message-ID: "):
         return _encoded_words(text) if text else ""
     lines = [""]
     for word in words:
@@ -253,69 +257,56 @@ def _encoded_words(text: str) -> str:
 
 
 def _text_part(body: str) -> str:
-    """The headers and the content of the text: as it stands if no server could trip over it, else encoded."""
+    """The headers and the content of the text; it is encoded unless every server transmits it unchanged."""
     text = body if body.endswith("\n") else f"{body}\n"
     if text.isascii() and not _AWKWARD_LINE.search(text) and max(map(len, text.split("\n"))) <= _FOLD:
         encoding, content = "7bit", text
     else:
         raw = text.encode()
-        quoted = re.sub(r"(?m)^(F)(?=rom )|^(\.)", _hex_escape, binascii.b2a_qp(raw).decode("ascii"))
+        plain = binascii.b2a_qp(raw).decode("ascii")
+        quoted = re.sub(r"(?m)^F(?=rom )|^\.", lambda match: f"={ord(match[0]):02X}", plain)
         in_base64 = base64.encodebytes(raw).decode("ascii")
-        encoding, content = min(("quoted-printable", quoted), ("base64", in_base64), key=lambda each: len(each[1]))
+        encoding, content = min(("quoted-printable", quoted), ("base64", in_base64), key=lambda pair: len(pair[1]))
     head = f'Content-Type: text/plain; charset="utf-8"\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n'
     return head + content.replace("\n", "\r\n")
 
 
-def _hex_escape(found: re.Match[str]) -> str:
-    return f"={ord(found[0]):02X}"
-
-
 def _attached_part(attachment: Attachment) -> str:
     name = attachment.name
-    given = f'="{name}"' if _PLAIN_FILE_NAME.fullmatch(name) else f"*=utf-8''{quote(name, safe='')}"
+    value = f'="{name}"' if _PLAIN_FILE_NAME.fullmatch(name) else f"*=utf-8''{quote(name, safe='')}"
     content = base64.encodebytes(attachment.content).decode("ascii").replace("\n", "\r\n")
     return (
         f"Content-Type: {attachment.kind}\r\nContent-Transfer-Encoding: base64\r\n"
-        f"Content-Disposition: attachment;\r\n filename{given}\r\n\r\n{content}"
+        f"Content-Disposition: attachment;\r\n filename{value}\r\n\r\n{content}"
     )
 
 
 def _boundary(parts: Sequence[str]) -> str:
-    """A boundary that stands in none of the parts; nobody can foresee it, and it is looked for all the same."""
+    """A boundary that occurs in none of the parts. It cannot be guessed, and is searched for all the same."""
     while True:
         boundary = f"=_{secrets.token_hex(20)}"
         if not any(boundary in part for part in parts):
             return boundary
 
 
-# Reading again
-
-ParsedPart: TypeAlias = tuple[str, str | None, bytes]
-"""A MIME type, the name of a file, and the decoded bytes."""
-ParsedMessage: TypeAlias = tuple[tuple[tuple[str, object], ...], tuple[ParsedPart, ...]]
-"""Headers with their decoded values, in order, and the parts."""
-
-_ADDRESS_HEADERS = ("from", "to", "cc")
-
-
 def verify_message(raw: bytes, draft: MailDraft) -> None:
-    """Refuse bytes that do not say exactly what was meant, to the strict parser and to the lenient one."""
-    meant = _expected_message(draft)
+    """Raise unless both parsers, the strict and the lenient one, read exactly the draft from these bytes."""
+    expected = _expected_message(draft)
     lines = raw.split(b"\r\n")
     sound = raw.isascii() and not any(b"\r" in line or b"\n" in line or b"\0" in line for line in lines)
     if not sound or max(map(len, lines)) > _MAX_LINE:
         raise _differs_error("its lines")
-    for seen in (_parse_strictly(raw), _parse_leniently(raw)):
-        if seen[0] != meant[0]:
+    for parsed in (_parse_strictly(raw), _parse_leniently(raw)):
+        if parsed[0] != expected[0]:
             raise _differs_error("its headers")
-        if seen[1] != meant[1]:
+        if parsed[1] != expected[1]:
             raise _differs_error("its text or attachments")
 
 
-def _differs_error(what: str) -> ToolError:
+def _differs_error(part: str) -> ToolError:
     return ToolError(
         "mail.not-as-meant",
-        f"a mail program would read {what} differently from what was meant, so the mail was not sent",
+        f"a mail program would read {part} differently from what was meant, so the mail was not sent",
         fix="Leave out unusual characters in the subject, the names and the file names.",
     )
 
@@ -323,8 +314,8 @@ def _differs_error(what: str) -> ToolError:
 def _expected_message(draft: MailDraft) -> ParsedMessage:
     headers: list[tuple[str, object]] = [
         ("from", ((draft.sender.name, draft.sender.address),)),
-        ("to", tuple((each.name, each.address) for each in draft.to)),
-        *([("cc", tuple((each.name, each.address) for each in draft.cc))] if draft.cc else []),
+        ("to", tuple((recipient.name, recipient.address) for recipient in draft.to)),
+        *([("cc", tuple((recipient.name, recipient.address) for recipient in draft.cc))] if draft.cc else []),
         ("subject", draft.subject),
         ("date", format_datetime(draft.date)),
         ("message-id", draft.message_id),
@@ -332,7 +323,7 @@ def _expected_message(draft: MailDraft) -> ParsedMessage:
     ]
     body = draft.body if draft.body.endswith("\n") else f"{draft.body}\n"
     parts: list[ParsedPart] = [("text/plain", None, body.encode())]
-    parts += [(each.kind, each.name, each.content) for each in draft.attachments]
+    parts += [(attachment.kind, attachment.name, attachment.content) for attachment in draft.attachments]
     return tuple(headers), tuple(parts)
 
 
@@ -349,10 +340,10 @@ def _parse_strictly(raw: bytes) -> ParsedMessage:
 
 
 def _header_addresses(field: Any) -> tuple[tuple[str, str], ...]:
-    """The addresses of a header; none if it has a defect or a group in it."""
+    """The addresses of a header; empty if it has a defect or a group."""
     if field.defects or any(group.display_name for group in field.groups):
         return ()
-    return tuple((str(each.display_name), str(each.addr_spec)) for each in field.addresses)
+    return tuple((str(address.display_name), str(address.addr_spec)) for address in field.addresses)
 
 
 def _parse_leniently(raw: bytes) -> ParsedMessage:
@@ -372,14 +363,13 @@ def _decode_header_text(value: str) -> str:
 
 
 def _message_parts(message: Message[Any, Any]) -> tuple[ParsedPart, ...]:
-    """The parts of a mail with one level of structure; a deeper one, or any defect, is nothing that we wrote."""
+    """The parts of a mail as it is composed here, with one level of structure; empty for any other mail."""
     leaves = cast("list[Message[Any, Any]]", message.get_payload()) if message.is_multipart() else [message]
-    whole = (message, *leaves)
-    if message.preamble or message.epilogue or any(each.defects for each in whole):
+    if message.preamble or message.epilogue or any(part.defects for part in (message, *leaves)):
         return ()
     if message.is_multipart() and message.get_content_type() != "multipart/mixed":
         return ()
-    return tuple(_message_part(each) for each in leaves)
+    return tuple(map(_message_part, leaves))
 
 
 def _message_part(leaf: Message[Any, Any]) -> ParsedPart:

@@ -1,6 +1,6 @@
-"""The mailbox: Maildir folders and mbox files on disk, a cache of what was parsed, search, and one mail in full.
+"""The mailbox: Maildir folders and mbox files on disk, a cache of parsed mails, search, and reading of one mail.
 
-Mailboxes are opened for reading only: nothing is locked, moved or flagged.
+Mailboxes are opened for reading only: no mail is locked, moved or flagged.
 """
 
 from __future__ import annotations
@@ -15,35 +15,17 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from bicameral.errors import ToolError, nearest_name
 from bicameral.parsing import ParseLimitError, ParseLimits, Parser
 from bicameral.toolboxes.mail._mime import MailHeaders, parse_local_date
+from bicameral.toolboxes.mail._tools import Mail
 from bicameral.tools import Folders
-from bicameral.types import Id
-
-
-@dataclass(frozen=True, slots=True)
-class Mail:
-    """One mail; `date` is local time, `sender` is the address alone."""
-
-    id: Id
-    sender: str
-    sender_name: str
-    to: tuple[str, ...]
-    cc: tuple[str, ...]
-    subject: str
-    date: datetime
-    body: str
-    folder: str
-    unread: bool
-    attachments: tuple[str, ...]
-
 
 INBOX = "INBOX"
 MAX_MAIL = 32 * 1024 * 1024
-"""Of a larger mail only this many bytes are read."""
+"""Only this many bytes of a larger mail are read."""
 _MAX_HEAD = 64 * 1024
 _MAX_DEPTH = 8
 _HEADER_LINE = re.compile(rb"[!-9;-~]+:")
@@ -51,27 +33,39 @@ _QUOTED_FROM = re.compile(rb"(?m)^>(>*From )")
 _MBOX_NAMES = (".mbox", ".mbx")
 _LONGEST_LINE = 64 * 1024
 MAX_MAILS = 200_000
-"""Of one folder. A mail of nothing but a line `From x` takes a few bytes on disk and a hundred times that in memory."""
+"""The most mails of one folder: a mail that is only a line `From x` takes a hundred times its size in memory."""
+
+_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
+_MAX_CACHED_TEXT = 40_000_000
+"""How many characters of bodies are kept in memory between searches."""
+_BATCH = 200
+_BATCH_BYTES = 4 * 1024 * 1024
+_LARGE_MAIL = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMail:
-    """One mail on disk: where its bytes are and what the mailbox says about it."""
+    """One mail on disk: where its bytes are, and what the mailbox records about it."""
 
     key: str
     folder: str
     path: Path
     modified: int
-    """Nanoseconds; together with key and size it tells whether the mail is still the same."""
+    """In nanoseconds."""
     size: int
     start: int = 0
     unread: bool | None = None
-    """None where only the mail itself can say (mbox)."""
+    """None if only the mail itself records it (mbox)."""
     envelope: bytes = b""
     """The `From ` line of an mbox."""
 
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Changes if the mail with this key does, so that a cached value of it is out of date."""
+        return self.modified, self.size
+
     def read_head(self) -> bytes:
-        """The first bytes of the mail, enough for its headers."""
+        """The first bytes of the mail, with its headers."""
         return self._read_bytes(min(self.size, _MAX_HEAD))
 
     def read_all(self) -> bytes:
@@ -88,12 +82,12 @@ class StoredMail:
 
 
 def open_nofollow(path: Path) -> BinaryIO:
-    """Open a file for reading unless it has become a link, which could lead out of the mailbox."""
+    """Open a file for reading; fails if it has become a symbolic link, which could lead out of the mailbox."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
 
 
 def is_mailbox(path: Path) -> bool:
-    """Whether there is mail here: an mbox file, a Maildir, or a folder with one of them in it."""
+    """Whether this is an mbox file, a Maildir, or a folder that contains one of them."""
     if path.is_file():
         return _looks_like_mbox(path)
     return path.is_dir() and next(_walk_mailboxes(path, "", 0), None) is not None
@@ -108,14 +102,14 @@ def list_mailboxes(root: Path) -> list[tuple[str, Path]]:
 
 def list_stored_mails(folder: str, path: Path) -> list[StoredMail]:
     """The mails of one folder, in no particular order."""
-    found = list(islice(_iter_mbox(folder, path) if path.is_file() else _iter_maildir(folder, path), MAX_MAILS + 1))
-    if len(found) > MAX_MAILS:
+    mails = list(islice(_iter_mbox(folder, path) if path.is_file() else _iter_maildir(folder, path), MAX_MAILS + 1))
+    if len(mails) > MAX_MAILS:
         raise ToolError(
             "mail.folder-too-large",
             f"there are more than {MAX_MAILS:,} mails in the folder {folder!r}",
             fix="Move old mails to another place, or set `folder` under [toolbox.mail] in bicameral.toml.",
         )
-    return found
+    return mails
 
 
 def _walk_mailboxes(path: Path, name: str, depth: int) -> Iterator[tuple[str, Path]]:
@@ -150,6 +144,7 @@ def _is_maildir(path: Path) -> bool:
 
 def _iter_maildir(folder: str, path: Path) -> Iterator[StoredMail]:
     for part in ("cur", "new"):
+        # Links are not followed: they could lead out of the folders that may be read.
         if (path / part).is_symlink():
             continue
         for entry in _scan_folder(path / part):
@@ -180,21 +175,21 @@ def _iter_mbox(folder: str, path: Path) -> Iterator[StoredMail]:
         modified = os.fstat(stream.fileno()).st_mtime_ns
         number, start, envelope, offset = 0, -1, b"", 0
         after_blank, candidate = True, b""
-        whole = True
-        # In pieces: a line of a gigabyte is not read at once. What follows the first piece begins no line.
+        at_line_start = True
+        # Read in pieces, since a line may have a gigabyte. A later piece of a line is not the start of one.
         for line in iter(lambda: stream.readline(_LONGEST_LINE), b""):
-            if not whole:
-                whole = line.endswith(b"\n")
+            if not at_line_start:
+                at_line_start = line.endswith(b"\n")
                 candidate, after_blank = b"", False
                 offset += len(line)
                 continue
-            whole = line.endswith(b"\n")
+            at_line_start = line.endswith(b"\n")
             if candidate and _HEADER_LINE.match(line):
                 if start >= 0:
                     size = offset - len(candidate) - start
                     yield StoredMail(f"{folder}/{number}", folder, path, modified, size, start, None, envelope)
                 number, start, envelope = number + 1, offset, candidate
-            # A separator stands after an empty line and before a header; "From " elsewhere is part of a sentence.
+            # A separator stands after an empty line and before a header; any other "From " belongs to a text.
             candidate = line if after_blank and line.startswith(b"From ") else b""
             after_blank = line in (b"\n", b"\r\n")
             offset += len(line)
@@ -202,23 +197,18 @@ def _iter_mbox(folder: str, path: Path) -> Iterator[StoredMail]:
             yield StoredMail(f"{folder}/{number}", folder, path, modified, offset - start, start, None, envelope)
 
 
-_USUAL_PLACES = ("Maildir", "maildir", "Mail", "mail", "mail.mbox", "inbox.mbox", "mbox")
-_MAX_CACHED_TEXT = 40_000_000
-"""How many characters of bodies are kept in memory between searches."""
-_BATCH = 200
-_BATCH_BYTES = 4 * 1024 * 1024
-_LARGE_MAIL = 4 * 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True)
 class MailEntry:
-    """A mail whose headers are known."""
+    """A mail with its headers and its id."""
 
     stored: StoredMail
     headers: MailHeaders
     id: str
     date: datetime
     unread: bool
+
+
+_Stamp: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +224,9 @@ class _MailText:
     problem: ParseLimitError | None = field(default=None, compare=False)
 
 
-# An honest mail is read in milliseconds, one of many megabytes in a second. A search goes on after one that is not, so
-# the limits are low, and below the timeout of the tools: a tool that runs out of time is tried again.
+# An ordinary mail is parsed in milliseconds, one of many megabytes in a second. A search continues after a mail that
+# exceeds a limit, so the limits are low. They are below the time-out of the tools, because a tool that times out is
+# retried, which would not help here.
 _PARSER_MODULE = "bicameral.toolboxes.mail._mime"
 _HEADERS_PARSER: Parser[list[MailHeaders]] = Parser(
     f"{_PARSER_MODULE}:read_heads", list[MailHeaders], ParseLimits(cpu=2.0, wall=5.0)
@@ -253,16 +244,16 @@ _ATTACHMENT_PARSER: Parser[list[str]] = Parser(
 
 @dataclass(slots=True)
 class Mailbox:
-    """Mail under one folder or file, with a memory of what has been parsed."""
+    """The mail of one folder or file, with caches of parsed mails. Each cached value has the stamp of its source."""
 
     folders: Folders
     folder: str | None
-    _headers: dict[str, tuple[int, int, MailHeaders]] = field(default_factory=dict[str, tuple[int, int, MailHeaders]])
-    _boxes: dict[Path, tuple[int, int, list[StoredMail]]] = field(
-        default_factory=dict[Path, tuple[int, int, list[StoredMail]]]
+    _headers: dict[str, tuple[_Stamp, MailHeaders]] = field(default_factory=dict[str, tuple[_Stamp, MailHeaders]])
+    _boxes: dict[Path, tuple[_Stamp, list[StoredMail]]] = field(
+        default_factory=dict[Path, tuple[_Stamp, list[StoredMail]]]
     )
-    _texts: OrderedDict[str, tuple[int, int, _MailText]] = field(
-        default_factory=OrderedDict[str, tuple[int, int, _MailText]]
+    _texts: OrderedDict[str, tuple[_Stamp, _MailText]] = field(
+        default_factory=OrderedDict[str, tuple[_Stamp, _MailText]]
     )
     _cached_characters: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -279,10 +270,10 @@ class Mailbox:
         folder: str,
         limit: int,
     ) -> list[Mail]:
-        """The newest mails that every filter lets through; bodies are read only for those that get so far."""
-        found: list[Mail] = []
+        """The newest mails that match all filters; a body is parsed only if the headers match."""
+        mails: list[Mail] = []
         for entry in sorted(self._entries(folder), key=lambda entry: entry.date, reverse=True):
-            if len(found) >= limit:
+            if len(mails) >= limit:
                 break
             headers, day = entry.headers, entry.date.date()
             if (
@@ -293,16 +284,16 @@ class Mailbox:
                 or not has_words(headers.subject, subject)
             ):
                 continue
-            text_of = self._load_text(entry.stored)
-            # One that could not be read is among the results: nobody knows that the words are not in it.
-            if text_of and (text_of.problem or has_words(f"{headers.subject}\n{text_of.body}", text)):
-                found.append(_make_mail(entry, text_of))
-        return found
+            content = self._load_text(entry.stored)
+            # A mail that could not be parsed is a result, too: the words may be in it.
+            if content and (content.problem or has_words(f"{headers.subject}\n{content.body}", text)):
+                mails.append(_make_mail(entry, content))
+        return mails
 
     def read(self, id: str) -> Mail:
         """One mail by its id."""
         for _ in range(2):
-            # Twice, since a mail reader renames files all the time.
+            # Two attempts, because mail programs rename files when flags change.
             entry = self._find_entry(id)
             text = self._load_text(entry.stored)
             if text is not None and text.problem is not None:
@@ -323,7 +314,7 @@ class Mailbox:
                 "mail.unreadable", f"the mail {entry.stored.key!r} cannot be read: {error.strerror}"
             ) from None
         attachments, content = _ATTACHMENT_PARSER.with_body(raw, what=f"the mail {id!r}", name=name)
-        # The name becomes that of a file, so it must be a bare one, whatever the parser says.
+        # The name becomes a file name, so it must have no path in it. The parser's reply is untrusted and not enough.
         if name not in attachments or not is_bare_name(name):
             raise ToolError(
                 "mail.unknown-attachment",
@@ -336,15 +327,15 @@ class Mailbox:
     def _find_entry(self, id: str) -> MailEntry:
         entries = self._entries("")
         wanted = id.strip("<> ")
-        found = [entry for entry in entries if wanted in (entry.id, entry.stored.key)]
-        if found:
-            return found[0]
-        named = [entry for entry in entries if entry.headers.message_id == wanted and wanted]
-        if len(named) == 1:
-            return named[0]
-        if named:
-            twins = " or ".join(repr(entry.id) for entry in named)
-            raise ToolError("mail.ambiguous-id", f"several mails call themselves {id!r}", expected=twins)
+        by_id = [entry for entry in entries if wanted in (entry.id, entry.stored.key)]
+        if by_id:
+            return by_id[0]
+        by_message_id = [entry for entry in entries if entry.headers.message_id == wanted and wanted]
+        if len(by_message_id) == 1:
+            return by_message_id[0]
+        if by_message_id:
+            ids = " or ".join(repr(entry.id) for entry in by_message_id)
+            raise ToolError("mail.ambiguous-id", f"several mails call themselves {id!r}", expected=ids)
         raise ToolError(
             "mail.unknown-mail",
             f"there is no mail with the id {id!r}",
@@ -353,25 +344,25 @@ class Mailbox:
         )
 
     def _entries(self, folder: str) -> list[MailEntry]:
-        everything = list_mailboxes(self._mailbox_root())
-        chosen = [(name, path) for name, path in everything if _is_in_folder(name, folder)]
+        boxes = list_mailboxes(self._mailbox_root())
+        chosen = {name for name, _ in boxes if _is_in_folder(name, folder)}
         if not chosen and folder:
-            names = [name for name, _ in everything]
+            names = [name for name, _ in boxes]
             raise ToolError(
                 "mail.unknown-folder",
                 f"there is no mail folder {folder!r}",
                 expected=", ".join(map(repr, names)),
                 nearest=nearest_name(folder, names),
             )
-        known = self._with_headers(self._list_stored(everything))
-        # Strangers choose the Message-ID: one that is used twice, or spells another mail's key, names nobody.
-        taken = Counter(headers.message_id for _, headers in known)
-        taken.update(item.key for item, _ in known)
-        names = {name for name, _ in chosen}
+        known = self._with_headers(self._list_stored(boxes))
+        # The sender chooses the Message-ID. One that occurs twice, or equals the key of another mail, is not used as an
+        # id. All folders count, also those that are not searched.
+        uses = Counter(headers.message_id for _, headers in known)
+        uses.update(item.key for item, _ in known)
         return [
-            _make_entry(item, headers, unique=taken[headers.message_id] == 1)
+            _make_entry(item, headers, unique=uses[headers.message_id] == 1)
             for item, headers in known
-            if item.folder in names
+            if item.folder in chosen
         ]
 
     def _mailbox_root(self) -> Path:
@@ -395,42 +386,43 @@ class Mailbox:
         )
 
     def _list_stored(self, boxes: Iterable[tuple[str, Path]]) -> list[StoredMail]:
-        found: list[StoredMail] = []
+        mails: list[StoredMail] = []
         for name, path in boxes:
             if not path.is_file():
-                found.extend(list_stored_mails(name, path))
+                mails.extend(list_stored_mails(name, path))
                 continue
             facts = path.stat()
-            kept = self._boxes.get(path)
-            if kept is None or kept[:2] != (facts.st_mtime_ns, facts.st_size):
-                kept = self._boxes[path] = (facts.st_mtime_ns, facts.st_size, list_stored_mails(name, path))
-            found.extend(kept[2])
-        return found
+            stamp = (facts.st_mtime_ns, facts.st_size)
+            cached = self._boxes.get(path)
+            if cached is None or cached[0] != stamp:
+                cached = self._boxes[path] = (stamp, list_stored_mails(name, path))
+            mails.extend(cached[1])
+        return mails
 
     def _with_headers(self, items: list[StoredMail]) -> list[tuple[StoredMail, MailHeaders]]:
-        """The mails that are still there, with their headers; those that are not known yet are read in batches."""
+        """The mails that still exist, with their headers; unknown headers are parsed in batches."""
         for batch in _read_batches(item for item in items if self._cached_headers(item) is None):
             try:
-                found = _parse_headers(batch)
+                parsed = _parse_headers(batch)
             except ParseLimitError:
-                # One of them is too much: each is read alone, so that only that one is not.
-                found = [_parse_one_header(item, raw) for item, raw in batch]
-            for (item, _), headers in zip(batch, found, strict=True):
-                self._headers[item.key] = (item.modified, item.size, headers)
+                # One mail of the batch exceeds a limit. Each is parsed alone, so that only that one is lost.
+                parsed = [_parse_one_header(item, raw) for item, raw in batch]
+            for (item, _), headers in zip(batch, parsed, strict=True):
+                self._headers[item.key] = (item.stamp, headers)
         return [(item, headers) for item in items if (headers := self._cached_headers(item))]
 
     def _cached_headers(self, item: StoredMail) -> MailHeaders | None:
-        kept = self._headers.get(item.key)
-        return kept[2] if kept is not None and kept[:2] == (item.modified, item.size) else None
+        cached = self._headers.get(item.key)
+        return cached[1] if cached is not None and cached[0] == item.stamp else None
 
     def _load_text(self, item: StoredMail) -> _MailText | None:
-        """The text of a mail, or None when it vanished under our hands."""
-        # The lock is for what is kept alone. It is not held while a mail is read: a hostile one takes its time.
+        """The text of a mail, or None if it has disappeared meanwhile."""
+        # The lock protects the cache only. It is not held during parsing, which a hostile mail can make slow.
         with self._lock:
-            kept = self._texts.get(item.key)
-            if kept is not None and kept[:2] == (item.modified, item.size):
+            cached = self._texts.get(item.key)
+            if cached is not None and cached[0] == item.stamp:
                 self._texts.move_to_end(item.key)
-                return kept[2]
+                return cached[1]
         try:
             raw = item.read_all()
         except OSError:
@@ -447,10 +439,10 @@ class Mailbox:
 
     def _cache_text(self, item: StoredMail, text: _MailText) -> None:
         replaced = self._texts.pop(item.key, None)
-        self._texts[item.key] = (item.modified, item.size, text)
-        self._cached_characters += len(text.body) - (0 if replaced is None else len(replaced[2].body))
+        self._texts[item.key] = (item.stamp, text)
+        self._cached_characters += len(text.body) - (0 if replaced is None else len(replaced[1].body))
         while self._cached_characters > _MAX_CACHED_TEXT:
-            _, (_, _, dropped) = self._texts.popitem(last=False)
+            _, (_, dropped) = self._texts.popitem(last=False)
             self._cached_characters -= len(dropped.body)
 
 
@@ -472,7 +464,7 @@ def _make_mail(entry: MailEntry, text: _MailText) -> Mail:
 
 
 def _read_batches(items: Iterable[StoredMail]) -> Iterator[list[tuple[StoredMail, bytes]]]:
-    """The beginnings of mails, some at a time; one that vanished is left out."""
+    """The heads of mails in batches; mails that have disappeared are left out."""
     batch: list[tuple[StoredMail, bytes]] = []
     size = 0
     for item in items:
@@ -490,10 +482,11 @@ def _read_batches(items: Iterable[StoredMail]) -> Iterator[list[tuple[StoredMail
 
 def _parse_headers(batch: list[tuple[StoredMail, bytes]]) -> list[MailHeaders]:
     raws = [raw for _, raw in batch]
-    found = _HEADERS_PARSER(b"".join(raws), what=f"{len(batch)} mails", sizes=list(map(len, raws)))
-    if len(found) != len(batch):
+    headers = _HEADERS_PARSER(b"".join(raws), what=f"{len(batch)} mails", sizes=list(map(len, raws)))
+    # The reply is untrusted: the headers of one mail must not be taken for those of another.
+    if len(headers) != len(batch):
         raise ToolError("tools.unreadable", "the parser of mails replied with something else than it should")
-    return found
+    return headers
 
 
 def _parse_one_header(item: StoredMail, raw: bytes) -> MailHeaders:
@@ -504,7 +497,7 @@ def _parse_one_header(item: StoredMail, raw: bytes) -> MailHeaders:
 
 
 def is_bare_name(name: str) -> bool:
-    """Whether this is the name of a file and no way to another folder."""
+    """Whether this is a file name without a path to another folder."""
     return name not in ("", ".", "..") and not any(mark in name for mark in "/\\\0") and name.isprintable()
 
 
@@ -535,7 +528,7 @@ def _make_entry(item: StoredMail, headers: MailHeaders, *, unique: bool) -> Mail
 
 
 def _hash_message_id(message_id: str) -> str:
-    """An id of our own making: it stays when the mail is moved, and holds no word of the stranger who sent it."""
+    """An id that stays the same when the mail is moved, and contains no text of the sender."""
     return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 

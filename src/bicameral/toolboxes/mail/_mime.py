@@ -1,7 +1,7 @@
-"""MIME parsing in the parser process: the headers of many mails, the text of one, and one attachment.
+"""MIME parsing in the parser process: the headers of many mails, the text of one mail, and one attachment.
 
-The modern header objects of the standard library parse each header with a slow grammar and fail on some broken ones;
-the older functions and the older policy used here are many times as fast (five thousand mails in about a second) and
+The newer header classes of the standard library parse each header with a slow grammar and fail on some malformed ones.
+The older functions and the older policy used here are many times as fast (five thousand mails in about a second) and
 accept any input.
 """
 
@@ -29,13 +29,26 @@ from bicameral.toolboxes._text import clean_text, decode_bytes, html_to_text, on
 _MAX_ADDRESSES = 500
 _MAX_HEADER = 20_000
 _MAX_ENCODED = 2_000
-"""The standard library looks for encoded words in time quadratic in the length of a header."""
+"""The standard library searches a header for encoded words in quadratic time."""
 _MAX_DATE = 200
+
+MAX_BODY = 100_000
+_MAX_HTML = 1_000_000
+_MAX_DEPTH = 20
+_MAX_NAME = 120
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*]')
+
+MimePart: TypeAlias = "Message[Any, Any]"
+
+_HEADER_PARSER = BytesHeaderParser(policy=compat32)
+_MAIL_PARSER = BytesParser(policy=compat32)
+_PARSER_ERRORS = (RecursionError, LookupError, ValueError, TypeError, AttributeError)
+"""Raised by the standard library's parser for some malformed mails."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailHeaders:
-    """What a search needs to know of a mail before its body is read."""
+    """The headers that a search looks at before the body is parsed."""
 
     message_id: str
     sender: str
@@ -45,16 +58,13 @@ class MailHeaders:
     subject: str
     date: datetime | None
     read: bool
-    """What the mail itself says about having been read (only mbox files keep that inside the mail)."""
-
-
-_HEADER_PARSER = BytesHeaderParser(policy=compat32)
+    """Whether the mail says that it has been read; only mbox files record that inside the mail."""
 
 
 def read_headers(raw: bytes) -> MailHeaders:
     """The headers at the beginning of a mail."""
     fields: dict[str, list[str]] = {}
-    # Raw items, because the cooked ones have lost bytes that nobody declared a charset for.
+    # Raw items, because the decoded ones have lost the bytes without a declared charset.
     for name, value in _HEADER_PARSER.parsebytes(raw).raw_items():
         fields.setdefault(name.lower(), []).append(value[:_MAX_HEADER])
 
@@ -76,7 +86,7 @@ def read_headers(raw: bytes) -> MailHeaders:
 
 
 def decode_header_value(value: str) -> str:
-    """A header's text: encoded words decoded, on one line."""
+    """The text of a header on one line, with encoded words decoded."""
     if "=?" not in value[:_MAX_ENCODED]:
         return one_line(_recover_bytes(value))
     value, rest = value[:_MAX_ENCODED], value[_MAX_ENCODED:]
@@ -84,15 +94,14 @@ def decode_header_value(value: str) -> str:
         pieces = decode_header(value)
     except (HeaderParseError, ValueError):
         return one_line(_recover_bytes(value + rest))
-    return one_line("".join(_decode_piece(text, charset) for text, charset in pieces) + _recover_bytes(rest))
-
-
-def _decode_piece(text: str | bytes, charset: str | None) -> str:
-    return decode_bytes(text, charset) if isinstance(text, bytes) else _recover_bytes(text)
+    decoded = (
+        decode_bytes(text, charset) if isinstance(text, bytes) else _recover_bytes(text) for text, charset in pieces
+    )
+    return one_line("".join(decoded) + _recover_bytes(rest))
 
 
 def _recover_bytes(value: str) -> str:
-    """Eight-bit bytes in a header, which nobody declared, as text."""
+    """Text from a header with eight-bit bytes without a declared charset."""
     try:
         raw = value.encode("ascii", "surrogateescape")
     except UnicodeEncodeError:
@@ -101,18 +110,18 @@ def _recover_bytes(value: str) -> str:
 
 
 def _parse_addresses(values: list[str]) -> list[tuple[str, str]]:
-    # Addresses are split before encoded words are decoded: a decoded comma or bracket must not make new addresses.
+    # Split before encoded words are decoded: a decoded comma or bracket must not create another address.
     pairs = getaddresses(values[:10])[:_MAX_ADDRESSES]
     return [(decode_header_value(name), one_line(_recover_bytes(address))) for name, address in pairs if address]
 
 
 def _clean_message_id(value: str) -> str:
-    found = one_line(value).strip("<> ")
-    return found if 0 < len(found) <= 200 and " " not in found else ""
+    message_id = one_line(value).strip("<> ")
+    return message_id if 0 < len(message_id) <= 200 and " " not in message_id else ""
 
 
 def parse_local_date(value: str) -> datetime | None:
-    """A date header as naive local time, or None if it is no date."""
+    """A date header as naive local time, or None if it is not a date."""
     try:
         when = parsedate_to_datetime(value[:_MAX_DATE])
         aware = when if when.tzinfo else when.replace(tzinfo=UTC)
@@ -132,29 +141,16 @@ def _says_read(fields: dict[str, list[str]]) -> bool:
     return "R" in fields.get("status", [""])[0]
 
 
-MAX_BODY = 100_000
-_MAX_HTML = 1_000_000
-_MAX_DEPTH = 20
-_MAX_NAME = 120
-_UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*]')
-
-MimePart: TypeAlias = "Message[Any, Any]"
-
-_MAIL_PARSER = BytesParser(policy=compat32)
-_PARSER_ERRORS = (RecursionError, LookupError, ValueError, TypeError, AttributeError)
-"""What the standard library's parser raises over some malformed mails."""
-
-
 @dataclass(frozen=True, slots=True)
 class MailContent:
-    """What a mail says and what is attached to it, by safe and unique names."""
+    """The text of a mail, and its attachments by safe and unique names."""
 
     body: str
     attachments: dict[str, MimePart]
 
 
 def read_content(raw: bytes) -> MailContent:
-    """The content of a whole mail; a MIME tree that cannot be followed is shown as the text that it is."""
+    """The content of a whole mail; a mail whose MIME structure cannot be parsed becomes plain text."""
     try:
         message = _MAIL_PARSER.parsebytes(raw)
         leaves = list(_leaves(message, 0))
@@ -166,7 +162,7 @@ def read_content(raw: bytes) -> MailContent:
 
 
 def attachment_bytes(part: MimePart) -> bytes:
-    """The decoded bytes of an attachment; an attached mail is the mail as it was."""
+    """The decoded bytes of an attachment; an attached mail is returned whole."""
     if part.get_content_type() == "message/rfc822":
         inner = part.get_payload()
         first = cast("list[MimePart]", inner)[0] if isinstance(inner, list) and inner else None
@@ -186,7 +182,7 @@ def _children(part: MimePart) -> list[MimePart]:
 def _leaves(part: MimePart, depth: int) -> Iterator[MimePart]:
     if depth > _MAX_DEPTH:
         return
-    # An attached mail is one attachment: what is in it does not belong to this mail.
+    # An attached mail is one attachment: its parts do not belong to this mail.
     children = [] if part.get_content_type() == "message/rfc822" else _children(part)
     if not children:
         yield part
@@ -218,7 +214,7 @@ def _part_text(part: MimePart, depth: int) -> str:
 
 
 def _best_alternative(alternatives: list[tuple[str, str]]) -> str:
-    """Plain text if it says anything, else the last of the others (the richest by convention)."""
+    """The plain text if it is not empty, else the last alternative (by convention the richest)."""
     plain = next((text for kind, text in alternatives if kind == "text/plain" and text.strip()), "")
     return plain or next((text for _, text in reversed(alternatives) if text.strip()), "")
 
@@ -245,7 +241,7 @@ def _name_attachments(parts: list[MimePart]) -> dict[str, MimePart]:
 
 
 def number_name(name: str, copy: int) -> str:
-    """`report (2).pdf`: the name of another file that would have the same name."""
+    """The name of a further file of the same name, such as `report (2).pdf`."""
     path = PurePosixPath(name)
     return f"{path.stem} ({copy}){path.suffix}"
 
@@ -256,11 +252,11 @@ def _extension(part: MimePart) -> str:
 
 
 def safe_file_name(given: str) -> str:
-    """A stranger's file name as a bare name: no folders, no leading dots, nothing hidden that changes how it reads."""
+    """An untrusted file name without folders, leading dots, and invisible characters that change its display."""
     last = re.split(r"[/\\]", one_line(decode_header_value(given)))[-1]
     hidden = hidden_places(last)
-    seen = "".join("_" if at in hidden else each for at, each in enumerate(last))
-    bare = _UNSAFE.sub("_", seen).strip(" .")
+    visible = "".join("_" if at in hidden else character for at, character in enumerate(last))
+    bare = _UNSAFE.sub("_", visible).strip(" .")
     if len(bare.encode()) <= _MAX_NAME:
         return bare
     stem, dot, ending = bare.rpartition(".")
@@ -270,15 +266,15 @@ def safe_file_name(given: str) -> str:
 
 
 def read_heads(raw: bytes, sizes: list[int]) -> list[dict[str, Any]]:
-    """The headers of mails whose beginnings follow one another, each so many bytes long."""
-    found: list[dict[str, Any]] = []
+    """The headers of several mails, whose heads of these sizes follow one another."""
+    mails: list[dict[str, Any]] = []
     start = 0
     for size in sizes:
         headers = read_headers(raw[start : start + size])
         date = None if headers.date is None else headers.date.isoformat()
-        found.append(asdict(headers) | {"date": date})
+        mails.append(asdict(headers) | {"date": date})
         start += size
-    return found
+    return mails
 
 
 def read_mail(raw: bytes) -> dict[str, Any]:
@@ -288,6 +284,6 @@ def read_mail(raw: bytes) -> dict[str, Any]:
 
 
 def read_attachment(raw: bytes, name: str) -> tuple[list[str], bytes]:
-    """The names of all attachments, and the bytes of one of them if there is one of this name."""
+    """The names of all attachments, and the bytes of the one with this name, if there is one."""
     attachments = read_content(raw).attachments
     return list(attachments), attachment_bytes(attachments[name]) if name in attachments else b""

@@ -1,6 +1,7 @@
 """The mail tools, their settings, and sending through an SMTP server.
 
-Nothing is sent unless every address, header and attachment is sound.
+A mail is sent only if all its addresses, headers and attachments pass the checks of `_compose`. The modules
+that read and write mail are imported when a tool is first called: every run opens this toolbox, and few touch mail.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
-from email.utils import make_msgid
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,16 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from bicameral.errors import Place, ToolError
 from bicameral.secrets import register_secret
 from bicameral.toolboxes._text import clean_text
-from bicameral.toolboxes.mail._compose import (
-    Attachment,
-    MailDraft,
-    compose_message,
-    parse_recipient,
-    refuse_line_breaks,
-    without_encoded_words,
-)
-from bicameral.toolboxes.mail._mailbox import Mail, Mailbox
-from bicameral.toolboxes.mail._mime import number_name
 from bicameral.tools import (
     Folders,
     Origin,
@@ -45,6 +37,26 @@ from bicameral.types import Address, Id
 
 if TYPE_CHECKING:
     import smtplib
+
+    from bicameral.toolboxes.mail._compose import Attachment, MailDraft
+    from bicameral.toolboxes.mail._mailbox import Mailbox
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """One mail; `date` is local time, `sender` is the address alone."""
+
+    id: Id
+    sender: str
+    sender_name: str
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    subject: str
+    date: datetime
+    body: str
+    folder: str
+    unread: bool
+    attachments: tuple[str, ...]
 
 
 _PORTS = {"none": 25, "starttls": 587, "tls": 465}
@@ -103,7 +115,9 @@ def send_message(
     body: str,
     attachments: Sequence[str],
 ) -> None:
-    """Send one mail or raise; see `_deliver` for what is known when the connection breaks."""
+    """Send one mail or raise; the error tells whether the mail may have been sent."""
+    from bicameral.toolboxes.mail._compose import compose_message
+
     if settings.smtp is None:
         raise ToolError("mail.no-smtp", "no SMTP server is set", fix=_SMTP_SETTING)
     if not settings.address:
@@ -113,14 +127,14 @@ def send_message(
     draft = _make_draft(
         settings.address, surroundings, to=to, cc=cc, subject=subject, body=body, attachments=attachments
     )
-    # Composed, and read again, before anybody is connected to: what is not as it was meant reaches no server.
+    # Composed and verified before the connection is opened: a mail that differs from its draft reaches no server.
     raw = compose_message(draft)
     password = _smtp_password(settings.smtp, surroundings)
     client = _connect_smtp(settings.smtp, password)
     try:
         _deliver(client, draft, raw)
     finally:
-        # Whether the server says goodbye nicely changes nothing about the mail.
+        # The mail has been accepted or refused by now, so an error on closing does not matter.
         with suppress(OSError):
             client.close()
 
@@ -135,7 +149,14 @@ def _make_draft(
     body: str,
     attachments: Sequence[str],
 ) -> MailDraft:
-    """The mail as it is meant. Recipients are taken as they are or refused; of a subject, encoded words are undone."""
+    """Check the parts of a mail. A recipient is used unchanged or refused; encoded words in a subject are broken."""
+    from bicameral.toolboxes.mail._compose import (
+        MailDraft,
+        parse_recipient,
+        refuse_line_breaks,
+        without_encoded_words,
+    )
+
     if not to:
         raise ToolError("mail.bad-address", "there is nobody to send this to", place=Place(argument="to"))
     if len(to) + len(cc) > MAX_RECIPIENTS:
@@ -145,8 +166,8 @@ def _make_draft(
     now = surroundings.now()
     return MailDraft(
         origin,
-        tuple(parse_recipient(each, "to") for each in to),
-        tuple(parse_recipient(each, "cc") for each in cc),
+        tuple(parse_recipient(recipient, "to") for recipient in to),
+        tuple(parse_recipient(recipient, "cc") for recipient in cc),
         without_encoded_words(clean_text(subject).strip()),
         clean_text(body),
         now if now.tzinfo else now.astimezone(),
@@ -156,25 +177,29 @@ def _make_draft(
 
 
 def make_message_id(domain: str) -> str:
-    """The id of a mail. One that is sent again, since nobody knew whether it went out, has the same id."""
+    """The Message-ID; a call that is repeated, because the first attempt may have failed, has the same one."""
+    from email.utils import make_msgid
+
     key = call_key()
     return make_msgid(domain=domain) if key is None else f"<{_UNUSUAL_IN_IDS.sub('-', key)}@{domain}>"
 
 
 def _read_attachments(folders: Folders, paths: Sequence[str]) -> Iterator[Attachment]:
+    from bicameral.toolboxes.mail._compose import Attachment, refuse_line_breaks
+
     left = MAX_ATTACHMENTS
     for path in paths:
-        # After a person's yes: exactly the bytes that were approved, or an error.
+        # If the call was approved: exactly the bytes that were approved, or an error.
         content = read_attached(folders, path, max_bytes=left)
         left -= len(content)
         name = PurePosixPath(path).name
         refuse_line_breaks(name, "attachments")
-        # Without the signs that quote, bracket or encode a name in a header: no receiver's disk takes them either.
+        # Without characters that quote or encode a name in a header; they are not allowed in file names everywhere.
         yield Attachment(_UNSAFE_IN_NAMES.sub("_", clean_text(name)).strip(), content)
 
 
 def register_password(settings: MailSettings, surroundings: Surroundings) -> None:
-    """Let the password of the mail server not out, whether a mail is ever sent or not."""
+    """Register the SMTP password as a secret at once, so that it is masked even if no mail is ever sent."""
     if settings.smtp is not None and settings.smtp.password_env is not None:
         register_secret(settings.smtp.password_env, surroundings.environment.get(settings.smtp.password_env, ""))
 
@@ -192,7 +217,7 @@ def _smtp_password(smtp: Smtp, surroundings: Surroundings) -> str | None:
 
 
 def _connect_smtp(smtp: Smtp, password: str | None) -> smtplib.SMTP:
-    """A connection that is encrypted and logged in as the settings ask, or an error: nothing is sent in the clear."""
+    """Connect with the encryption and login of the settings, or raise: there is no fallback to plain text."""
     import smtplib
     import ssl
 
@@ -219,7 +244,7 @@ def _connection_error(error: Exception, place: str) -> Exception:
     import smtplib
 
     match error:
-        # What a server says about a login may repeat what it was sent, so only its code is shown.
+        # The server's text about a login may repeat the password, so only its code is shown.
         case smtplib.SMTPAuthenticationError():
             return ToolError("mail.smtp-auth", f"{place} did not accept the user and password ({error.smtp_code})")
         case smtplib.SMTPNotSupportedError():
@@ -256,8 +281,8 @@ def _deliver(client: smtplib.SMTP, draft: MailDraft, raw: bytes) -> None:
         raise _refused_error("the mail was sent, but not to everybody: " + _refusal_reasons(refused))
 
 
-def _refused_error(what: str) -> ToolError:
-    return ToolError("mail.smtp-refused", f"the SMTP server refused the mail: {what}")
+def _refused_error(reason: str) -> ToolError:
+    return ToolError("mail.smtp-refused", f"the SMTP server refused the mail: {reason}")
 
 
 def _refusal_reasons(refused: dict[str, tuple[int, bytes]]) -> str:
@@ -271,10 +296,10 @@ def _server_text(answer: bytes | str) -> str:
 
 _MAX_LIMIT = 1000
 
-# Whoever sends a mail writes all of it, its sender, date and recipients too: nobody has authenticated them. (An mbox
-# keeps even what was read inside the mail.) Anybody can send one that a search finds, so how many there are is theirs
-# as well. Only the id is of our making, and the folder is where the user or his server put it. Those whom a mail names
-# have read it.
+# The sender writes all of a mail, including its From, date and recipients, which are not authenticated. (In an mbox
+# even the mark that it was read is part of the mail.) Anybody can send mails that a search finds, so the number of
+# results is untrusted, too. Only the id is made here, and the folder is chosen by the user or his server. The persons
+# named in a mail are its readers.
 _SENDER_WRITTEN = Origin("third_party", Participants(("sender", "to", "cc")))
 _SYSTEM_ORIGIN = Origin("system")
 _MAIL_ORIGINS = {"": _SENDER_WRITTEN, "id": _SYSTEM_ORIGIN, "folder": _SYSTEM_ORIGIN}
@@ -288,7 +313,13 @@ _MAILS_ORIGINS = {
 
 def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     register_password(settings, surroundings)
-    mailbox = Mailbox(surroundings.folders, settings.folder)
+
+    @cache
+    def mailbox() -> Mailbox:
+        from bicameral.toolboxes.mail._mailbox import Mailbox
+
+        # Two first calls at once may each make one: it holds nothing but what it has parsed.
+        return Mailbox(surroundings.folders, settings.folder)
 
     @tool(effect="read", timeout=60, origins=_MAILS_ORIGINS)
     def search_mail(
@@ -306,7 +337,7 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
             raise ToolError(
                 "mail.bad-limit", f"limit is {limit}", place=Place(argument="limit"), expected=f"0 to {_MAX_LIMIT}"
             )
-        return mailbox.search(
+        return mailbox().search(
             text=text,
             sender=sender,
             subject=subject,
@@ -320,35 +351,22 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     @tool(effect="read", origins=_MAIL_ORIGINS)
     def read_mail(id: Id) -> Mail:
         """Read one mail by its id."""
-        return mailbox.read(id)
+        return mailbox().read(id)
 
     @tool(
         effect="send",
-        # A connection, a greeting, a login and a mail may each take the whole timeout of the server.
+        # Connection, greeting, login and mail may each take the whole time-out of the server.
         timeout=120,
-        # An attachment names the file that goes out, so it decides what the mail does.
+        # The path of an attachment decides which file is sent, so it directs the effect.
         purpose={"to": "directs", "cc": "directs", "attachments": "directs", "subject": "carries", "body": "carries"},
         receivers=("to", "cc"),
-        # A file is the user's alone, whoever wrote it.
+        # Only the user may read a file, whoever wrote it.
         attaches=("attachments",),
         attached_in=surroundings.folders,
         origins=_SYSTEM_ORIGIN,
-        words=(
-            *(
-                "send",
-                "mail",
-                "email",
-                "forward",
-                "fwd",
-                "reply",
-                "answer",
-                "tell",
-                "notify",
-                "inform",
-                "remind",
-                "invite",
-            ),
-            *("write to", "ping", "message", "shoot", "drop", "pass on"),
+        words=tuple(
+            "send|mail|email|forward|fwd|reply|answer|tell|notify|inform|remind|invite|"
+            "write to|ping|message|shoot|drop|pass on".split("|")
         ),
     )
     def send_mail(
@@ -371,19 +389,21 @@ def _build(settings: MailSettings, surroundings: Surroundings) -> list[Tool]:
     )
     def save_attachment(id: Id, name: str, folder: str = ".") -> Annotated[str, "path"]:
         """Save an attachment of a mail into a folder; gives the path."""
-        return _save_under_free_name(surroundings.folders, folder, name, mailbox.attachment(id, name))
+        return _save_under_free_name(surroundings.folders, folder, name, mailbox().attachment(id, name))
 
     return [search_mail, read_mail, send_mail, save_attachment]
 
 
 def _attachment_target(folders: Folders, given: Mapping[str, Any]) -> WriteTarget:
-    """Where an attachment goes: whoever sent it wrote it."""
+    """The file that an attachment is written to; its content is copied from the sender's."""
     name = given.get("name")
     return folders.target(f"{given.get('folder', '.')}/{name}" if isinstance(name, str) else None, copied=True)
 
 
 def _save_under_free_name(folders: Folders, folder: str, name: str, content: bytes) -> str:
-    """Write under a name that is free: a stranger's attachment never replaces a file."""
+    """Write under a name that is not taken: an attachment never replaces a file."""
+    from bicameral.toolboxes.mail._mime import number_name
+
     for copy in range(1, 1000):
         path = f"{folder}/{name if copy == 1 else number_name(name, copy)}"
         try:

@@ -1,8 +1,8 @@
-"""Web pages: fetch a page as readable text with its links, or JSON.
+"""Web pages: fetch a page as text with its links, or JSON.
 
-A URL comes in; the host is held against the settings, resolved once, and the connection goes to the very address that
-was checked. Loopback, private and link-local addresses are refused unless their host is listed, on every redirect anew.
-What a server sends is unpacked up to a limit, and taken apart in the parser process (`_reading`).
+The host of a URL is checked against the settings and resolved once, and the connection goes to the address that was
+checked. Loopback, private and link-local addresses are refused unless their host is listed; the checks are repeated for
+every redirect. A response is decompressed up to a limit, and parsed in the parser process (`toolboxes._text`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MODULES = {"WebSettings": "_tools", "Link": "_tools", "Page": "_tools", "toolbo
 
 
 def __getattr__(name: str) -> Any:
-    # The parser process imports `_reading` from here and needs none of what the tools are made with.
+    # Lazy: importing the package does not load the tools.
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_MODULES[name]}", __name__), name)

@@ -1,6 +1,6 @@
-"""The web toolbox: its settings, the hosts it may ask, one bounded GET request, and the tools.
+"""The web toolbox: its settings, the allowed hosts, one GET request, and the tools.
 
-A request follows redirects within bounds of time and size, and connects to no address that was not checked.
+A request follows redirects within limits of time and size, and connects only to addresses that were checked.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class HostPattern:
 
     @classmethod
     def parse(cls, text: str) -> HostPattern:
-        found = _PATTERN.fullmatch(text.strip())
-        host = found["host"].strip("[]").rstrip(".").lower() if found else ""
-        if not found or not host or "*" in host.removeprefix("*") or (host[:1] == "*" and host[1:2] not in ("", ".")):
+        match = _PATTERN.fullmatch(text.strip())
+        host = match["host"].strip("[]").rstrip(".").lower() if match else ""
+        if not match or not host or "*" in host.removeprefix("*") or (host[:1] == "*" and host[1:2] not in ("", ".")):
             raise ValueError(f"{text!r} is not a host; write 'example.com', '*.example.com' or '127.0.0.1:8080'")
-        return cls(host, int(found["port"]) if found["port"] else None)
+        return cls(host, int(match["port"]) if match["port"] else None)
 
     def matches(self, host: str, port: int) -> bool:
         if self.port not in (None, port):
@@ -59,7 +59,7 @@ class HostPattern:
 
 @dataclass(frozen=True, slots=True)
 class AllowedHosts:
-    """The hosts of the settings."""
+    """The hosts in the settings."""
 
     patterns: tuple[HostPattern, ...]
 
@@ -68,11 +68,11 @@ class AllowedHosts:
         return cls(tuple(map(HostPattern.parse, hosts)))
 
     def is_listed(self, host: str, port: int) -> bool:
-        """Whether the user named this host, so that it may be in a private network."""
+        """Whether the settings name this host, so that it may be in a private network."""
         return any(pattern.matches(host, port) for pattern in self.patterns)
 
     def is_allowed(self, host: str, port: int) -> bool:
-        """Whether this host may be asked at all, wherever it is."""
+        """Whether this host may be asked at all, in whatever network it is."""
         everything = not self.patterns or any(
             pattern.host == "*" and pattern.port in (None, port) for pattern in self.patterns
         )
@@ -80,26 +80,26 @@ class AllowedHosts:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address belongs to the public internet, also when it wraps another one."""
+    """Whether an address, and every address embedded in it, belongs to the public internet."""
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return False
     return all(
         one.is_global and not (one.is_multicast or one.is_reserved or one.is_unspecified)
-        for one in _embedded_addresses(found)
+        for one in _embedded_addresses(parsed)
     )
 
 
 def _embedded_addresses(address: IPv4Address | IPv6Address) -> Iterable[IPv4Address | IPv6Address]:
-    """The address and those inside it: IPv4 in IPv6 by mapping, 6to4, Teredo or NAT64 arrives at the IPv4 host."""
+    """The address and those inside it: a mapped, 6to4, Teredo or NAT64 address reaches the IPv4 host in it."""
     if isinstance(address, IPv4Address):
         return [address]
     if address.ipv4_mapped:
         return [address.ipv4_mapped]
     inside = [address.sixtofour, *(address.teredo or ())]
     if address in _NAT64:
-        # The prefix itself is public though the standard library calls it reserved.
+        # The prefix itself is public, although the standard library counts it as reserved.
         return [IPv4Address(int(address) & 0xFFFFFFFF)]
     if address in _V4_COMPATIBLE:
         inside.append(IPv4Address(int(address) & 0xFFFFFFFF))
@@ -142,7 +142,7 @@ _ZLIB_WINDOWS = {
     "x-gzip": 16 + zlib.MAX_WBITS,
     "deflate": zlib.MAX_WBITS,
 }
-"""How the standard library unpacks an encoding; 0 is not at all."""
+"""The window size with which `zlib` decompresses an encoding; 0 means no compression."""
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; bicameral)",
     "Accept": "text/html,application/xhtml+xml,application/json;q=0.9,text/*;q=0.8,*/*;q=0.5",
@@ -152,7 +152,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class WebResponse:
-    """What a server sent: the final URL, the declared type and charset, the bytes."""
+    """A response: the final URL, the declared type and charset, and the content."""
 
     url: str
     kind: str
@@ -161,9 +161,10 @@ class WebResponse:
 
 
 async def fetch_url(url: str, settings: WebSettings) -> WebResponse:
-    """Get a URL or say exactly why not."""
+    """Fetch a URL, following redirects; raises a `ToolError` with the reason."""
     require_standard("httpx")
     try:
+        # One time-out for all redirects: a server cannot prolong the request by sending more of them.
         async with asyncio.timeout(settings.timeout):
             return await _follow_redirects(url, settings)
     except TimeoutError:
@@ -177,12 +178,13 @@ async def fetch_url(url: str, settings: WebSettings) -> WebResponse:
 async def _follow_redirects(url: str, settings: WebSettings) -> WebResponse:
     hosts = AllowedHosts.from_settings(settings.hosts)
     for _ in range(_MAX_REDIRECTS + 1):
+        # Every redirect is checked like the first URL: a public server may redirect into a private network.
         target = _check_url(url, hosts)
         addresses = await _resolve_addresses(target, hosts) if settings.proxy is None else [_wire_host(target)]
-        answer = await _request_once(target, addresses, settings)
-        if isinstance(answer, WebResponse):
-            return answer
-        url = urljoin(url, answer)
+        response = await _request_once(target, addresses, settings)
+        if isinstance(response, WebResponse):
+            return response
+        url = urljoin(url, response)
     raise ToolError(
         "web.too-many-redirects", f"more than {_MAX_REDIRECTS} redirects, the last one to {_quote_url(url)}"
     )
@@ -202,14 +204,14 @@ def _check_url(url: str, hosts: AllowedHosts) -> httpx.URL:
         raise ToolError("web.bad-url", "the URL has a user name or password in it", expected="a URL without them")
     if not hosts.is_allowed(host, port):
         raise _forbidden_host_error(host, "is not among the hosts that may be asked")
-    # An address is known at once; a proxy would otherwise be asked to reach it for us.
+    # A literal address is checked here, because behind a proxy no name is resolved and no address checked later.
     if _is_literal_address(host) and not is_public(host) and not hosts.is_listed(host, port):
         raise _forbidden_host_error(host, "is an address inside this machine or a private network")
     return target
 
 
 def _wire_host(target: httpx.URL) -> str:
-    """The host as it goes over the wire: letters beyond ASCII are encoded."""
+    """The host in ASCII, as it is sent."""
     return target.raw_host.decode("ascii")
 
 
@@ -228,26 +230,28 @@ def _is_literal_address(host: str) -> bool:
 
 
 async def _resolve_addresses(target: httpx.URL, hosts: AllowedHosts) -> list[str]:
-    """The addresses of a host, each of them checked: a name that also leads inside is refused altogether."""
+    """The checked addresses of a host; a host with even one private address is refused."""
     host, port = _wire_host(target), _effective_port(target)
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise ToolError("web.unreachable", f"the host {host!r} cannot be found") from None
-    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in infos))
     if not hosts.is_listed(host, port) and not all(map(is_public, addresses)):
         raise _forbidden_host_error(host, "leads to an address inside this machine or a private network")
     return addresses[:_MAX_ADDRESSES]
 
 
 async def _request_once(target: httpx.URL, addresses: list[str], settings: WebSettings) -> WebResponse | str:
-    """The answer, or where it redirects to; the next address is tried when one cannot be connected to."""
+    """The response, or the target of a redirect; if an address cannot be connected to, the next one is tried."""
     import httpx
 
     problem: Exception | None = None
-    # The bare transport, anew for each hop: it keeps no cookies, reads no environment and follows nothing by itself.
+    # The bare transport, new for each request: it keeps no cookies, reads no environment and follows no redirects.
     async with httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False, proxy=settings.proxy) as transport:
         for address in addresses:
+            # The URL has the checked address, so that the name is not resolved again (DNS rebinding). The certificate
+            # is verified against the name.
             request = httpx.Request(
                 "GET",
                 target.copy_with(host=address),
@@ -267,7 +271,7 @@ async def _request_once(target: httpx.URL, addresses: list[str], settings: WebSe
 def _ssl_context() -> ssl.SSLContext:
     import httpx
 
-    # The bundled authorities and the machine's own, so that a company's certificates work too.
+    # The bundled certificate authorities and those of the machine, so that a company's certificates work, too.
     context = httpx.create_ssl_context(trust_env=False)
     context.load_default_certs()
     return context
@@ -290,10 +294,10 @@ async def _receive_response(response: httpx.Response, target: httpx.URL, setting
 
 
 async def _unpack_body(response: httpx.Response, target: httpx.URL, settings: WebSettings) -> bytearray:
-    """The bytes of an answer, unpacked here and not by the client.
+    """The content of a response, decompressed here and not by the client.
 
-    The client unpacks each piece whole, and through as many encodings as the server names: a few kilobytes of gzip in
-    gzip are gigabytes before anybody can look at their size. Here no more is unpacked than may be kept, and only once.
+    The client decompresses each chunk whole, and through as many encodings as the server names: a few kilobytes of gzip
+    in gzip become gigabytes before their size can be checked. Here at most the allowed size is decompressed, and once.
     """
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in _ZLIB_WINDOWS:
@@ -302,25 +306,25 @@ async def _unpack_body(response: httpx.Response, target: httpx.URL, settings: We
             f"{_quote_url(str(target))} is packed as {encoding[:60]!r}, which was not asked for",
             expected="gzip, deflate or nothing",
         )
-    most, packed, content = settings.max_bytes, 0, bytearray()
+    most, received, content = settings.max_bytes, 0, bytearray()
     decoder = zlib.decompressobj(_ZLIB_WINDOWS[encoding]) if _ZLIB_WINDOWS[encoding] else None
     async for chunk in response.aiter_raw():
-        packed += len(chunk)
+        received += len(chunk)
         if decoder is None:
             content += chunk
         elif not decoder.eof:
             try:
                 content += decoder.decompress(chunk, most - len(content) + 1)
             except zlib.error:
-                if encoding != "deflate" or packed > len(chunk):
+                if encoding != "deflate" or received > len(chunk):
                     raise _unreachable_error(target, ValueError(f"it is not {encoding}")) from None
-                # Some servers leave out the header of this format.
+                # Some servers send raw deflate without the zlib header.
                 decoder = zlib.decompressobj(-zlib.MAX_WBITS)
                 try:
                     content += decoder.decompress(chunk, most - len(content) + 1)
                 except zlib.error:
                     raise _unreachable_error(target, ValueError(f"it is not {encoding}")) from None
-        if len(content) > most or packed > most:
+        if len(content) > most or received > most:
             raise _too_large_error(target, settings)
     return content
 
@@ -381,11 +385,11 @@ _PAGE_PARSER: Parser[Page] = Parser("bicameral.toolboxes._text:read_page", Page,
 
 
 def _build(settings: WebSettings, surroundings: Surroundings) -> list[Tool]:
-    # Our own limit comes first, so that its message is the one that is seen. A URL is a message to its host, so it
-    # directs an effect though nothing but reading is asked for.
+    # Longer than the time-outs of request and parser, so that the user sees their messages. A URL sends data to its
+    # host, so it directs an effect although the tool only reads.
     timeout = settings.timeout + _PARSE_LIMITS.wall + 5
     named = tuple(host for host in settings.hosts if HostPattern.parse(host).host != "*")
-    # A host that is listed by name may be in a private network, and so may whatever a proxy reaches.
+    # A host that is listed by name may be in a private network, and so may every host behind a proxy.
     readers = "user" if named or settings.proxy else "public"
     fetching = tool(
         effect="read",
@@ -399,33 +403,33 @@ def _build(settings: WebSettings, surroundings: Surroundings) -> list[Tool]:
     @fetching
     async def fetch_page(url: Url) -> Page:
         """Fetch a web page as text with its links."""
-        answer = await fetch_url(url, settings)
-        # In a thread: the parser may take its time, and the others of this run have theirs.
-        return await asyncio.to_thread(parse_page, answer)
+        response = await fetch_url(url, settings)
+        # In a thread, because waiting for the parser process would block the event loop of the run.
+        return await asyncio.to_thread(parse_page, response)
 
     @fetching
     async def fetch_json(url: Url) -> Any:
         """Fetch JSON from a URL."""
-        answer = await fetch_url(url, settings)
-        return await asyncio.to_thread(_parse_json_response, answer)
+        response = await fetch_url(url, settings)
+        return await asyncio.to_thread(_parse_json_response, response)
 
     return [fetch_page, fetch_json]
 
 
-def parse_page(answer: WebResponse) -> Page:
-    """A page of what a server sent; what is not text is refused."""
-    facts = {"url": answer.url, "kind": answer.kind, "charset": answer.charset}
-    return _PAGE_PARSER(answer.content, what=f"the page {answer.url[:200]!r}", **facts)
+def parse_page(response: WebResponse) -> Page:
+    """The page in a response; raises if it is not text."""
+    facts = {"url": response.url, "kind": response.kind, "charset": response.charset}
+    return _PAGE_PARSER(response.content, what=f"the page {response.url[:200]!r}", **facts)
 
 
-def _parse_json_response(answer: WebResponse) -> Any:
+def _parse_json_response(response: WebResponse) -> Any:
     try:
-        text = decode_bytes(answer.content, answer.charset)
-        return read_json(text, what=f"the answer of {answer.url[:200]!r}")
+        text = decode_bytes(response.content, response.charset)
+        return read_json(text, what=f"the answer of {response.url[:200]!r}")
     except InvalidJson:
         raise ToolError(
             "web.not-json",
-            f"{answer.url!r} did not send JSON but {answer.kind or 'something else'}",
+            f"{response.url!r} did not send JSON but {response.kind or 'something else'}",
             fix="Use fetch_page for a page.",
         ) from None
 
