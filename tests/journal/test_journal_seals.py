@@ -11,7 +11,7 @@ import pytest
 
 from bicameral.errors import JournalError
 from bicameral.journal import Anchor, Journal
-from bicameral.journal._events import COLUMNS, EventRow, row_from_values, seal_event
+from bicameral.journal._events import COLUMNS, EventRow, erasure_fault, row_from_values, seal_event
 
 PAID = {"result": "paid 10"}
 FORGED = '{"result":"paid 9000"}'
@@ -125,6 +125,16 @@ def test_an_event_of_another_run_does_not_fit_into_this_one(tmp_path: Path) -> N
     forge(tmp_path / "journal.db", lambda rows: [*rows[:2], foreign._replace(run="r1"), rows[3]])
     with Journal(tmp_path / "journal.db") as journal:
         assert journal.verify("r1")
+
+
+def test_what_is_erased_is_empty_and_what_is_empty_was_erased() -> None:
+    first = seal_event("", "r1", 0, 1.5, "run-started", "", "{}")
+    mark = seal_event(first.seal, "r1", 1, 2.5, "run-erased", "", "{}")
+    emptied = first._replace(body="", salt=b"")
+    assert erasure_fault([emptied, mark]) is None
+    assert "said to be erased and is not" in (erasure_fault([first, mark]) or "")
+    assert "nothing says that it was erased" in (erasure_fault([emptied]) or "")
+    assert "nothing says that it was erased" in (erasure_fault([first, mark, emptied._replace(number=2)]) or "")
 
 
 def test_the_digests_of_two_events_that_hold_the_same_are_not_the_same() -> None:

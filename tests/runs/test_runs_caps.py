@@ -27,6 +27,7 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
+from bicameral.runs._inputs import CapMeter, CapUsage
 from bicameral.tools import Registry, tool
 
 done: list[int] = []
@@ -260,6 +261,12 @@ async def test_what_all_attempts_cost_is_told_at_the_end(journal: Journal) -> No
     assert second.usage.spent.executor_calls == len(calls)
     assert second.usage.spent.executor_tokens > first.usage.spent.executor_tokens
     assert (await resume_plan(journal, "r1", REGISTRY)).usage == second.usage
+
+
+def test_the_last_round_may_be_used_and_no_further_one() -> None:
+    CapMeter(Caps(rounds=2), CapUsage(rounds=2)).check()
+    with pytest.raises(CapReached):
+        CapMeter(Caps(rounds=2), CapUsage(rounds=3)).check()
 
 
 async def test_a_run_that_is_a_round_too_many_does_nothing() -> None:

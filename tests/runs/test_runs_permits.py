@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 from runs_boundary import BOB, EVE, ME, Compromised, Office, Person, run_office
 
 from bicameral.journal import Event
-from bicameral.plans import Conditional, Proved, parse, prove
-from bicameral.policy import Policy
+from bicameral.labels import NOTHING, TRUSTED_USER
+from bicameral.plans import Conditional, Proved, call_facts, parse, prove
+from bicameral.policy import Ask, Policy
 from bicameral.runs import (
     Answers,
     ApprovalQuestion,
@@ -31,7 +33,7 @@ from bicameral.runs import (
     resume_plan,
     run_plan,
 )
-from bicameral.runs._approvals import call_hash
+from bicameral.runs._approvals import ApprovalResult, AskedCall, Permits, call_hash, pending_call
 from bicameral.tools import (
     AttachedFile,
     Folders,
@@ -210,6 +212,29 @@ async def test_a_record_from_before_permits_is_replayed_identically(name: str, d
 
 
 # Files that go along --------------------------------------------------------------------------------------------------
+
+
+def test_a_permit_is_there_once_and_only_for_what_was_allowed() -> None:
+    send = Office().registry["send"]
+    bound = {"to": BOB, "body": "hi"}
+    facts = call_facts(send, dict.fromkeys(bound, TRUSTED_USER), bound, "1", NOTHING, "strict")
+    call = pending_call("1", send, bound, facts, Ask("?", ()))
+    asked, permit = AskedCall(call, facts, call.hash), ("1", call.hash)
+    permits = Permits()
+    assert permits.answer(asked) is None
+    assert not permits.use_up(*permit)
+    for _ in range(2):
+        # Whoever is asked twice about one call at one step has allowed it once.
+        permits.record([asked], ApprovalResult(Counter([permit])))
+    assert permits.answer(asked) is True
+    assert not permits.use_up("2", call.hash)
+    assert permits.use_up(*permit)
+    assert permits.answer(asked) is None
+    assert not permits.use_up(*permit)
+    permits.record([asked], ApprovalResult(Counter([permit])))
+    permits.record([asked], ApprovalResult(Counter()))
+    assert permits.answer(asked) is False
+    assert not permits.use_up(*permit)
 
 
 @dataclass

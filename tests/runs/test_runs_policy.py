@@ -12,7 +12,7 @@ from bicameral.boundary import ExtractionOutcome, Filled
 from bicameral.labels import TRUSTED_USER, Label
 from bicameral.plans import Conditional, Proved, parse, prove
 from bicameral.policy import Policy
-from bicameral.runs import ApprovalRequired, Failed, Finished, Journal, RunOutcome, run_plan
+from bicameral.runs import ApprovalRequired, Failed, Finished, Journal, RunOutcome, check_plan, run_plan
 from bicameral.tools import Origin, Registry, tool
 from bicameral.types import Type
 
@@ -74,6 +74,11 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "through what a condition leaves as it was": (
         "n = extract('x', 'how many', int)\nto = 'bob@example.com'\nif n > 99:\n    to = 'ann@example.com'\n"
         "send(to, 'hi')\nanswer(1)",
+        "3",
+    ),
+    "through what a condition with a call in it leaves as it was": (
+        "n = extract('x', 'how many', int)\nto = 'bob@example.com'\nif n > 99:\n    b = balance('mine')\n"
+        "    to = 'ann@example.com'\nsend(to, 'hi')\nanswer(1)",
         "3",
     ),
     "through a condition inside a loop side by side": (
@@ -175,6 +180,14 @@ async def test_a_policy_without_a_question_is_final() -> None:
     assert "money stays here" in outcome.error.message
     assert office.done == [("write_text", ("a", "b"))]
     assert [done.tool for done in outcome.effects] == ["write_text"]
+
+
+def test_a_plan_with_a_call_that_is_certain_to_be_refused_does_not_pass_the_check() -> None:
+    registry = Office().registry
+    policy = Policy.parse('forbid (principal, action, resource in Tool::"pay");', registry)
+    checked = check_plan(parse("write_text('a', 'b')\npay('bob', 1)\nanswer(1)", registry).plan, registry, policy)
+    assert not checked.ok
+    assert [(error.code, error.path) for error in checked.report.errors] == [("plan.refused", "1")]
 
 
 async def test_a_policy_of_the_users_own_holds_for_pure_tools_too() -> None:

@@ -67,7 +67,7 @@ MUTANTS = (
         "if not row.is_erased and row.number < last and row.kind != ERASED_KIND:",
         "if not row.is_erased and row.number > last and row.kind == ERASED_KIND:",
         "an erasure that left something would not be noticed",
-        (ERASE,),
+        (f"{SEALS}::test_what_is_erased_is_empty_and_what_is_empty_was_erased",),
     ),
     Mutant(
         "journal.digest-without-salt",

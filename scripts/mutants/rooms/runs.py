@@ -49,7 +49,7 @@ MUTANTS = (
         "self._left[step, hash_] -= 1",
         "pass",
         "one yes would serve any number of calls",
-        (APPROVE, PERMITS),
+        (f"{PERMITS}::test_a_permit_is_there_once_and_only_for_what_was_allowed",),
     ),
     Mutant(
         "approvals.permit-not-required",
@@ -58,7 +58,7 @@ MUTANTS = (
         "if self._left[step, hash_] <= 0:",
         "if self._left[step, hash_] < 0:",
         "a call could be made without a permit",
-        (APPROVE, PERMITS),
+        (f"{PERMITS}::test_a_permit_is_there_once_and_only_for_what_was_allowed",),
     ),
     Mutant(
         "approvals.permit-adds-up",
@@ -67,7 +67,7 @@ MUTANTS = (
         "self._left[call.step, call.hash] = said.permits",
         "self._left[call.step, call.hash] += said.permits",
         "who is asked twice about one call would have allowed it twice",
-        (APPROVE, PERMITS, AHEAD),
+        (f"{PERMITS}::test_a_permit_is_there_once_and_only_for_what_was_allowed",),
     ),
     Mutant(
         "approvals.worse-call-on-an-old-yes",
@@ -223,7 +223,7 @@ MUTANTS = (
         'and cap != "rounds")',
         ")",
         "a run could not use its last round",
-        (CAPS,),
+        (f"{CAPS}::test_the_last_round_may_be_used_and_no_further_one",),
     ),
     Mutant(
         "budgets.attempts-start-anew",
@@ -268,6 +268,8 @@ MUTANTS = (
         "tuple(_refusal_findings(",
         "() and tuple(_refusal_findings(",
         "a plan with a call that policy refuses would pass the check",
-        ("tests/runs/test_runs_policy.py", "tests/cli/test_cli_policy.py"),
+        (
+            "tests/runs/test_runs_policy.py::test_a_plan_with_a_call_that_is_certain_to_be_refused_does_not_pass_the_check",
+        ),
     ),
 )
