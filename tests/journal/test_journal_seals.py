@@ -134,7 +134,7 @@ def test_what_is_erased_is_empty_and_what_is_empty_was_erased() -> None:
     assert erasure_fault([emptied, mark]) is None
     assert "said to be erased and is not" in (erasure_fault([first, mark]) or "")
     assert "nothing says that it was erased" in (erasure_fault([emptied]) or "")
-    assert "nothing says that it was erased" in (erasure_fault([first, mark, emptied._replace(number=2)]) or "")
+    assert "nothing says that it was erased" in (erasure_fault([emptied, mark, emptied._replace(number=2)]) or "")
 
 
 def test_the_digests_of_two_events_that_hold_the_same_are_not_the_same() -> None:

@@ -157,6 +157,18 @@ open({str(granted / "mine.txt")!r}, "w").write("ok")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "victim.txt"]
 
 
+def test_what_is_denied_in_a_folder_is_neither_read_nor_written(tmp_path: Path) -> None:
+    denied, free = tmp_path / "bicameral.toml", tmp_path / "notes.txt"
+    for file in (denied, free):
+        file.write_text("safe")
+    confinement = Confinement(read=(tmp_path,), write=(tmp_path,), denied=(denied,))
+    code = "import sys; print(open(sys.argv[1]).read()); open(sys.argv[1], 'w').write('changed')"
+    assert python(code, str(free), confinement=confinement).stdout == b"safe\n"
+    done = python(code, str(denied), confinement=confinement)
+    assert (done.exit_code, done.stdout) == (1, b"")
+    assert (denied.read_text(), free.read_text()) == ("safe", "changed")
+
+
 def test_modes_owners_times_and_attributes_outside_stay_as_they_are(tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("safe")

@@ -32,11 +32,7 @@ MUTANTS = (
         "fs_denied=list(map(str, confinement.denied))",
         "fs_denied=[]",
         "a command could write protected files in a folder that it was given",
-        (
-            "tests/tools/test_tools_command.py",
-            "tests/tools/test_tools_protected.py",
-            "tests/patterns/test_patterns_command_line.py",
-        ),
+        (f"{SANDBOX}::test_what_is_denied_in_a_folder_is_neither_read_nor_written",),
     ),
     Mutant(
         "sandbox.metadata-calls",
