@@ -72,6 +72,7 @@ DECIDED = {
     "whether it is not done": "if fetch('page') == 'x':\n    a = 1\nelse:\n    pay('bob', 1)",
     "what a variable is": "to = 'bob'\nif 'x' in fetch('page'):\n    to = 'eve'\npay(to, 1)",
     "what a variable is not": "to = 'bob'\nif 'x' in fetch('page'):\n    a = 1\nelse:\n    to = 'eve'\npay(to, 1)",
+    "what else a dict holds": "d = {'to': 'bob', 'n': 1}\nif fetch('page'):\n    d['n'] = 2\npay(d.to, 1)",
     "how often it is done": "for word in fetch('page').split():\n    pay('bob', 1)",
     "how much it adds up to": "n = 0\nfor word in fetch('page').split():\n    n += 1\npay('bob', n)",
     "the length of a list": "xs = []\nfor word in fetch('page').split():\n    xs.append(1)\npay('bob', len(xs))",

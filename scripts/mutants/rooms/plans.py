@@ -34,7 +34,16 @@ MUTANTS = (
         "labels_after_branch",
         "taint(env[name], inside)",
         "env[name]",
-        "a variable set under a stranger's condition would tell nothing of it",
+        "what a variable holds beside what was set under a stranger's condition would be proved, and asked about later",
+        (f"{PROVE}::test_a_stranger_who_decides_about_a_call_is_seen_in_strict_mode",),
+    ),
+    Mutant(
+        "proof.branch-forgotten-in-the-run",
+        "runs/_step_evaluation.py",
+        "LocalSteps.leave_branch",
+        "frame.taint(branch_names(step), inside.pc)",
+        "pass",
+        "a variable that a stranger's condition left as it was would tell nothing of it",
         (f"{RUNS_POLICY}::test_an_attack_gets_nowhere_unless_a_person_says_yes",),
     ),
     Mutant(
