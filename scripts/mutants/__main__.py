@@ -89,7 +89,8 @@ class SourceCopy:
         try:
             path.write_text(text, encoding="utf-8")
             # A time of its own, so that no compiled file of another text is taken for this one.
-            os.utime(path, (modified + 10 * self._changes,) * 2)
+            changed = modified + 10 * self._changes
+            os.utime(path, (changed, changed))
             yield
         finally:
             path.write_bytes(before)
