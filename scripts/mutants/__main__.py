@@ -89,8 +89,8 @@ class SourceCopy:
         try:
             path.write_text(text, encoding="utf-8")
             # A time of its own, so that no compiled file of another text is taken for this one.
-            changed = modified + 10 * self._changes
-            os.utime(path, (changed, changed))
+            later = modified + 10 * self._changes
+            os.utime(path, (later, later))
             yield
         finally:
             path.write_bytes(before)

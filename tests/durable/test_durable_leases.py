@@ -96,7 +96,9 @@ async def test_a_lease_that_is_over_lets_the_run_go_on_once(runs: Runs) -> None:
     assert (view.state, view.attempts, view.worker) == ("queued", 2, None)
     assert await _taken(runs, run, attempt=1) is None
     assert (await _statuses(runs))[f"{run}.2"] == "ENQUEUED"
-    assert await _taken(runs, run, attempt=2) is not None
+    taken = await _taken(runs, run, attempt=2)
+    assert taken is not None
+    assert taken["deaths"] == 1
     # One whose lease holds is not touched.
     assert await _do(runs, reap_expired_leases) == []
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from bicameral.errors import ToolError
+from bicameral.plans import check, parse
 from bicameral.toolboxes.files import toolbox
 from bicameral.tools import Folders, Registry, Surroundings
 from property_examples import examples
@@ -21,6 +22,14 @@ from property_examples import examples
 @pytest.fixture
 def tools(tmp_path: Path) -> Registry:
     return Registry(toolbox.open(Surroundings.here(tmp_path)))
+
+
+@pytest.mark.parametrize("path", ["bicameral.toml", "sub/BICAMERAL.TOML", ".bicameral/journal.db"])
+def test_a_plan_that_writes_what_no_tool_may_change_does_not_pass_the_check(tools: Registry, path: str) -> None:
+    for source in (f"write_text('{path}', 'x')", f"append_text('{path}', 'x')", f"delete_file('{path}')"):
+        errors = check(parse(f"{source}\nanswer(1)", tools).plan, tools).errors
+        assert [(error.code, error.path) for error in errors] == [("tools.protected", "0")]
+    assert check(parse("write_text('notes.txt', 'x')\nanswer(1)", tools).plan, tools).ok
 
 
 async def call(tools: Registry, name: str, **arguments: Any) -> Any:

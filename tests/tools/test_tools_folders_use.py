@@ -7,7 +7,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,6 +123,20 @@ def test_writing_creates_the_folders_on_the_way_and_keeps_the_mode(world: Path, 
     folders.write_atomic("notes.txt", b"b")
     assert stat.S_IMODE((world / "inside/notes.txt").stat().st_mode) == 0o640
     assert (world / "inside/notes.txt").read_bytes() == b"b"
+
+
+def test_a_private_file_is_private_also_while_it_is_written(world: Path) -> None:
+    target, modes = world / "inside/notes.txt", set[int]()
+
+    def chunks() -> Iterator[bytes]:
+        modes.update(stat.S_IMODE(part.stat().st_mode) for part in target.parent.glob(".*.part"))
+        yield b"b"
+
+    target.chmod(0o600)
+    with _folder_writes.open_entry(target) as at:
+        _folder_writes.write_file(at, chunks(), "notes.txt", replace=True)
+    assert modes == {0o600}
+    assert target.read_bytes() == b"b"
 
 
 def test_an_allowed_folder_that_does_not_exist_yet_is_made_when_written(world: Path) -> None:
