@@ -77,18 +77,18 @@ def found(*tools: Tool, policy: str | None = "", mode: Any = "strict") -> Any:
 def test_each_leg_is_counted_by_what_tools_declare(tools: tuple[Tool, ...], legs: tuple[int, int, int]) -> None:
     result = found(*tools)
     assert tuple(len(result.legs[leg]) for leg in ("private", "untrusted", "outbound")) == legs
-    assert result.count == sum(legs)
+    assert result.leg_count == sum(legs)
 
 
 def test_two_legs_are_harmless_even_without_a_policy() -> None:
     for tools in ((send, balance), (send, news), (balance, news, inbox)):
-        assert found(*tools, policy=None).ok
+        assert found(*tools, policy=None).is_safe
     assert "without outbound" in found(inbox).verdict
 
 
 def test_three_legs_need_something_that_holds_every_way_out() -> None:
     held = found(inbox, send)
-    assert held.ok
+    assert held.is_safe
     assert held.verdict == "all 3 legs, and every way out is held"
     rules = {rule for way in held.ways_out for trial in way.trials for rule in trial.stopped_by or ()}
     assert rules == {
@@ -98,19 +98,19 @@ def test_three_legs_need_something_that_holds_every_way_out() -> None:
         "strangers-text-in-your-name",
     }
     loose = found(inbox, send, policy=None)
-    assert not loose.ok
+    assert not loose.is_safe
     assert loose.verdict == "all 3 legs, and nothing holds send"
 
 
 def test_what_goes_to_nobody_in_particular_is_held_too() -> None:
-    assert found(inbox, publish).ok
+    assert found(inbox, publish).is_safe
 
 
 def test_a_tool_that_declares_nothing_is_a_hole_that_no_rule_sees_into() -> None:
     result = found(anything)
-    assert not result.ok
+    assert not result.is_safe
     assert result.undeclared == ("anything",)
-    assert "it declares nothing" in " ".join(result.ways_out[0].why())
+    assert "it declares nothing" in " ".join(result.ways_out[0].explain())
 
 
 LIFTED = [
@@ -128,8 +128,8 @@ def test_a_default_that_was_lifted_is_found(rule: str, passes: str) -> None:
         permit (principal, action == Action::"call", resource in Tool::"send");
     """
     result = found(inbox, send, policy=policy)
-    assert not result.ok
-    assert f"nothing stops a call in which {passes}" in list(result.ways_out[0].why())
+    assert not result.is_safe
+    assert f"nothing stops a call in which {passes}" in list(result.ways_out[0].explain())
 
 
 def test_one_argument_that_is_not_held_is_enough() -> None:
@@ -142,11 +142,11 @@ def test_one_argument_that_is_not_held_is_enough() -> None:
         return ""
 
     # What it selects goes out without having been seen by any rule: the id must be said to attach it.
-    assert not found(inbox, sends(forward)).ok
+    assert not found(inbox, sends(forward)).is_safe
     # To ask is to tell: a question that only selects leaves all the same.
     asked = {trial.what: trial for trial in found(inbox, search).ways_out[0].trials}
     assert asked["something private goes to others"].stopped_by == ("leaves-its-readers",)
-    assert not found(inbox, search, policy=None).ok
+    assert not found(inbox, search, policy=None).is_safe
 
 
 @pytest.mark.parametrize("said", [{}, {"attaches": ("id",)}, {"attaches": {"id": Origin("user")}}])
@@ -155,12 +155,12 @@ def test_what_goes_along_by_its_name_is_held_and_a_policy_that_lifts_it_is_found
     def forward(id: str, to: str) -> None: ...
 
     result = found(inbox, forward)
-    assert result.ok
+    assert result.is_safe
     trials = {trial.what: trial for trial in result.ways_out[0].trials}
     assert trials["something private goes along by its name"].arguments == ("id",)
     assert trials["something private goes along by its name"].stopped_by == ("leaves-its-readers",)
     lifting = '@overrides("leaves-its-readers") permit (principal, action, resource in Tool::"forward");'
-    assert not found(inbox, forward, policy=lifting).ok
+    assert not found(inbox, forward, policy=lifting).is_safe
 
 
 def test_a_tool_that_reaches_only_named_hosts_is_held_without_a_policy() -> None:
@@ -169,9 +169,9 @@ def test_a_tool_that_reaches_only_named_hosts_is_held_without_a_policy() -> None
         return ""
 
     result = found(inbox, fetch, policy=None)
-    assert result.ok
-    assert "it reaches only example.com" in list(result.ways_out[0].why())
-    assert not found(inbox, fetch, send, policy=None).ok
+    assert result.is_safe
+    assert "it reaches only example.com" in list(result.ways_out[0].explain())
+    assert not found(inbox, fetch, send, policy=None).is_safe
 
 
 def test_readers_whom_the_result_names_make_it_private() -> None:
@@ -195,7 +195,7 @@ def test_the_standard_toolboxes_hold_and_would_not_without_policies(tmp_path: Pa
 
 def test_normal_mode_does_not_try_what_it_does_not_promise() -> None:
     strict, normal = found(inbox, send), found(inbox, send, mode="normal")
-    assert normal.ok
+    assert normal.is_safe
     assert len(normal.ways_out[0].trials) == len(strict.ways_out[0].trials) - 1
 
 

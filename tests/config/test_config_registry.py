@@ -171,6 +171,7 @@ def test_installed_packages_are_looked_through_once_and_each_tool_is_declared_on
         declare(each)
 
     monkeypatch.setattr(_loading, "entry_points", counted_scan)
+    getattr(_loading, "_entry_points").cache_clear()  # noqa: B009 (private)
     monkeypatch.setattr(_tool, "_check_declaration", counted_declare)
     registry = open_registry(Config.defaults(tmp_path))
     assert len(scans) == 1

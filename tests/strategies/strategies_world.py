@@ -124,10 +124,17 @@ class Person:
 
 
 def office_agent(
-    office: Office, privileged: Script = (), quarantined: Script = (), *, mode: Any = "strict", **options: Any
+    office: Office,
+    privileged: Script = (),
+    quarantined: Script = (),
+    *,
+    mode: Any = "strict",
+    grammars: bool = True,
+    **options: Any,
 ) -> tuple[Agent, Speaker, Speaker]:
     """An agent in the office, and its two models."""
-    high, low = Speaker(privileged, name="high"), Speaker(quarantined, name="low", chamber="quarantined")
+    high = Speaker(privileged, name="high", grammars=grammars)
+    low = Speaker(quarantined, name="low", chamber="quarantined")
     registry = office.registry
     policy = Policy.load((), registry, mode=mode, me=["me@example.com"])
     agent = Agent(registry, privileged=high, quarantined=low, policy=policy, cache={}, **options)

@@ -137,8 +137,7 @@ async def test_an_unknown_strategy_or_phase_teaches() -> None:
 
 async def test_compiled_is_the_checked_plan() -> None:
     office = Office()
-    agent, high, _ = office_agent(office, ["total = balance('a')\nanswer(total)\n"])
-    high._grammars = False  # pyright: ignore[reportPrivateUsage]
+    agent, _, _ = office_agent(office, ["total = balance('a')\nanswer(total)\n"], grammars=False)
     worked = await agent.work("Look up the balance of account a", strategy="compiled", deterministic=True)
     assert isinstance(worked, Answered), worked
     assert (worked.answer, worked.strategy, worked.turns) == (100, "compiled", ())

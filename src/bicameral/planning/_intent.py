@@ -92,7 +92,8 @@ def named_dates(text: str, today: dt.date) -> tuple[NamedDate, ...]:
                 continue
             try:
                 days = resolve(match, today)
-            except (ValueError, OverflowError):
+            except (ValueError, OverflowError, LookupError):
+                # No such day, or letters that only match without regard to case (`ſep`, `frıday`): not a date.
                 continue
             found.append((start, end, NamedDate(phrase=match.group(0), start=days[0], end=days[1])))
     return tuple(named for _, _, named in sorted(found, key=lambda each: each[0]))
@@ -107,7 +108,7 @@ def _resolve_relative(days: int) -> Callable[[re.Match[str], dt.date], DayRange]
 
 
 def _resolve_weekday(match: re.Match[str], today: dt.date) -> DayRange:
-    index = next(i for i, name in enumerate(ENGLISH_WEEKDAYS) if name.startswith(match["weekday"].lower()[:3]))
+    index = [name[:3] for name in ENGLISH_WEEKDAYS].index(match["weekday"].lower()[:3])
     if (match["which"] or "").lower() == "last":
         return _single_day(today - dt.timedelta(days=(today.weekday() - index - 1) % 7 + 1))
     return _single_day(today + dt.timedelta(days=(index - today.weekday() - 1) % 7 + 1))
