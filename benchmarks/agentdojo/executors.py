@@ -117,12 +117,12 @@ def strategies(plan: Plan) -> Iterator[Strategy]:
 
 def _numbers(steps: Sequence[Extract]) -> bool:
     """Whether a blank holds a number."""
-    return any(re.search('"(number|integer)"', json.dumps(type_json_schema(step.wanted))) for step in steps)
+    return any(re.search('"(number|integer)"', json.dumps(type_json_schema(step.result_type))) for step in steps)
 
 
 def _optional(steps: Sequence[Extract]) -> int:
     """How many parts of a blank may at most be left out."""
-    return max(json.dumps(type_json_schema(step.wanted)).count('"anyOf"') for step in steps)
+    return max(json.dumps(type_json_schema(step.result_type)).count('"anyOf"') for step in steps)
 
 
 def attacker(goal: Goal, strategy: Strategy, answers: Sequence[Answer] = ()) -> Extractor:

@@ -114,7 +114,7 @@ def _literals(suite: str, step: Any, names: frozenset[str]) -> Iterator[_Literal
         case Extract():
             yield from _inside(step.source, names)
             yield from _inside(step.instruction, names, prose=True)
-            yield from (_Literal(text, prose=True) for text in _choices(step.wanted))
+            yield from (_Literal(text, prose=True) for text in _choices(step.result_type))
         case Compute() | Update():
             if isinstance(step, Update) and step.key is not None:
                 yield from _inside(step.key, names)
@@ -166,7 +166,7 @@ def _names(suite: str, plan: Plan) -> frozenset[str]:
     found = set[str]().union(*(_fields(tool.result) for tool in tools_of(suite)))
     for _, step in walk(plan.steps):
         if isinstance(step, Extract):
-            found |= _fields(step.wanted) | _choices(step.wanted)
+            found |= _fields(step.result_type) | _choices(step.result_type)
         for value in _expressions(step):
             found |= _keys(value)
     return frozenset(found)

@@ -7,8 +7,9 @@ import itertools
 import pickle
 import re
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ def test_a_copy_of_a_labelled_value_is_itself_and_it_cannot_be_pickled() -> None
         pickle.dumps(page)
 
 
-@pytest.mark.parametrize("name", ["shade", "_shade", "_content", "label"])
+@pytest.mark.parametrize("name", ["label_tree", "_shade", "_content", "label"])
 def test_neither_the_label_nor_the_value_can_be_exchanged(name: str) -> None:
     page = untrusted_value(PAGE, "a page")
     for write in (setattr, object.__setattr__):
@@ -124,7 +125,58 @@ def _closed_over() -> list[Callable[[Any], Any]]:
     return [lambda value: kept.append(value) or value, writes]
 
 
+class _Note(TypedDict):
+    text: str
+
+
+class _Pair(NamedTuple):
+    text: str
+    number: int = 0
+
+
+class _Colour(Enum):
+    RED = "red"
+
+
+class _Total:
+    """Looks like a TypedDict, and stores what it is given."""
+
+    __total__ = True
+
+    def __init__(self, value: Any) -> None:
+        _LIST.append(value)
+
+
+class _StoringPair(_Pair):
+    def __init__(self, *given: Any) -> None:
+        _LIST.append(given)
+
+
+class _StoringTuple(tuple[Any, ...]):
+    _fields = ("text",)
+
+    def __new__(cls, value: Any) -> _StoringTuple:
+        _LIST.append(value)
+        return super().__new__(cls, (value,))
+
+
+class _StoringColour(Enum):
+    RED = "red"
+
+    @classmethod
+    def _missing_(cls, value: object) -> _StoringColour:
+        _LIST.append(value)
+        return cls.RED
+
+
+_NamedLikeABuiltin = type("str", (), {"__module__": "builtins", "__init__": lambda self, value: _LIST.append(value)})  # pyright: ignore[reportUnknownLambdaType]
+
+
 PURE: list[Callable[[Any], Any]] = [
+    _Note,
+    _Pair,
+    _Colour,
+    lambda words: _Pair(words, 1),
     _cleaned,
     str.strip,
     len,
@@ -135,6 +187,12 @@ PURE: list[Callable[[Any], Any]] = [
     lambda words: [each.upper() for each in words.splitlines()],
 ]
 KEEPING: list[Any] = [
+    _Total,
+    _StoringPair,
+    _StoringTuple,
+    _StoringColour,
+    _NamedLikeABuiltin,
+    cast("Any", lambda value: _Total(value)),
     _LIST.append,
     dict[str, Any]().setdefault,
     _counted,

@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, EnumMeta
 from functools import lru_cache, partial
 from re import Pattern as Regex
-from typing import Any, Generic, LiteralString, NoReturn, TypeVar, cast, final
+from typing import Any, Generic, LiteralString, NoReturn, TypedDict, TypeVar, cast, final
 
 from bicameral.errors import LabelError
 from bicameral.labels._label import PUBLIC, TRUSTED_USER, USER, Label, Source
@@ -39,6 +39,8 @@ _PURE_BUILTINS = frozenset(
     "issubclass iter len list map max min next oct ord pow range repr reversed round set slice sorted str sum tuple "
     "type zip".split()
 )
+_TYPED_DICT_META = type(TypedDict("_AnyTypedDict", {}))
+"""The metaclass of every TypedDict; its instances are plain dicts, whatever their class defines."""
 _WRITING_OPCODES = frozenset(
     "STORE_GLOBAL DELETE_GLOBAL STORE_ATTR DELETE_ATTR IMPORT_NAME IMPORT_FROM LOAD_BUILD_CLASS".split()
 )
@@ -80,12 +82,28 @@ def _is_pure(function: object, depth: int) -> bool:
 
 
 def _is_plain_class(kind: type) -> bool:
-    if kind.__module__ == "builtins":
+    """Whether making an instance stores the argument nowhere but in the instance.
+
+    A class of one's own may do anything in `__init__`, `__new__` or its metaclass. Only those pass whose construction is
+    the standard library's: a TypedDict makes a dict, a NamedTuple a tuple, and an Enum looks a member up.
+    """
+    if getattr(builtins, kind.__name__, None) is kind:
         return kind.__name__ in _PURE_BUILTINS or issubclass(kind, Exception)
-    # A TypedDict builds a dict and a NamedTuple a tuple; `__init__` of any other class may store its argument.
-    typed = bool(getattr(kind, "__total__", None)) or getattr(kind, "__total__", None) is False
-    named: object = getattr(kind, "_fields", None)
-    return typed or issubclass(kind, Enum) or (issubclass(kind, tuple) and named is not None)
+    if type(kind) is _TYPED_DICT_META:
+        return True
+    if type(kind) is EnumMeta:
+        # `_missing_` is given every value that names no member.
+        return cast("Any", kind)._missing_.__func__.__module__ == Enum.__module__
+    return type(kind) is type and kind.__bases__ == (tuple,) and _is_named_tuple(kind)
+
+
+def _is_named_tuple(kind: type) -> bool:
+    # `collections.namedtuple` generates `__new__`, which calls `tuple.__new__` and names nothing else.
+    made_by: object = getattr(vars(kind).get("__new__"), "__func__", None)
+    if not isinstance(made_by, types.FunctionType) or "__init__" in vars(kind):
+        return False
+    names, calls = made_by.__code__.co_names, made_by.__globals__.get("_tuple_new")
+    return names == ("_tuple_new",) and calls is tuple.__new__
 
 
 def _is_pure_code(function: types.FunctionType, depth: int) -> bool:
