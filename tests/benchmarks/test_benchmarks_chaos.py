@@ -11,7 +11,8 @@ import pytest
 from benchmarks.chaos import __main__ as benchmark
 
 
-@pytest.mark.parametrize("database", [pytest.param("sqlite", marks=pytest.mark.slow), "postgresql"])
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_in_a_small_storm_nothing_is_lost_and_nothing_happens_twice(
     database: str, postgres_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -362,6 +362,7 @@ def test_a_poisoned_chunk_keeps_its_label_through_search_update_and_citation() -
 # -- speed
 
 
+@pytest.mark.slow
 def test_ten_thousand_chunks_are_searched_in_less_than_fifty_milliseconds() -> None:
     index = DocumentIndex(WordEmbedder(width=384), Chunking(tokens=16, overlap=0))
     choose = random.Random(1)
