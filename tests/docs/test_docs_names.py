@@ -100,6 +100,10 @@ def unknown_names(text: str) -> list[str]:
 
 
 def _is_known(span: str, names: frozenset[str], members: dict[str, frozenset[str]], snippets: str) -> bool:
+    if (inner := re.fullmatch(r"[\w.]+\((.+)\)", span)) and not all(
+        _is_known(name, names, members, snippets) for name in re.findall(r"\b[A-Z]\w+\b(?=\()", inner[1])
+    ):
+        return False
     if found := _MODULE.fullmatch(span):
         return found[0].rpartition(".")[2] in _FILES or found[0] in _texts() or _exists(found[0])
     if found := _CLASS.fullmatch(span):
@@ -135,7 +139,16 @@ def test_every_name_in_backticks_exists(page: Path) -> None:
 
 @pytest.mark.parametrize(
     "span",
-    ["Shade", "Agent.desk", "agent.desk()", "counted()", "bicameral.intent", "bicameral.labels.Shade", "Desk(…)"],
+    [
+        "Shade",
+        "Agent.desk",
+        "agent.desk()",
+        "Agent(Shade())",
+        "counted()",
+        "bicameral.intent",
+        "bicameral.labels.Shade",
+        "Desk(…)",
+    ],
 )
 def test_a_name_that_is_gone_is_found(span: str) -> None:
     assert unknown_names(f"Use `{span}` here.") == [span]
