@@ -55,7 +55,7 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
+check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore
 
 schemas: $(READY) ## write the published JSON Schemas again
