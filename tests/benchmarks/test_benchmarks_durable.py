@@ -9,6 +9,7 @@ import pytest
 from benchmarks.durable import __main__ as benchmark
 
 
+@pytest.mark.slow
 def test_every_figure_is_measured(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
     # So many runs that some are left when the worker's first heartbeat is seen: the rate is taken from there on.
     tiny = ["--rounds", "1", "--runs", "120", "--waiting", "4", "--workers", "1"]

@@ -310,7 +310,6 @@ async def test_the_small_model_cannot_make_up_what_is_not_there(small_model: Loc
 
 
 @pytest.mark.model
-@pytest.mark.live
 async def test_the_small_model_can_only_choose_what_the_blank_offers(small_model: LocalProvider) -> None:
     wanted = LiteralType(("invoice", "invitation", "newsletter"))
     outcome = await Extractor(small_model).extract(INVOICE, "what kind of mail this is", wanted)

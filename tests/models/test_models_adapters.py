@@ -95,7 +95,7 @@ async def test_an_adapter_changes_the_replies_that_use_it_and_no_others(small_mo
 
 
 @pytest.mark.model
-@pytest.mark.live
+@pytest.mark.only_live
 async def test_the_large_model_begins_a_plan_with_its_adapter() -> None:
     weights = find_weights("1.5b")
     asked = request("Tools:\nread_lines(path) -> lines: Read the lines of a text file", "How many lines has a.txt?")

@@ -209,7 +209,7 @@ async def test_a_cancelled_request_stops_the_engine_even_while_it_reads_the_prom
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.live
+@pytest.mark.only_live
 async def test_leaving_a_stream_stops_the_engine(small_model: LocalProvider) -> None:
     async with aclosing(small_model.stream(ENDLESS)) as stream:
         async for _ in stream:
@@ -217,7 +217,7 @@ async def test_leaving_a_stream_stops_the_engine(small_model: LocalProvider) -> 
     await asyncio.wait_for(small_model.generate(ask("Hi.", max_tokens=1)), 20)
 
 
-@pytest.mark.live
+@pytest.mark.only_live
 def test_threads_with_loops_of_their_own_share_one_queue(small_model: LocalProvider) -> None:
     replies: dict[str, str] = {}
 

@@ -1,7 +1,6 @@
 """Real weights: a reply is the same to the last bit, whether its prompt was fresh, cached or restored.
 
 Blocks are small here, so that short prompts have several; `python -m benchmarks.reuse` tries more, with the product's.
-With `--live` there are forty prompts, else one for each way in which a prompt can be reused.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ from collections import Counter
 import pytest
 
 from benchmarks.reuse import VARIANTS, asking, cases, sweep
-from recordings import RECORDER
 
-PROMPTS, FEW = 40, 5
+PROMPTS = 40
 
-pytestmark = [pytest.mark.model, pytest.mark.live]
+pytestmark = [pytest.mark.model, pytest.mark.only_live]
 
 
 def test_prompts_get_the_same_replies_fresh_cached_and_restored() -> None:
-    prompts = FEW if RECORDER.mode == "replay" else PROMPTS
-    chosen = cases(prompts, tokens=3)
+    chosen = cases(PROMPTS, tokens=3)
     assert {(case.adapted, case.request.temperature > 0) for case in chosen} == {
         (adapted, sampled) for adapted in (False, True) for sampled in (False, True)
     }
@@ -29,5 +26,5 @@ def test_prompts_get_the_same_replies_fresh_cached_and_restored() -> None:
     assert [outcome for outcome in outcomes if not outcome.same] == []
     # Something was reused in all circumstances, or they would not have been tried.
     assert Counter(outcome.variant for outcome in outcomes if outcome.reused) == Counter(
-        {variant.__name__: prompts // len(VARIANTS) for variant in VARIANTS}
+        {variant.__name__: PROMPTS // len(VARIANTS) for variant in VARIANTS}
     )

@@ -84,8 +84,8 @@ def _is_pure(function: object, depth: int) -> bool:
 def _is_plain_class(kind: type) -> bool:
     """Whether making an instance stores the argument nowhere but in the instance.
 
-    A class of one's own may do anything in `__init__`, `__new__` or its metaclass. Only those pass whose construction is
-    the standard library's: a TypedDict makes a dict, a NamedTuple a tuple, and an Enum looks a member up.
+    A class may do anything in `__init__`, `__new__` or its metaclass. Only those pass whose construction is the
+    standard library's: a TypedDict makes a dict, a NamedTuple a tuple, and an Enum looks a member up.
     """
     if getattr(builtins, kind.__name__, None) is kind:
         return kind.__name__ in _PURE_BUILTINS or issubclass(kind, Exception)
