@@ -128,6 +128,13 @@ def test_every_interval_is_the_wilson_interval_of_its_count() -> None:
         assert not share or abs(int(found) / int(of) - float(share)) <= 0.00501, (found, of)
 
 
+def test_every_count_of_the_readme_is_among_the_figures() -> None:
+    figures = (DOCS / "figures.md").read_text(encoding="utf-8")
+    counts = re.findall(r"\b\d+ of \d+\b", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert counts
+    assert [count for count in counts if f"{count} " not in figures and f"{count}," not in figures] == []
+
+
 def test_every_section_of_the_figures_has_a_command() -> None:
     sections = re.split(r"^## ", (DOCS / "figures.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     assert [section.partition("\n")[0] for section in sections if "```sh\n" not in section] == []
