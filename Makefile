@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check schemas lock clean
+.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check schemas docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -55,19 +55,23 @@ lint: $(READY) ## style, and the direction of imports
 types: $(READY) ## pyright, strict
 	$(BIN)/basedpyright
 
-check: lint types minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
+check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore
 
 schemas: $(READY) ## write the published JSON Schemas again
 	$(BIN)/python -m scripts.schemas
 
+docs: $(READY) ## the documentation as a site, into site/; a dead link fails the build
+	$(BIN)/python -m scripts.links
+	$(BIN)/zensical build --config-file mkdocs.yml --clean --strict
+
 lock: ## resolve the dependencies again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
-		--group dev --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
+		--group dev --group docs --extra standard --extra telemetry --extra server --extra retrieval pyproject.toml -o requirements.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group agentdojo --constraints requirements.lock -o requirements-agentdojo.lock --quiet
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group routing --constraints requirements.lock -o requirements-routing.lock --quiet
 
 clean: ## remove what make made
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site .cache

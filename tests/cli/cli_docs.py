@@ -32,7 +32,12 @@ def command_tables() -> str:
     return "\n\n".join(parts)
 
 
-_SHARED = ("`--json`", "`--folder DIRECTORY`", "`--config FILE`", "`--profile default\\|small\\|FILE.yaml`")
+_SHARED = (
+    "`--json`",
+    "`--folder DIRECTORY`",
+    "`--config FILE`",
+    "<code>--profile default&#124;small&#124;FILE.yaml</code>",
+)
 
 
 def setting_tables() -> str:
@@ -106,13 +111,10 @@ def _flags(option: click.Option) -> str:
     flags = ", ".join(option.opts)
     if option.is_flag:
         return f"`{flags}`"
-    kind = "\\|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else ""
-    value = (
-        kind
-        or (option.metavar or "").replace("|", "\\|")
-        or option.type.name.upper().replace("INTEGER RANGE", "NUMBER")
-    )
-    return f"`{flags} {value}`"
+    kind = "|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else ""
+    value = kind or (option.metavar or "") or option.type.name.upper().replace("INTEGER RANGE", "NUMBER")
+    # A bar inside backticks ends a table's cell on GitHub, and `\\|` keeps its backslash on the site.
+    return f"<code>{flags} {value.replace('|', '&#124;')}</code>" if "|" in value else f"`{flags} {value}`"
 
 
 def _help(option: click.Option) -> str:

@@ -24,7 +24,7 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name != "language.md"),
 ]
-KINDS = ("python", "console", "sh", "toml", "yaml", "mermaid", "text")
+KINDS = ("python", "console", "sh", "toml", "yaml", "text")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HERE = re.compile(r"<<'(\w+)'")
