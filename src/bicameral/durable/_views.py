@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from bicameral.errors import BicameralError, DurableError, Place, RunError
+from bicameral.errors import BicameralError, DurableError, Place, RunError, require_extra
 from bicameral.labels import vouched_value
 from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json
 from bicameral.types import value_to_json
@@ -36,13 +35,8 @@ FIRST_PRIORITY, LAST_PRIORITY = 1, 9
 
 def require_durable_packages() -> None:
     """Raise `durable.not-installed` if a package of the extra is missing."""
-    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise DurableError(
-            "durable.not-installed",
-            f"durable runs need {', '.join(missing)}, which is not installed",
-            fix='Install it with `pip install "bicameral[durable]"`.',
-        )
+    code = "durable.not-installed"
+    require_extra("durable", *REQUIRED_PACKAGES, error=DurableError, code=code, needs="durable runs need")
 
 
 @dataclass(frozen=True, slots=True)
