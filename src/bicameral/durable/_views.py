@@ -211,9 +211,8 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
 
 def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
     """The end of a run from its outcome, in the form that `recorded_end` gives."""
-    effects = [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects]
     facts: dict[str, Any] = {
-        "effects": effects,
+        "effects": [done.to_json() for done in outcome.effects],
         "usage": outcome.usage.to_json(),
         "seconds": round(outcome.seconds, 6),
     }
