@@ -192,7 +192,7 @@ MUTANTS = (
     Mutant(
         "approvals.read-before-what-waits",
         GATE,
-        "CallGate.call",
+        "CallGate._call",
         'if (tool.effect != "pure" or tool.outbound) and self._changes_wait:',
         "if tool.outbound and self._changes_wait:",
         "a read would see the world before the changes that come first in the plan",
@@ -202,7 +202,7 @@ MUTANTS = (
         "approvals.recorded-after-the-act",
         EFFECTS,
         "LiveEffectHandler._run_step",
-        "write = self._record.write_later if changing is None else self._record.write_synced",
+        "write = self._record.write_later if changing is None else partial(self._record.write, sync=True)",
         "write = self._record.write_later",
         "a change could be made of which nothing is on the disk",
         ("tests/journal/test_journal_synced.py",),

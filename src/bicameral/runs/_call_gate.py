@@ -41,7 +41,7 @@ from bicameral.runs._call_policy import (
 )
 from bicameral.runs._effects import EffectHandler
 from bicameral.runs._observability import record_decision
-from bicameral.runs._step_evaluation import FutureCallVisitor
+from bicameral.runs._step_evaluation import CallRequest, FutureCallVisitor
 from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain
@@ -131,21 +131,12 @@ class CallGate:
         """Why no further call is made; None if calls are still made."""
         return self._failure
 
-    async def call(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        labels: Mapping[str, LabelTree],
-        pc: Label,
-        *,
-        needed: bool,
-    ) -> CallResult | None:
-        """The result of the call; None if the call is held, which happens only if its result is not `needed`."""
+    async def _call(self, request: CallRequest, *, needed: bool) -> CallResult | None:
         if self._failure is not None:
             raise self._failure
+        step, tool, arguments, labels, pc = request.step, request.tool, request.arguments, request.labels, request.pc
         bound = tool.bind(arguments)
-        facts = self._facts(step, tool, arguments, labels, pc, self._actionable)
+        facts = self._facts(request, self._actionable)
         decided = self._apply_refusals(self._decide(step, tool, facts, arguments), tool, bound)
         step_labels = StepLabels(
             labels,
@@ -189,14 +180,22 @@ class CallGate:
         *,
         needed: bool,
     ) -> CallResult | None:
-        """`call`, with what earlier calls wrote: `places` are the labels of the names that things were written to.
+        """The result of a call; None if it is held, which happens only if its result is not `needed`.
 
-        `places` is updated, and `note` gets the changed labels before the call and after it: a call that fails may have
-        written all the same.
+        Args:
+            step: The path of the step.
+            tool: The tool.
+            arguments: Its arguments, as given.
+            labels: Their labels.
+            pc: The label of the control flow.
+            places: The labels of the names that earlier calls wrote to; updated.
+            note: Gets the changed `places` before the call and after it: a call that fails may have written all the
+                same.
+            needed: Whether a later step reads the result.
         """
         call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
         note(places_after_call(tool, labels, arguments, stored, pc, places))
-        result = await self.call(step, tool, arguments, call_labels, pc, needed=needed)
+        result = await self._call(CallRequest(step, tool, arguments, call_labels, pc), needed=needed)
         value = None if result is None else result[0]
         changed = places_after_call(tool, labels, arguments, stored, pc, places, value)
         places |= changed | readers_after_call(tool, labels, arguments, stored, pc, places, value)
@@ -245,19 +244,11 @@ class CallGate:
             self._failure = error
             raise
 
-    def _facts(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        labels: Mapping[str, LabelTree],
-        pc: Label,
-        actionable: ActionableText,
-    ) -> CallFacts:
-        assembled = self._assembled.get(static_path(step), _NO_ARGUMENTS)
-        facts = call_facts(tool, labels, arguments, step, pc, self.mode, assembled)
-        facts = replace(facts, lures=actionable.in_call(facts, arguments))
-        actionable.record_written(facts, arguments, fetched=tool.copies_content)
+    def _facts(self, call: CallRequest, actionable: ActionableText) -> CallFacts:
+        assembled = self._assembled.get(static_path(call.step), _NO_ARGUMENTS)
+        facts = call_facts(call.tool, call.labels, call.arguments, call.step, call.pc, self.mode, assembled)
+        facts = replace(facts, lures=actionable.in_call(facts, call.arguments))
+        actionable.record_written(facts, call.arguments, fetched=call.tool.copies_content)
         return facts
 
     def _apply_refusals(self, decided: CallDecision, tool: Tool, bound: Mapping[str, Any]) -> CallDecision:
@@ -352,19 +343,13 @@ class CallGate:
         changing = self._changes_wait
         unsettled: set[str] = set()
 
-        def foresee(
-            step: str,
-            tool: Tool,
-            arguments: dict[str, Any],
-            labels: Mapping[str, LabelTree],
-            pc: Label,
-            places: dict[str, LabelTree],
-        ) -> bool:
+        def visit(request: CallRequest, places: dict[str, LabelTree]) -> bool:
             nonlocal changing
-            call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
+            step, tool, arguments = request.step, request.tool, request.arguments
+            call_labels, stored = recall_stored_labels(tool, request.labels, arguments, places)
             bound = tool.bind(arguments)
-            facts = self._facts(step, tool, arguments, call_labels, pc, actionable)
-            places |= places_after_call(tool, labels, arguments, stored, pc, places)
+            facts = self._facts(replace(request, labels=call_labels), actionable)
+            places |= places_after_call(tool, request.labels, arguments, stored, request.pc, places)
             after_change, changing = changing, changing or tool.changes
             if step in due or (tool.effect == "pure" and not tool.outbound and not self._decider.decides_pure):
                 return True
@@ -378,7 +363,7 @@ class CallGate:
                 found.append((tool, AskedCall(replace(call, ahead=True), facts, call.hash)))
             return not isinstance(decision, Denied) and len(found) < MAX_CALLS_AHEAD
 
-        known, unknown = self._ahead(foresee)
+        known, unknown = self._ahead(visit)
         coming: list[AskedCall] = []
         for tool, each in found:
             bound = dict(each.call.arguments)

@@ -301,33 +301,26 @@ class PolicyDecider:
         return isinstance(self._policy_decision(facts), Allowed)
 
 
+@dataclass(slots=True, eq=False)
 class RecordedDecider:
     """Decides as recorded in the run that is replayed."""
 
-    decides_pure = True
-
-    def __init__(
-        self,
-        mode: Mode,
-        fingerprint: str,
-        decisions: Mapping[str, dict[str, Any]],
-        permitted: frozenset[str] = frozenset(),
-    ) -> None:
-        self.mode: Mode = mode
-        self.fingerprint = fingerprint
-        self._decisions = decisions
-        self._permitted = permitted
+    mode: Mode
+    fingerprint: str
+    decisions: Mapping[str, dict[str, Any]]
+    permitted: frozenset[str]
+    decides_pure: bool = True
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         # Without a record the run ended before this call. It has no effect here: there is no recorded result either.
-        found = self._decisions.get(step, {"said": "allowed"})
+        found = self.decisions.get(step, {"said": "allowed"})
         rules = tuple(found.get("rules", ()))
         match found.get("said"):
             case "allowed":
                 return CallDecision(Allowed(), tuple(found.get("endorsed", ())))
             case "asked":
                 asked, refused = Ask(str(found.get("why", "")), rules), bool(found.get("refused_ahead"))
-                return CallDecision(asked, refused_ahead=refused, permitted=step in self._permitted)
+                return CallDecision(asked, refused_ahead=refused, permitted=step in self.permitted)
             case _:
                 return CallDecision(Denied(str(found.get("why", "")), rules))
 
@@ -341,11 +334,9 @@ class ReplayDecider(PolicyDecider):
     What an earlier version allowed on an earlier approval, or on a granted value, is allowed again.
     """
 
-    def __init__(
-        self, policy: Policy, decisions: Mapping[str, dict[str, Any]], permitted: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, policy: Policy, recorded: RecordedDecider) -> None:
         super().__init__(policy)
-        self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
+        self._recorded = recorded
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         decided = super().decide(step, facts, values, grants)

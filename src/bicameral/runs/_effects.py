@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from bicameral.boundary import Executor, Filled
 from bicameral.errors import BicameralError, Place, RunError, ToolError, describe_error
@@ -88,6 +89,19 @@ class EffectHandler(Protocol):
         ...
 
 
+class RunServices(TypedDict, total=False):
+    """What a run is served by; each may be left out."""
+
+    extractor: Executor | None
+    """The quarantined model. Without one an extraction fails."""
+    asker: Asker | None
+    """Answers questions of the plan. Without one they fail."""
+    approver: Approver | None
+    """Asked about calls that policy does not allow on its own. Without one the answer is no."""
+    observer: Observer | None
+    """Gets the progress of each step."""
+
+
 EffectAction = Callable[[], Coroutine[Any, Any, Any]]
 
 
@@ -96,24 +110,18 @@ class LiveEffectHandler:
 
     Args:
         record: Where effects are recorded.
-        extractor: The quarantined model. Without one an extraction fails.
-        asker: Answers questions of the plan. Without one they fail.
-        observer: Gets the progress of each step.
-        approver: Approves calls. Without one the answer is no.
         meter: Counts what the run takes.
         may_wait: Whether the run may be suspended: somebody must be able to resume it.
+        services: See `RunServices`.
     """
 
     def __init__(
         self,
         record: EventWriter,
         *,
-        extractor: Executor | None,
-        asker: Asker | None,
-        observer: Observer | None,
-        approver: Approver | None = None,
         meter: CapMeter | None = None,
         may_wait: bool = False,
+        **services: Unpack[RunServices],
     ) -> None:
         self._may_wait = may_wait
         self.meter = meter or CapMeter(Caps())
@@ -121,11 +129,11 @@ class LiveEffectHandler:
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
         self._record = record
-        self._extractor = extractor
+        self._extractor = extractor = services.get("extractor")
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
-        self._asker = asker
-        self._observer = observer
-        self._approver = approver
+        self._asker = services.get("asker")
+        self._observer = services.get("observer")
+        self._approver = services.get("approver")
         self._running_count = 0
         self._ended = asyncio.Event()
 
@@ -275,7 +283,7 @@ class LiveEffectHandler:
         """
         # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
         # happened. A read can be repeated, so that it does not wait for the disk.
-        write = self._record.write_later if changing is None else self._record.write_synced
+        write = self._record.write_later if changing is None else partial(self._record.write, sync=True)
         labels = labels if self._record.is_enabled else None
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
         self._notify("started", step, what, facts=facts)

@@ -137,11 +137,9 @@ class PlanEngine:
         """The labels of the answer; None if labels are off."""
         return self._local.answer_labels
 
-    def _visit_future_calls(self, foresee: FutureCallVisitor) -> tuple[set[str], set[str]]:
+    def _visit_future_calls(self, visit: FutureCallVisitor) -> tuple[set[str], set[str]]:
         """Visit the future calls that are known; returns the steps whose calls are known, and the others."""
-        look = Lookahead(
-            self._registry, self._footprints, self._local, self._mode, self._given, self._position, foresee
-        )
+        look = Lookahead(self._registry, self._footprints, self._local, self._mode, self._given, self._position, visit)
         whole = self._position.blocks.get("")
         if whole is not None and not self._local.has_answer:
             look.visit_block(whole.steps, copy_frame(whole.frame, look.work), "", whole.flow)
@@ -210,7 +208,7 @@ class PlanEngine:
             case Ask():
                 question, labels = str(self._local.evaluate(step.question, frame, at)), None
                 if self._gate is not None:
-                    # What the question says may depend on the held changes, so they are made first.
+                    # A person is asked after all changes that come before, as in a sequential run.
                     await self._gate.flush()
                     asked = self._local.label(step.question, frame, pc)
                     labels = StepLabels({"question": asked}, pc, lambda _: labels_after_ask(asked, at, pc))

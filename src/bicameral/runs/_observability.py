@@ -33,10 +33,9 @@ EventBody = dict[str, Any] | Callable[[], dict[str, Any]]
 class EventWriter:
     """Writes the events of one run. Without a journal nothing is written.
 
-    `write_synced` is for what changes the world: when it returns, the event and all before it survive a power cut, and
-    if it fails, nothing happens. What `write` has written survives the death of the process. `write_later` is for what
-    only reads: the journal's own thread writes it, so that no step waits for the disk. If that fails, the next write
-    fails, and so does the run.
+    `write` with `sync` is for what changes the world: it must not happen if this fails. `write_later` is for what only
+    reads: the journal's own thread writes it, so that no step waits for the disk. If that fails, the next write fails,
+    and so does the run.
 
     Args:
         run: The id of the run.
@@ -78,15 +77,8 @@ class EventWriter:
                 self._failure = error
                 raise
 
-    def write(self, kind: EventKind, step: str, body: EventBody) -> None:
-        """When this returns, the event and all before it survive the death of the process."""
-        self._write_now(kind, step, body, sync=False)
-
-    def write_synced(self, kind: EventKind, step: str, body: EventBody) -> None:
-        """When this returns, the event and all before it survive a power cut."""
-        self._write_now(kind, step, body, sync=True)
-
-    def _write_now(self, kind: EventKind, step: str, body: EventBody, *, sync: bool) -> None:
+    def write(self, kind: EventKind, step: str, body: EventBody, *, sync: bool = False) -> None:
+        """Write now: the event and all before it survive the death of the process, and with `sync` a power cut."""
         if self._journal is None:
             return
         self._add(kind, step, body, sync=sync)

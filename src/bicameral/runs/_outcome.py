@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from bicameral.boundary import Alert, AlertKind, ExtractionOutcome, NotFound, Rejected, RejectionKind
@@ -119,15 +119,7 @@ class RunAlert:
             {name: safe_text(getattr(each, name), _MAX_NAME_CHARS) for name in ("tool", "part", "step")}
             for each in self.sources
         ]
-        return {
-            "step": self.step,
-            "kind": self.kind,
-            "where": self.where,
-            "weight": self.weight,
-            "note": self.note,
-            "count": self.count,
-            "sources": sources,
-        }
+        return asdict(self) | {"sources": sources}
 
 
 class RunMonitor:

@@ -61,19 +61,15 @@ class RunRecord:
     """How much it might take."""
 
     @property
-    def decisions(self) -> dict[str, dict[str, Any]]:
-        """The decision about each call."""
+    def decider(self) -> RecordedDecider:
+        """Decides as recorded."""
         bodies = {step: event.body for step, event in self.held_calls.items()} | dict(self.started)
-        return {step: body["decision"] for step, body in bodies.items() if "decision" in body}
-
-    @property
-    def permitted(self) -> frozenset[str]:
-        """Calls that policy asked about and that were made at once, on an earlier approval of the same call.
-
-        Earlier versions did so. Now every such call is held first, and this is empty.
-        """
+        decisions = {step: body["decision"] for step, body in bodies.items() if "decision" in body}
+        # Earlier versions made a call that policy asked about at once, on an earlier approval of the same call. Now
+        # every such call is held first.
         begun = (step for step in self.started if step not in self.held_calls)
-        return frozenset(step for step in begun if self.started[step].get("decision", {}).get("said") == "asked")
+        permitted = frozenset(step for step in begun if decisions.get(step, {}).get("said") == "asked")
+        return RecordedDecider(self.mode or "strict", self.policy, decisions, permitted)
 
     @property
     def grants(self) -> tuple[Grant, ...]:
@@ -452,9 +448,7 @@ def _replay_decider(record: RunRecord, policy: Policy | None) -> Decider | None:
     """The decider of the replay; None if the run had no labels."""
     if record.mode is None:
         return None
-    if policy is not None:
-        return ReplayDecider(policy, record.decisions, record.permitted)
-    return RecordedDecider(record.mode, record.policy, record.decisions, record.permitted)
+    return record.decider if policy is None else ReplayDecider(policy, record.decider)
 
 
 def _environment_changes(

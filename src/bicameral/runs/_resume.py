@@ -9,20 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from bicameral.boundary import Executor
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import Event, EventKind, Journal
 from bicameral.labels import LabelTree, label_tree_from_json
 from bicameral.plans import Plan
 from bicameral.policy import Allowed, Ask, CallFacts, Denied
-from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, Approver, PendingCall, Permit, call_hash
+from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
-from bicameral.runs._effects import Asker, LiveEffectHandler, extraction_facts, question_facts, tool_call_facts
+from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import CapMeter, Caps, CapUsage, StartState
 from bicameral.runs._observability import EventWriter
@@ -32,7 +31,6 @@ from bicameral.runs._outcome import (
     Failed,
     Finished,
     Interrupted,
-    Observer,
     RunAlert,
     RunOutcome,
     RunUsage,
@@ -281,20 +279,13 @@ class ResumingDecider(PolicyDecider):
     in the earlier attempt would cover it now.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        decisions: Mapping[str, dict[str, Any]],
-        ended: frozenset[str],
-        permitted: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, policy: Policy, recorded: RecordedDecider, ended: Collection[str]) -> None:
         super().__init__(policy)
-        self._known = decisions
+        self._recorded = recorded
         self._ended = ended
-        self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        if step not in self._known:
+        if step not in self._recorded.decisions:
             return super().decide(step, facts, values, grants)
         then = self._recorded.decide(step, facts, values, grants)
         if step in self._ended:
@@ -317,12 +308,9 @@ async def resume_plan(
     registry: Registry,
     *,
     policy: Policy | None = None,
-    extractor: Executor | None = None,
-    asker: Asker | None = None,
-    approver: Approver | None = None,
-    observer: Observer | None = None,
     caps: Caps | None = None,
     leaving: ShouldLeave | None = None,
+    **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Continue a run whose process died, that waits, or that was interrupted; its outcome, if it has ended.
 
@@ -336,12 +324,9 @@ async def resume_plan(
         run: The id of the run.
         registry: The tools.
         policy: The policies. None only for a run that was begun with labels off.
-        extractor: The quarantined model.
-        asker: Answers questions of the plan; it may have the answer that the run waits for.
-        approver: Approves calls; likewise.
-        observer: Gets the progress of each step.
         caps: By default those of the record.
         leaving: As in `run_plan`.
+        services: See `RunServices`; an asker or approver may have the answer that the run waits for.
     """
     try:
         events = journal.events(run)
@@ -360,12 +345,9 @@ async def resume_plan(
     writing = EventWriter(record.run, journal, first=len(events))
     live = LiveEffectHandler(
         writing,
-        extractor=extractor,
-        asker=asker,
-        observer=observer,
-        approver=approver,
         meter=CapMeter(caps, cap_usage(events, earlier)),
         may_wait="part_of" not in events[0].body,
+        **services,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)
 
@@ -388,9 +370,7 @@ def _resume_workload(
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
     handler = ResumingEffectHandler(RecordedEffectHandler(record), live, began)
-    decider = None
-    if policy is not None:
-        decider = ResumingDecider(policy, record.decisions, frozenset(record.finished), record.permitted)
+    decider = None if policy is None else ResumingDecider(policy, record.decider, record.finished)
     own = () if policy is None else policy.me
     assembled = (record.start or StartState()).assembled_values(plan, registry, recorded_request(facts), own).calls
     return PlanEngine(

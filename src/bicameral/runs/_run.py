@@ -10,18 +10,17 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
-from bicameral.boundary import Executor
 from bicameral.errors import BicameralError, JournalError, RunError
 from bicameral.journal import EventKind, Journal
 from bicameral.labels import LabelTree
 from bicameral.limits import charge_to
 from bicameral.planning import Intent
 from bicameral.plans import Call, Conditional, Plan, walk
-from bicameral.runs._approvals import Approver, Suspend
+from bicameral.runs._approvals import Suspend
 from bicameral.runs._call_policy import Decider, PolicyDecider, label_tree_json
-from bicameral.runs._effects import Asker, LiveEffectHandler
+from bicameral.runs._effects import LiveEffectHandler, RunServices
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import CapMeter, Caps, CapUsage, Checked, StartState, recheck
 from bicameral.runs._observability import UNRECORDABLE, EventWriter, record_outcome, run_span
@@ -29,7 +28,6 @@ from bicameral.runs._outcome import (
     Failed,
     Finished,
     Interrupted,
-    Observer,
     RunAlert,
     RunOutcome,
     RunUsage,
@@ -213,7 +211,7 @@ class OutcomeRecorder:
         # The end must survive a power cut if the run has changed something, or if it waits for a person.
         lasting = bool(self._handler.effects or self._handler.in_flight) or kind == "run-waits"
         try:
-            (self._record.write_synced if lasting else self._record.write)(kind, step, body | more | lost)
+            self._record.write(kind, step, body | more | lost, sync=lasting)
         except JournalError as error:
             return error
         return None
@@ -233,13 +231,9 @@ async def run_plan(
     registry: Registry,
     *,
     journal: Journal | None = None,
-    extractor: Executor | None = None,
-    asker: Asker | None = None,
-    observer: Observer | None = None,
     intent: Intent | None = None,
     run: str | None = None,
     policy: Policy | None = None,
-    approver: Approver | None = None,
     start: StartState | None = None,
     link: Mapping[str, Any] | None = None,
     planning: ChamberUsage | None = None,
@@ -248,6 +242,7 @@ async def run_plan(
     early_approvals: bool = True,
     caps: Caps | None = None,
     leaving: ShouldLeave | None = None,
+    **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run a plan that has been checked. Cancelling the task that awaits this gives a truthful `Stopped`.
 
@@ -258,14 +253,10 @@ async def run_plan(
         registry: The tools.
         journal: Where the run is recorded. What cannot be recorded is not done. With a journal an approver or asker
             may `Suspend` the run, unless it has a `link`: the outcome is `Waiting`, and `resume_plan` continues it.
-        extractor: The quarantined model.
-        asker: Answers questions of the plan.
-        observer: Gets the progress of each step.
         intent: What a model wrote the plan for. Then what directs a call must be a whole value, or a person is asked.
         run: The id of the run, by default a new one.
         policy: Decides about every call; by default that of the check. A plan without a check and without a policy
             runs with labels off and every call is made: that is for measuring, and an agent always gives a policy.
-        approver: Asked about calls where policy says so. Without one the answer is no.
         start: The variables and labels that the run starts with.
         link: Recorded: the larger work that this run is a part of.
         planning: Recorded: what it cost to write the plan.
@@ -274,6 +265,7 @@ async def run_plan(
         early_approvals: Whether a checked plan asks before the first step, if the question can be complete by then.
         caps: How much the run may take.
         leaving: If the task is cancelled while this returns True, the run is not stopped but left to another process.
+        services: The extractor, asker, approver and observer, see `RunServices`.
 
     Example:
         >>> outcome = await run_plan(check_plan(plan, registry, policy), registry, journal=journal, approver=approver)
@@ -303,15 +295,12 @@ async def run_plan(
             | ({"may_ask": sorted(may_ask)} if may_ask else {})
         ),
         journal=journal,
-        extractor=extractor,
-        asker=asker,
-        observer=observer,
-        approver=approver,
         run=run,
         told=plan_telemetry(plan),
         meter=CapMeter(caps, CapUsage(rounds=round_number(link))),
         may_wait=journal is not None and link is None,
         leaving=leaving,
+        **services,
     )
 
 
@@ -347,15 +336,12 @@ async def run_workload(
     facts: Callable[[], dict[str, Any]],
     *,
     journal: Journal | None = None,
-    extractor: Executor | None = None,
-    asker: Asker | None = None,
-    observer: Observer | None = None,
-    approver: Approver | None = None,
     run: str | None = None,
     told: Mapping[str, Fact] | None = None,
     meter: CapMeter | None = None,
     may_wait: bool = False,
     leaving: ShouldLeave | None = None,
+    **services: Unpack[RunServices],
 ) -> RunOutcome:
     """Run any workload as a run: with a record, caps and an outcome.
 
@@ -363,27 +349,16 @@ async def run_workload(
         make: Returns the workload. The effect handler it gets must be its only way to tools, models and people.
         facts: The body of the record's first event.
         journal: Where the run is recorded.
-        extractor: The quarantined model.
-        asker: Answers questions.
-        observer: Gets the progress of each step.
-        approver: Asked about calls. Without one the answer is no.
         run: The id of the run, by default a new one.
         told: Facts for telemetry.
         meter: Counts what the run takes.
         may_wait: Whether an approver or asker may suspend it: somebody must be able to resume it.
         leaving: As in `run_plan`.
+        services: See `RunServices`.
     """
     run = run or new_run_id()
     record = EventWriter(run, journal)
-    handler = LiveEffectHandler(
-        record,
-        extractor=extractor,
-        asker=asker,
-        observer=observer,
-        approver=approver,
-        meter=meter,
-        may_wait=may_wait,
-    )
+    handler = LiveEffectHandler(record, meter=meter, may_wait=may_wait, **services)
 
     def start() -> Workload:
         record.write_later("run-started", "", facts)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from bicameral.errors import BicameralError, Place, RunError
 from bicameral.labels import NOTHING, Label, LabelTree
@@ -242,18 +242,19 @@ MAX_LOOKAHEAD_WORK = 5_000_000
 """The most work that one lookahead may compute."""
 
 
-class FutureCallVisitor(Protocol):
-    """Called for each future call; it updates `places`, the labels of what was written. False: the run ends there."""
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """A call that a step wants to make: its arguments with their labels, and the label of the control flow."""
 
-    def __call__(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        labels: Mapping[str, LabelTree],
-        pc: Label,
-        places: dict[str, LabelTree],
-    ) -> bool: ...
+    step: str
+    tool: Tool
+    arguments: dict[str, Any]
+    labels: Mapping[str, LabelTree]
+    pc: Label
+
+
+FutureCallVisitor = Callable[[CallRequest, dict[str, LabelTree]], bool]
+"""Called for each future call; it updates the labels of written places. False: the run ends there."""
 
 
 class Lookahead:
@@ -331,7 +332,7 @@ class Lookahead:
         if self._is_known(step.args.values(), frame):
             arguments = {name: self._local.evaluate(argument, frame, at) for name, argument in step.args.items()}
             labels = {name: self._local.label(argument, frame, self._given) for name, argument in step.args.items()}
-            goes_on = self._visit(at, self._registry[step.tool], arguments, labels, pc, frame.labels)
+            goes_on = self._visit(CallRequest(at, self._registry[step.tool], arguments, labels, pc), frame.labels)
             self.known.add(static_path(at))
         else:
             self.unknown.add(static_path(at))
