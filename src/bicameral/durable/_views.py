@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from bicameral.errors import BicameralError, DurableError, Place, RunError, require_extra
+from bicameral.errors import BicameralError, DurableError, require_extra
 from bicameral.labels import vouched_value
-from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json
+from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json, recorded_error
 from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
         error = cast("dict[str, Any] | None", body.get("error"))
         why = None if state == "finished" else str(body.get("why") or "") or "it was stopped"
         if error is not None:
-            why = _error_text(error)
+            why = str(recorded_error(error))
         outcome = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
         return RunEnd(state, why, outcome | ({"error": error} if error else {}))
     return None
@@ -228,13 +228,4 @@ def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
 
 def failed_end(error: BicameralError, facts: dict[str, Any] | None = None) -> RunEnd:
     """The end of a run that failed, possibly before its first step."""
-    error_json = error.to_json()
-    return RunEnd("failed", _error_text(error_json), (facts or {"effects": []}) | {"error": error_json})
-
-
-def _error_text(error: dict[str, Any]) -> str:
-    """An error that was stored as JSON, in the words of its exception."""
-    place = cast("dict[str, Any]", error.get("place") or {})
-    known = {name: error.get(name) for name in ("expected", "nearest", "fix")}
-    where = Place(**place) if place else None
-    return str(RunError(str(error.get("code", "")), str(error.get("message", "")), place=where, **known))
+    return RunEnd("failed", str(error), (facts or {"effects": []}) | {"error": error.to_json()})

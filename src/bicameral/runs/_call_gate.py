@@ -182,16 +182,8 @@ class CallGate:
     ) -> CallResult | None:
         """The result of a call; None if it is held, which happens only if its result is not `needed`.
 
-        Args:
-            step: The path of the step.
-            tool: The tool.
-            arguments: Its arguments, as given.
-            labels: Their labels.
-            pc: The label of the control flow.
-            places: The labels of the names that earlier calls wrote to; updated.
-            note: Gets the changed `places` before the call and after it: a call that fails may have written all the
-                same.
-            needed: Whether a later step reads the result.
+        `places` are the labels of the names that earlier calls wrote to. They are updated, and `note` gets the changed
+        ones before the call and after it: a call that fails may have written all the same.
         """
         call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
         note(places_after_call(tool, labels, arguments, stored, pc, places))

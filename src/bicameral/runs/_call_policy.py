@@ -245,14 +245,10 @@ def _untrusted_directing_arguments(facts: CallFacts, values: Mapping[str, Any]) 
 
 @dataclass(frozen=True, slots=True)
 class CallDecision:
-    """A decision about a call, and what it is based on.
+    """A decision about a call; `endorsed` are the arguments with granted values, if a grant led to it.
 
-    Args:
-        decision: The decision.
-        endorsed: The arguments with granted values, if a grant led to the decision.
-        refused_ahead: Policy would allow the call, but a person refused it before.
-        permitted: The call was asked about, and made on an earlier approval of the same call. Only in records of
-            earlier versions.
+    `refused_ahead`: policy would allow the call, but a person refused it before. `permitted`: it was asked about, and
+    made on an earlier approval of the same call; only in records of earlier versions.
     """
 
     decision: Decision

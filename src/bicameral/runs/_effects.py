@@ -272,14 +272,7 @@ class LiveEffectHandler:
     ) -> Any:
         """Perform one effect with a record before and after; what cannot be recorded is not begun.
 
-        Args:
-            step: The path of the step.
-            what: The tool, `extract` or `ask`.
-            facts: Recorded when it begins.
-            act: The effect.
-            labels: Recorded too, unless labels are off.
-            changing: The tool, if it changes the world.
-            found: Recorded in addition when it ends.
+        `facts` are recorded when it begins, `found` when it ends; `changing` is the tool, if it changes the world.
         """
         # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
         # happened. A read can be repeated, so that it does not wait for the disk.

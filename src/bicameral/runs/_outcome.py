@@ -138,16 +138,16 @@ class RunMonitor:
 
     def record_extraction(self, outcome: ExtractionOutcome, step: str, sources: Iterable[Source]) -> dict[str, Any]:
         """Count an extraction and its alerts; returns the facts for the record of its step."""
-        facts: dict[str, Any] = {"outcome": extraction_outcome_name(outcome)}
         match outcome:
             case Rejected(kind=kind):
                 self.count_rejection(kind)
-                facts["rejected"] = kind
+                facts: dict[str, Any] = {"outcome": "rejected", "rejected": kind}
             case NotFound(why=why):
                 self._not_found += 1
-                facts["why"] = why
+                facts = {"outcome": "not-found", "why": why}
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "not-found"})
             case _:
+                facts = {"outcome": "filled"}
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "filled"})
         if alerts := self._record_alerts(outcome.alerts, step, tuple(sources)):
             facts["alerts"] = [alert.to_json() for alert in alerts]
@@ -165,10 +165,6 @@ class RunMonitor:
         for alert in found:
             count("bicameral.alerts", 1, {"bicameral.alert.kind": alert.kind})
         return kept
-
-
-def extraction_outcome_name(outcome: ExtractionOutcome) -> str:
-    return "rejected" if isinstance(outcome, Rejected) else "not-found" if isinstance(outcome, NotFound) else "filled"
 
 
 @dataclass(frozen=True, slots=True)
