@@ -6,11 +6,11 @@ Budgets and prices are in force around everything an agent does.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, Executor, Extractor
 from bicameral.limits import Prices, use_prices
@@ -24,39 +24,12 @@ from bicameral.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.limits import Prices
     from bicameral.policy import Policy
-    from bicameral.routing import BudgetMeter, Budgets
-
-
-def build_planner(privileged: Provider, cascade: Mapping[str, Provider], **options: Any) -> Delta | PlanCascade:
-    """Delta with one model, or a cascade of them."""
-    return PlanCascade(cascade, **options) if cascade else Delta(provider_for_role(privileged, "delta"), **options)
-
-
-def echo_provider(privileged: Provider, stages: Sequence[Provider]) -> Provider:
-    """The model that understands requests: the first of a cascade, and a larger one only if its reply is not usable."""
-    return Cascade(*stages, accept=check_finished) if stages else provider_for_role(privileged, "echo")
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class BudgetHolder(Protocol):
-    """Anything with a budget."""
-
-    def spending(self) -> AbstractContextManager[BudgetMeter]: ...
-
-
-S = TypeVar("S", bound=BudgetHolder)
-
-
-@contextmanager
-def open_budget(budgets: Budgets, prices: Prices) -> Generator[BudgetMeter]:
-    """A budget for what is done inside, counted by these prices; one that is open already is shared."""
-    with use_prices(prices), budget_scope(budgets) as meter:
-        yield meter
+S = TypeVar("S", bound="AgentWiring")
 
 
 def within_budget(
@@ -126,10 +99,13 @@ class AgentWiring:
         budgets: Budgets | None = None,
         prices: Prices | None = None,
     ) -> None:
-        from bicameral.config import Config, budgets_of, open_policy, open_prices
+        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry
 
         self.config = config or Config.defaults()
-        self.registry = _tool_registry(tools, self.config)
+        if tools is None:
+            self.registry = open_registry(self.config)
+        else:
+            self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
         self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
         self.policy = open_policy(self.config, self.registry) if policy is None else policy
@@ -154,10 +130,14 @@ class AgentWiring:
         stages = [] if "echo" in self.config.llm.model_roles else self._stages
         calls: dict[str, Any] = {"listener": self._on_model_call, "timeout": limits.model_timeout}
         caching: dict[str, Any] = {"cache": cache, "project": self.config.project}
-        self._echo = Echo(echo_provider(privileged, stages), **caching, **calls)
-        self._delta = build_planner(
-            privileged, cascade, limits=self._limits, repairs=limits.repairs, **caching, **calls
-        )
+        # Of a cascade the first model is asked, and a larger one only if its reply is cut off or does not fit.
+        echo = Cascade(*stages, accept=check_finished) if stages else provider_for_role(privileged, "echo")
+        self._echo = Echo(echo, **caching, **calls)
+        planning: dict[str, Any] = {"limits": self._limits, "repairs": limits.repairs, **caching, **calls}
+        if cascade:
+            self._delta = PlanCascade(cascade, **planning)
+        else:
+            self._delta = Delta(provider_for_role(privileged, "delta"), **planning)
         self._executor = executor or Extractor(self._models.quarantined, **calls)
 
     @classmethod
@@ -168,8 +148,11 @@ class AgentWiring:
         config = config or Config.load()
         return cls(config=config, journal=open_journal(config), **options)
 
-    def spending(self) -> AbstractContextManager[BudgetMeter]:
+    @contextmanager
+    def spending(self) -> Generator[BudgetMeter]:
         """One budget for all that is done inside; without this, each call of a method has its own.
+
+        A budget that is open already is shared.
 
         Example:
             >>> with agent.spending() as meter:
@@ -177,7 +160,8 @@ class AgentWiring:
             ...     outcome = await agent.run(planned)
             >>> meter.spent.money
         """
-        return open_budget(self.budgets, self.prices)
+        with use_prices(self.prices), budget_scope(self.budgets) as meter:
+            yield meter
 
     @property
     def executor(self) -> Executor:
@@ -217,14 +201,6 @@ class AgentWiring:
         self.ledger(call)
         if self._listener is not None:
             self._listener(call)
-
-
-def _tool_registry(tools: Registry | Iterable[Tool] | None, config: Config) -> Registry:
-    from bicameral.config import open_registry
-
-    if tools is None:
-        return open_registry(config)
-    return tools if isinstance(tools, Registry) else Registry(tools)
 
 
 def _model_pair(
