@@ -184,6 +184,33 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     return matches[0] if matches else None
 
 
+def missing_packages(*packages: str) -> list[str]:
+    """The packages that are not installed; a dotted name whose parent is missing counts as missing."""
+    from importlib.util import find_spec
+
+    def is_installed(package: str) -> bool:
+        try:
+            return find_spec(package) is not None
+        except ModuleNotFoundError:
+            return False
+
+    return [package for package in packages if not is_installed(package)]
+
+
+def require_extra(extra: str, *packages: str, error: type[BicameralError], code: str, needs: str) -> None:
+    """Raise `error` with `code` if a package of an extra is not installed.
+
+    Example:
+        >>> require_extra("server", "uvicorn", error=ServerError, code="server.not-installed", needs="the server needs")
+    """
+    if missing := missing_packages(*packages):
+        raise error(
+            code,
+            f"{needs} {', '.join(missing)}, which is not installed",
+            fix=f'Install it with `pip install "bicameral[{extra}]"`.',
+        )
+
+
 def describe_error(error: BaseException) -> str:
     """An error of foreign code in one line: its class and its message, if it has one, cut to a length."""
     try:

@@ -135,13 +135,11 @@ def test_importing_the_room_imports_nothing_heavy() -> None:
 
 
 def test_without_the_extra_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    _extra.require_packages.cache_clear()
     monkeypatch.setattr(_extra, "REQUIRED_PACKAGES", ("numpy", "no_such_package"))
     with pytest.raises(RetrievalError) as caught:
         LocalEmbedder()
     assert caught.value.code == "retrieval.not-installed"
     assert 'pip install "bicameral[retrieval]"' in str(caught.value)
-    _extra.require_packages.cache_clear()
 
 
 def test_a_chat_model_cannot_embed_and_an_embedding_model_cannot_chat() -> None:

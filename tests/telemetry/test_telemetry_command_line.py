@@ -186,10 +186,10 @@ def test_what_cannot_be_done_is_said_and_nothing_else_happens(variables: dict[st
 
 
 def test_without_the_packages_it_is_said_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing_there(name: str) -> None:
-        return None
+    def nothing_there(*names: str) -> list[str]:
+        return list(names)
 
-    monkeypatch.setattr("bicameral.telemetry._export.find_spec", nothing_there)
+    monkeypatch.setattr("bicameral.telemetry._export.missing_packages", nothing_there)
     with export_from_environment({"OTEL_TRACES_EXPORTER": "console"}) as exporting:
         pass
     assert exporting.problems == ["opentelemetry.sdk is not installed: pip install 'bicameral[telemetry]'"]

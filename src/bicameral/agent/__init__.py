@@ -1,8 +1,8 @@
-"""The agent: say it, see the plan, have it checked and proved, run it.
+"""The agent: plan a request, check and prove the plan, run it.
 
-A request or a plan comes in; out come a `Planned` (intent, plan, report, proof) and, when it runs, how the run ended.
-`Agent` puts the other rooms together and decides nothing itself. `check_plan` is the one check that stands before every
-run, also for those who have no agent.
+A request or a plan comes in; out come a `Planned` (intent, plan, report, proof) and, when it runs, the outcome. `Agent`
+combines the other rooms and decides nothing itself. `check_plan` is the one check before every run, also without an
+agent.
 """
 
 from bicameral.agent._agent import Agent, SyncAgent

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class SyncAgent:
-    """An agent whose methods block. One event loop runs in a thread of its own, so it works in notebooks too."""
+    """An agent with blocking methods. One event loop runs in its own thread, so it works in notebooks too."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -97,17 +97,18 @@ _loop_lock = threading.Lock()
 
 
 def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the loop's thread and wait; Ctrl-C stops the coroutine and waits until it has written that."""
+    """Run a coroutine on the loop's thread and wait; Ctrl-C cancels it and waits until it has recorded its end."""
     loop, running = _shared_loop(), list[asyncio.Task[Any]]()
 
-    async def kept() -> T:
+    async def run() -> T:
         running.extend(task for task in [asyncio.current_task()] if task is not None)
         return await work
 
-    future = asyncio.run_coroutine_threadsafe(kept(), loop)
+    future = asyncio.run_coroutine_threadsafe(run(), loop)
     try:
         return future.result()
     except KeyboardInterrupt:
+        # The task and not the future: cancelling the future would not wait for what the task still has to record.
         for task in running:
             loop.call_soon_threadsafe(task.cancel)
         with contextlib.suppress(Exception, asyncio.CancelledError):
@@ -117,6 +118,7 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 def _shared_loop() -> asyncio.AbstractEventLoop:
     global _event_loop
+    # Two threads must not start two loops: models and journals belong to the loop they were first used on.
     with _loop_lock:
         if _event_loop is None or _event_loop.is_closed():
             _event_loop = asyncio.new_event_loop()
@@ -127,10 +129,25 @@ def _shared_loop() -> asyncio.AbstractEventLoop:
 class Agent(AgentWiring):
     """Turns requests into checked plans and runs them. Async first; `agent.sync` has the same methods, blocking.
 
-    Every plan is held to the policies before it runs and every call while it runs: `policy`, or what the configuration
-    names, over the defaults. The two models are kept apart: one object cannot be both. `executor` fills blanks instead
-    of the quarantined model alone: a `ReadOnly` or a `Triple` around one. With a `cascade` (alias and provider, the
-    smallest first, all of the privileged side) the first model plans, and a larger one where there is reason to doubt.
+    Policy checks every plan before it runs, and every call while it runs. The two models are kept apart: one object
+    cannot be both.
+
+    Args:
+        tools: A registry or tools; by default those of the configuration.
+        config: By default that of `Config.defaults`. It has everything that is not given here.
+        privileged: The model that plans. It never reads untrusted text.
+        quarantined: The model that reads untrusted text. It calls no tools.
+        cascade: Models of the privileged side by alias, the smallest first. The first one plans, and a larger one where
+            there is reason to doubt its plan.
+        executor: Performs extractions instead of the quarantined model alone, such as a `ReadOnly` or a `Triple`.
+        policy: By default what the configuration names, over the default rules.
+        journal: Where runs are recorded.
+        cache: Where plans and intents are cached.
+        limits: How much a plan may do.
+        now: The clock.
+        listener: Gets every model call.
+        budgets: How much the models may cost.
+        prices: The price table.
 
     Example:
         >>> agent = Agent(tools=[grep, read_lines])
@@ -148,7 +165,7 @@ class Agent(AgentWiring):
     async def intent(
         self, request: str | Labelled[str], *, deterministic: bool = False, asker: Asker | None = None
     ) -> Intent:
-        """What a request means. Open questions go to the asker, once and together; without one they are an error."""
+        """The intent of a request. Open questions go to the asker, once and together; without one they are an error."""
         request, today = trusted_request_text(request), self._now().date()
         intent = await self._echo.intent(request, self.registry, today, deterministic=deterministic)
         if not intent.questions:
@@ -160,9 +177,9 @@ class Agent(AgentWiring):
                 fix="Say it in the request, or run it interactively.",
             )
         reply = str(await asker.ask("\n".join(intent.questions), STR)).strip()
-        fuller = f"{intent.request}\n({reply})"
-        answered = await self._echo.intent(fuller, self.registry, today, deterministic=deterministic)
-        return answered.model_copy(update={"questions": ()})
+        completed = f"{intent.request}\n({reply})"
+        intent = await self._echo.intent(completed, self.registry, today, deterministic=deterministic)
+        return intent.model_copy(update={"questions": ()})
 
     @within_budget
     async def plan(
@@ -174,9 +191,17 @@ class Agent(AgentWiring):
         fresh: bool = False,
         watch: Callable[[str], None] | None = None,
     ) -> Planned:
-        """A plan for a request, checked; nothing has been done yet. `watch` sees each statement as it is written."""
+        """A checked plan for a request; nothing is done yet.
+
+        Args:
+            request: The user's request, or its intent.
+            deterministic: Understand the request by rules alone, without a model.
+            asker: Answers the open questions of the request.
+            fresh: Do not use a cached plan.
+            watch: Called with each statement as it is written.
+        """
         started = time.perf_counter()
-        with span("plan", "", {"gen_ai.operation.name": "plan"}) as told, open_ledger() as ledger:
+        with span("plan", "", {"gen_ai.operation.name": "plan"}) as trace, open_ledger() as ledger:
             if isinstance(request, Intent):
                 intent = request
             else:
@@ -184,11 +209,11 @@ class Agent(AgentWiring):
             compiled = await self._delta.compile(intent, self.registry, fresh=fresh, watch=watch)
             checked = self.check(compiled.plan, intent=intent, known=compiled.check)
             if compiled.cached and not checked.ok:
-                # What was kept is judged by the policies of today, like a plan that is written now.
+                # A cached plan is checked by the current policies, like one that is written now.
                 compiled = await self._delta.compile(intent, self.registry, fresh=True, watch=watch)
                 checked = self.check(compiled.plan, intent=intent, known=compiled.check)
             planned = self._build_planned(intent, compiled, checked, time.perf_counter() - started, ledger)
-            record_planned(told, planned)
+            record_planned(trace, planned)
         return planned
 
     def check(
@@ -199,10 +224,13 @@ class Agent(AgentWiring):
         places: Mapping[str, Place] | None = None,
         known: PlanCheck | None = None,
     ) -> Checked:
-        """What is wrong with a plan, what it would do and cost at worst, and what policy will say of each call.
+        """Check a plan: what is wrong with it, what it does and costs at worst, and what policy decides of each call.
 
-        `intent` is what a model wrote the plan for: then it is held against that, too. `known` is the check that the
-        planner made; one of another plan is not used.
+        Args:
+            plan: The plan.
+            intent: What a model wrote the plan for; then it is checked against that too.
+            places: The places of its steps in a file, for the findings.
+            known: The check that the planner made; one of another plan is not used.
         """
         return check_plan(
             plan,
@@ -228,13 +256,17 @@ class Agent(AgentWiring):
     ) -> RunOutcome:
         """Run a plan, or plan a request and run it. A plan with errors is refused before anything happens.
 
-        A plan that comes with the result of its check is not checked again, unless that was of another plan, for
-        another intent, or with other tools, policies or limits than this agent has now.
+        In a cascade, a plan that fails before it has changed anything is replaced by the plan of the next larger model,
+        once, and everything that plan does carries the label of the failure.
 
-        Calls that policy does not allow on its own are put to the approver, exactly as they would be made; without one
-        the answer is no. In a cascade, a plan that fails before it has changed anything is replaced by the plan of
-        the next larger model, once, and what that does carries the label of the failure. `caps` are how much it may
-        take, by default as configured.
+        Args:
+            what: A request, or a plan. The result of a plan's check is reused, unless it is of another plan, for
+                another intent, or with other tools, policies or limits than this agent has now.
+            asker: Answers questions of the request and of the plan.
+            approver: Asked about calls that policy does not allow on its own. Without one the answer is no.
+            observer: Gets the progress of each step.
+            deterministic: As in `plan`.
+            caps: How much the run may take, by default as configured.
         """
         if isinstance(what, str | Labelled):
             what = await self.plan(what, deterministic=deterministic, asker=asker)
@@ -256,14 +288,15 @@ class Agent(AgentWiring):
             return await run(checked, observer=observer)
         if not self._stages:
             return await run(checked, observer=observer, **_planning_record(what))
-        again = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
-        return await again.run(run, observer, _planning_record(what))
+        escalation = Escalation(self._delta, what, checked, self.registry, self.policy, self._limits)
+        return await escalation.run(run, observer, _planning_record(what))
 
     def _recheck(self, what: Plan | Planned | Checked) -> Checked:
-        """The result of a plan's check, made anew unless it came with one that holds for this agent as it is now."""
+        """The result of a plan's check, made anew unless it comes with one that holds for this agent as it is now."""
         if isinstance(what, Plan):
             return self.check(what)
-        # The plan and the intent are those of `Planned`, not those that its check remembers: they are what is run.
+        # The plan and the intent are those of `Planned`, since they are run, and not those of its check: if somebody
+        # replaced them, the check does not hold.
         checked = what.checked if isinstance(what, Planned) else what
         intent = what.intent if isinstance(what, Planned) else what.basis.intent
         basis = CheckBasis(
@@ -285,10 +318,20 @@ class Agent(AgentWiring):
         deterministic: bool = False,
         fresh: bool = False,
     ) -> ReasoningOutcome:
-        """Do what a request asks for in rounds: plan, run, see what may be seen of the results, plan on.
+        """Work on a request in rounds: plan, run, look at what may be seen of the results, plan again.
 
-        A request that one plan serves costs what `run` costs. `bounds` are how much it may take, by default as
-        configured; `company` is whoever watches the rounds. How it ends is a value: nothing that was done gets lost.
+        A request that one plan serves costs what `run` costs. The outcome says what was done, however it ends.
+
+        Args:
+            request: The user's request, or its intent.
+            rounds: The most rounds.
+            bounds: How much it may take, by default as configured.
+            company: Callbacks for the rounds.
+            asker: Answers questions of the request and of the plans.
+            approver: Asked about calls that policy does not allow on its own. Without one the answer is no.
+            observer: Gets the progress of each step.
+            deterministic: As in `plan`.
+            fresh: Do not use cached plans.
         """
         from bicameral.config import bounds_of
         from bicameral.patterns.reasoner import Reasoner, ReasoningCallbacks
@@ -327,10 +370,10 @@ class Agent(AgentWiring):
     ) -> Planned:
         """A plan for what a text says, such as the answer of a run that read a to-do list.
 
-        The text is shown to the endorser, whole and with where it came from; only a yes makes it a request.
+        The whole text is shown to the endorser, with its sources; only if it is endorsed it becomes a request.
         """
         request = await endorse_text(endorsement_for(what), endorser)
-        # The person has read it and said yes: from now on these are his own words.
+        # A person has read and endorsed it, so from now on it counts as the user's own text.
         return await self.plan(user_input(request), deterministic=deterministic, asker=asker, fresh=fresh)
 
     @within_budget
@@ -348,12 +391,22 @@ class Agent(AgentWiring):
         careful: bool = False,
         deterministic: bool = False,
     ) -> StrategyOutcome:
-        """Do what a request asks for with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
+        """Work on a request with a strategy: `native_react`, `plan_and_execute`, `spar` or `compiled`.
 
-        Without a name it is the configured one. The first three are conversations in which models ask for tools as they
-        go; once one has read what a stranger wrote, each call with consequences is put to the approver or refused. If
-        `careful`, so is every other call that cannot be taken back. `compiled` is what `run` does, and alone takes an
-        `asker` and `deterministic`. How it ends is a value: nothing that was done gets lost.
+        The first three are conversations in which models call tools; once one has read untrusted text, each call with
+        consequences needs approval or is refused. The outcome says what was done, however it ends.
+
+        Args:
+            request: The user's request.
+            strategy: By default the configured one. `compiled` does what `run` does.
+            params: Parameters of the strategy, by default as configured.
+            bounds: How much a conversation may take.
+            approver: Asked about calls that need approval. Without one the answer is no.
+            asker: Answers questions; only for `compiled`.
+            observer: Gets the progress of each step.
+            audience: Gets the turns of a conversation.
+            careful: Every irreversible call needs approval.
+            deterministic: As in `plan`; only for `compiled`.
         """
         from bicameral.agent._architecture import configured_strategy, run_compiled
         from bicameral.patterns.strategies import run_strategy, strategy_by_name
@@ -362,10 +415,10 @@ class Agent(AgentWiring):
         if name == "compiled":
             options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer}
             return await run_compiled(self, request, deterministic=deterministic, **options)
-        desk = self.runtime(
+        runtime = self.runtime(
             params=params, bounds=bounds, approver=approver, observer=observer, audience=audience, careful=careful
         )
-        return await run_strategy(request, name, desk)
+        return await run_strategy(request, name, runtime)
 
     def runtime(
         self,
@@ -377,22 +430,22 @@ class Agent(AgentWiring):
         audience: ConversationObserver | None = None,
         careful: bool = False,
     ) -> Runtime:
-        """This agent's models, tools, policy and record, for a strategy or a pattern to work at.
+        """The runtime of a strategy or a pattern: this agent's models, tools, policy and journal.
 
         Example:
-            >>> await ReWOO().run(agent.desk(), said("Which of the three is cheapest?"))
+            >>> await ReWOO().run(agent.runtime(), user_input("Which of the three is cheapest?"))
         """
         from bicameral.agent._architecture import configured_strategy
         from bicameral.patterns.strategies import ConversationObserver, ModelPair, Runtime, StrategyLimits
 
-        voices = ModelPair(
+        models = ModelPair(
             self._models,
             params or configured_strategy(self.config)[1],
             self._on_model_call,
             self.config.limits.model_timeout,
         )
         return Runtime(
-            voices,
+            models,
             self.registry,
             self.policy,
             bounds or StrategyLimits(),
@@ -414,10 +467,10 @@ class Agent(AgentWiring):
         observer: Observer | None = None,
         caps: Caps | None = None,
     ) -> RunOutcome:
-        """Go on with a run that waits for a person, was interrupted, or lost its process; how it ended, if it has.
+        """Continue a run that waits for a person, was interrupted, or lost its process; its outcome, if it has ended.
 
-        What it has done is not done again. It is refused with `run.other-code` where tools or policies are not those it
-        was begun with, and its caps are those it was begun with unless others are given.
+        Recorded steps are not done again. It is refused with `run.other-code` if tools or policies are not those it was
+        begun with; its caps are by default those it was begun with.
         """
         options: dict[str, Any] = {"asker": asker, "approver": approver, "observer": observer, "caps": caps}
         return await resume_plan(
@@ -461,5 +514,5 @@ class Agent(AgentWiring):
 
 
 def _planning_record(planned: Planned) -> dict[str, Any]:
-    """Who wrote a plan and what that cost, for the record of its run."""
+    """The model calls that wrote a plan and what they cost, for the record of its run."""
     return {"planning": planned.spent, "planned_by": planned.calls}

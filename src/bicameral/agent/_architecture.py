@@ -1,6 +1,6 @@
-"""The configured way of working: a strategy or a compiled plan, and the architecture that the linter reads.
+"""The configured strategy or compiled plan, and the architecture that the linter reads.
 
-The architecture tells what the agent's parts do. What only a caller decides (an approver, other bounds) is not in it.
+The architecture describes the agent's parts. What only a caller decides (an approver, other limits) is not in it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from bicameral.labels import Labelled
     from bicameral.patterns.strategies import StrategyOutcome
     from bicameral.policy import Policy
-    from bicameral.runs import Approver, Asker, Caps, Observer
+    from bicameral.runs import Approver, Asker, Observer
 
 
 _COMPILED: StrategyName = "compiled"
 
 
 def configured_strategy(config: Config) -> tuple[StrategyName, StrategyParams]:
-    """The strategy of a configuration and its parameters; the compiled plan, where it says nothing.
+    """The configured strategy and its parameters; by default the compiled plan.
 
-    The phase map is not among them: the routers of both chambers have it, and know what comes before it.
+    The phase map is not among them: the routers of both chambers have it.
     """
     params = config.agent.planning_strategy_params
     return config.agent.planning_strategy or _COMPILED, StrategyParams(
@@ -80,40 +80,44 @@ _SOMEBODY = frozenset({"somebody@example.com"})
 
 
 def describe_architecture(agent: AgentWiring, *, journal: bool, models: Mapping[str, str], name: str) -> dict[str, Any]:
-    """The stack of an agent. `journal`: whether it keeps a record; `models` are those of its two sides."""
-
+    """The stack of an agent for the linter. `journal`: whether it has one; `models` are those of its chambers."""
     strategy, params = configured_strategy(agent.config)
     compiled = strategy == "compiled"
     tools = list(agent.registry)
     patterns: PatternUses = [*_strategy_patterns(strategy, params.max_steps), *_tool_patterns(tools)]
-    # The policy is asked about every call; what it does not allow by itself waits for a person, and nobody is a no.
-    patterns += ["V7", "V1", _limit_pattern(agent.config.caps)]
+    caps = agent.config.caps
+    amounts = {"tokens": caps.tokens, "money": caps.money, "seconds": caps.seconds}
+    limits = {"max_steps": caps.calls, "max_tool_calls": caps.calls} | {
+        f"max_{name}": most for name, most in amounts.items()
+    }
+    # Policy decides about every call; what it does not allow needs approval, and without an approver the answer is no.
+    patterns += ["V7", "V1", {"V9": limits}]
     if compiled:
-        # Every plan and every filled blank is held to its form, and asked for again where it does not fit.
+        # Every plan and every extraction is checked against its form, and asked for again if it does not fit.
         patterns += ["V4", {"V20": {"max_retries": agent.config.limits.repairs}}]
     if journal:
-        # Only a plan can be gone on with from its record; a conversation can be replayed, and no more.
+        # Only a plan can be resumed from its record; a conversation can only be replayed.
         patterns += ["V14", "V10", "V12"] if compiled else ["V14"]
-    told: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "patterns": patterns,
         "tools": {"count": len(tools)},
         "legs": [_LEGS[leg] for leg, found in audit_registry(agent.registry, None).legs.items() if found],
         "actions": {tool.name: _action_facts(tool, agent.policy) for tool in tools if tool.effect in CHANGING},
-        "loops": {"run": _loop_facts(agent.config.caps)},
-        # However a run ends is a value with a reason.
+        "loops": {"run": {"steps": caps.calls, **amounts, "exit": "an answer, or what stopped it"}},
+        # Every outcome of a run is a value with a reason.
         "facts": {"swallows_errors": False},
     }
     if compiled:
-        told["sessions"] = _session_facts(models)
+        facts["sessions"] = _session_facts(models)
     if compiled and journal:
-        told["facts"]["hidden_state"] = False
+        facts["facts"]["hidden_state"] = False
     if journal:
-        told["stores"] = {"journal": {"pattern": ["V14"], "writers": ["runtime"], "eraser": True}}
-    return {"name": name, "agents": {name: told}}
+        facts["stores"] = {"journal": {"pattern": ["V14"], "writers": ["runtime"], "eraser": True}}
+    return {"name": name, "agents": {name: facts}}
 
 
 def _strategy_patterns(strategy: str, steps: int) -> PatternUses:
-    """The pattern that a strategy is."""
+    """The pattern of a strategy."""
     match strategy:
         case "native_react":
             return [{"R4": {"max_steps": steps}}]
@@ -134,25 +138,8 @@ def _tool_patterns(tools: list[Tool]) -> PatternUses:
     return found
 
 
-def _limit_pattern(caps: Caps) -> dict[str, dict[str, Any]]:
-    return {
-        "V9": {
-            "max_steps": caps.calls,
-            "max_tool_calls": caps.calls,
-            "max_tokens": caps.tokens,
-            "max_money": caps.money,
-            "max_seconds": caps.seconds,
-        }
-    }
-
-
-def _loop_facts(caps: Caps) -> dict[str, Any]:
-    amounts = {"steps": caps.calls, "tokens": caps.tokens, "money": caps.money, "seconds": caps.seconds}
-    return {**amounts, "exit": "an answer, or what stopped it"}
-
-
 def _session_facts(models: Mapping[str, str]) -> dict[str, Any]:
-    """The two sides: one plans and never reads what strangers wrote, the other reads it and holds nothing."""
+    """The two chambers: one plans and never reads untrusted text, the other reads it and has no tools."""
     return {
         "privileged": {"model": models["privileged"], "reads": ["request"], "writes": ["plan"], "policy": "policy"},
         "quarantined": {
@@ -166,13 +153,13 @@ def _session_facts(models: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _action_facts(tool: Tool, policy: Policy) -> dict[str, Any]:
-    """What a tool does to the world. Its gate is what the policy says of the most harmless call that there can be."""
+    """What a tool does to the world. Its gate is the policy's decision about the most harmless possible call."""
     allowed = isinstance(policy.decide(_harmless_call(tool, policy)), Allowed)
     return {"reversible": tool.effect == "write", "gate": "none" if allowed else "V1"}
 
 
 def _harmless_call(tool: Tool, policy: Policy) -> CallFacts:
-    """A call in which all is the user's own word, and nothing goes along."""
+    """A call with nothing but the user's own words, and without attachments."""
     given = (
         ArgumentFacts(
             each.name,

@@ -1,6 +1,6 @@
 """The plan for a request with all that led to it, and escalation to a larger model's plan.
 
-Escalation happens once, where the run of the first plan failed before it had changed anything.
+Escalation happens once, if the run of the first plan failed before it had changed anything.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class Planned:
     """A plan with everything that led to it; `source` is the plan as people read it.
 
-    `checked` is the result of its check. What is run is `plan`, for `intent`: if one of them is replaced, the plan is
-    checked anew.
+    `checked` is the result of its check. `plan` is run, for `intent`: if one of them is replaced, the plan is checked
+    anew.
     """
 
     intent: Intent
@@ -42,15 +42,15 @@ class Planned:
     seconds: float
     usage: Mapping[Role, Usage]
     spent: ChamberUsage = field(default_factory=ChamberUsage)
-    """What planning cost, by chamber; the plan's runs count for themselves."""
+    """What planning cost, by chamber; the plan's runs are counted separately."""
     route: Route | None = None
     """Which model of a cascade wrote it, and why those before did not."""
     money: float = 0.0
-    """What is known of the cost of planning, in the currency of the price table."""
+    """The known cost of planning, in the currency of the price table."""
     degraded: tuple[str, ...] = ()
-    """The ways in which replies were less than what was wanted, such as those of another model."""
+    """How replies were degraded, such as by another model than the configured one."""
     calls: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
-    """The calls that planning took, for the journal."""
+    """The model calls of planning, for the journal."""
 
     @property
     def report(self) -> Report:
@@ -59,13 +59,13 @@ class Planned:
 
     @property
     def proof(self) -> Proof | None:
-        """What policy will say of each call; None if the report has errors."""
+        """What policy decides of each call; None if the report has errors."""
         return self.checked.proof
 
 
-def record_planned(told: Span, planned: Planned) -> None:
-    """What a plan is like and what it cost; not what it says."""
-    if not told.is_recording:
+def record_planned(trace: Span, planned: Planned) -> None:
+    """Record the size of a plan, its check and its cost, but not its text."""
+    if not trace.is_recording:
         return
     facts: dict[str, Fact] = {
         "bicameral.planning.by": planned.intent.by,
@@ -78,12 +78,12 @@ def record_planned(told: Span, planned: Planned) -> None:
     if planned.route is not None:
         facts["bicameral.plan.alias"] = planned.route.alias
         facts["bicameral.plan.escalations"] = len(planned.route.attempts)
-    told.set_facts(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})
+    trace.set_facts(facts | {f"bicameral.{name}": number for name, number in planned.spent.to_json().items()})
 
 
 RunPlan: TypeAlias = Callable[..., Awaitable[RunOutcome]]
 ESCALATION_CODES = frozenset({*RUN_CODES, "files.missing"})
-"""Failures that a better plan may avoid: a value that is not there, a name that is wrong."""
+"""Failures that a better plan may avoid: a missing value, a wrong name."""
 
 
 class EffectObserver:
@@ -104,10 +104,10 @@ class EffectObserver:
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """Runs a plan, and once more with a larger model's plan where the first one was at fault and has changed nothing.
+    """Runs a plan, and then a larger model's plan if the first one was at fault and has changed nothing.
 
-    The larger model reads the request and nothing of the run, so all that the run decides is which of two plans for
-    the same request is taken. That decision may be a stranger's doing: its label lies on all that the second plan does.
+    The larger model reads the request and nothing of the run, so the run only decides which of two plans for the same
+    request is used. Untrusted text may cause that decision: everything the second plan does carries its label.
     """
 
     planner: Planner
@@ -130,12 +130,12 @@ class Escalation:
         if not checked.ok:
             return outcome
         spent: dict[str, Any] = {"planning": ledger.spent, "planned_by": ledger.records or ()}
-        # A second plan asks when it gets there: whether it runs at all was decided by the failure of the first one.
+        # No question before the first step: the failure of the first plan, and not the user, led to this one.
         part: dict[str, Any] = {"start": start, "link": {"instead_of": outcome.run}, "early_approvals": False}
         return await run(checked, observer=observer, **part, **spent)
 
     async def _escalated_plan(self, outcome: RunOutcome, begun: EffectObserver) -> CompiledPlan | None:
-        """What to run instead, if that is worth it and a larger model finds a plan; else the failure stands."""
+        """The plan of a larger model, if the failure is worth it and there is one; else None."""
         planner, route = self.planner, self.planned.route
         if not isinstance(planner, PlanCascade) or not isinstance(outcome, Failed):
             return None

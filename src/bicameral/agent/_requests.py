@@ -1,8 +1,8 @@
 """Requests: only the user's own words are planned from, and untrusted text becomes a request only by endorsement.
 
-A to-do page says what to do, and a third party may have written a part of it. So it is never planned from as it is
-read: it is shown whole, with its sources and what the shield sees in it, and only a yes makes it the person's own
-words.
+A third party may have written a part of a to-do page. So no plan is made from such a text as it is read: the whole text
+is shown to a person, with its sources and what the shield finds in it, and only if it is endorsed it counts as the
+user's own words.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from bicameral.runs import Finished
 
 
 def trusted_request_text(request: str | Labelled[str]) -> str:
-    """The words of a request for the privileged planner; refused if a stranger had a hand in them.
+    """The text of a request for the privileged planner; raises if it is untrusted.
 
-    A naked text is the user's, unless it is recognised as one that an outcome handed out (`labels.laundered`). A text
-    with a label is taken at its label.
+    A text without a label is the user's, unless it is recognised as the answer of an earlier outcome. A text with a
+    label is judged by its label.
     """
     asked = vouched_value(request) if isinstance(request, str) else request
     if not asked.label.trusted:
@@ -36,7 +36,7 @@ def trusted_request_text(request: str | Labelled[str]) -> str:
 
 
 MAX_TEXT = 4_000
-"""A longer text nobody reads to its end before saying yes."""
+"""The longest text, in characters: nobody would read a longer one to its end before endorsing it."""
 MAX_LINES = 120
 _MAX_NAMED = 4
 _BLANKS = re.compile(r"[ \t]{9,}|[^\S\n\t \x00-\x1f\x85\u2028\u2029]")
@@ -47,7 +47,7 @@ _EMPTY_LINES = re.compile(r"\n{3,}")
 class Endorsement:
     """A text that is to become a request, exactly as it would be planned from.
 
-    `sources` are the strangers' places that it came from, `marks` what the shield sees in it, `hash` what a yes is
+    `sources` are where the untrusted text came from, `marks` what the shield finds in it, `hash` what an endorsement is
     bound to.
     """
 
@@ -65,19 +65,19 @@ class Endorsement:
 
 
 class Endorser(Protocol):
-    """Someone who may endorse a text as a request."""
+    """Asks a person to endorse a text as a request."""
 
     async def endorse(self, shown: Endorsement) -> bool: ...
 
 
 def endorsement_for(what: Finished | Labelled[str] | str) -> Endorsement:
-    """What is to be shown before a text is followed; an IntentError if it cannot be a request, or cannot be shown."""
+    """What is shown before a text is followed; an IntentError if it cannot be a request, or cannot be shown."""
     if isinstance(what, Labelled):
         return endorsement_of_value(open_labelled(what), what.label_tree)
     return endorsement_of_value(what.answer, what.shade) if isinstance(what, Finished) else endorsement_of_value(what)
 
 
-def endorsement_of_value(value: object, shade: LabelTree | None = None) -> Endorsement:
+def endorsement_of_value(value: object, labels: LabelTree | None = None) -> Endorsement:
     """The same for a value with its labels."""
     text = _normalize_text(_plain_text(value))
     if not text:
@@ -97,11 +97,11 @@ def endorsement_of_value(value: object, shade: LabelTree | None = None) -> Endor
             f"the text has characters that cannot be seen ({which}), and what cannot be seen cannot be endorsed",
             fix="Write the request yourself.",
         )
-    return Endorsement(text, _third_party_sources(shade), screen(text).kinds)
+    return Endorsement(text, (labels or NOTHING).flat.third_parties, screen(text).kinds)
 
 
 async def endorse_text(shown: Endorsement, endorser: Endorser | None) -> str:
-    """The text as a request, if a person says yes to it; nobody there means no."""
+    """The text as a request, if a person endorses it. Without an endorser the answer is no."""
     if endorser is None:
         raise IntentError(
             "intent.needs-endorsement",
@@ -117,23 +117,15 @@ def _plain_text(value: object) -> str:
     if isinstance(value, str):
         return value.strip()
     lines = cast("list[object]", value) if isinstance(value, list) else []
-    return "\n".join(each for each in lines if isinstance(each, str)).strip() if _are_all_texts(lines) else ""
-
-
-def _are_all_texts(lines: list[object]) -> bool:
-    return all(isinstance(each, str) for each in lines)
+    texts = [each for each in lines if isinstance(each, str)]
+    return "\n".join(texts).strip() if len(texts) == len(lines) else ""
 
 
 def _normalize_text(text: str) -> str:
-    """The text in the only spelling that a screen can show: what is endorsed is this, not what it was made from.
+    """The text as a screen shows it: this is what is endorsed, and not the original.
 
-    Blanks of other widths are blanks, long rows of blanks and of empty lines are short ones: they say nothing, carry
-    nothing over to a planner, and push nothing off the screen.
+    Spaces of other widths become plain ones, and long rows of spaces and empty lines become short: otherwise they could
+    hide something from the reader, carry something to the planner, or push text off the screen.
     """
     lines = (_BLANKS.sub(" ", line).rstrip() for line in text.replace("\r\n", "\n").split("\n"))
     return _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip()
-
-
-def _third_party_sources(shade: LabelTree | None) -> tuple[Source, ...]:
-    label = (shade or NOTHING).flat
-    return tuple(sorted(source for source in label.sources if source.trust == "third_party"))

@@ -6,11 +6,11 @@ Budgets and prices are in force around everything an agent does.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, MutableMapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from bicameral.boundary import MAX_OUTPUT_TOKENS, MAX_SOURCE, Executor, Extractor
 from bicameral.limits import Prices, use_prices
@@ -24,45 +24,18 @@ from bicameral.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from bicameral.config import Config
-    from bicameral.limits import Prices
     from bicameral.policy import Policy
-    from bicameral.routing import BudgetMeter, Budgets
-
-
-def build_planner(privileged: Provider, cascade: Mapping[str, Provider], **options: Any) -> Delta | PlanCascade:
-    """Delta with the one model, or a cascade of them."""
-    return PlanCascade(cascade, **options) if cascade else Delta(provider_for_role(privileged, "delta"), **options)
-
-
-def echo_provider(privileged: Provider, stages: Sequence[Provider]) -> Provider:
-    """Who is asked what a request means: the first of a cascade, and a larger one only if its account is not whole."""
-    return Cascade(*stages, accept=check_finished) if stages else provider_for_role(privileged, "echo")
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class BudgetHolder(Protocol):
-    """Whoever has a purse."""
-
-    def spending(self) -> AbstractContextManager[BudgetMeter]: ...
-
-
-S = TypeVar("S", bound=BudgetHolder)
-
-
-@contextmanager
-def open_budget(budgets: Budgets, prices: Prices) -> Generator[BudgetMeter]:
-    """The purse of what is done inside, counted by these prices; one that is open already goes on."""
-    with use_prices(prices), budget_scope(budgets) as purse:
-        yield purse
+S = TypeVar("S", bound="AgentWiring")
 
 
 def within_budget(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Hold what a method does to the budgets. A method that calls another shares its purse with it."""
+    """Apply the budgets to what a method does. A method that calls another shares its budget with it."""
 
     @wraps(method)
     async def within(self: S, *args: P.args, **options: P.kwargs) -> R:
@@ -73,14 +46,14 @@ def within_budget(
 
 
 MAX_ASKS = 3
-"""A blank is asked for once more where one field is wrong, and once more where nothing is said to be there."""
+"""An extraction is asked for once more if a field is wrong, and once more if nothing is found."""
 MAX_READ_TOKENS = (MAX_SOURCE + 8_000) // 2
-"""The most tokens that a request to fill a blank has: two characters each, with its instruction and form."""
+"""The most tokens of an extraction's request: two characters each, with its instruction and form."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorstCase:
-    """The most that the models can take in a run of a plan. `money` is None if the price of one is not known."""
+    """The most that the models can use in a run of a plan. `money` is None if the price of one is not known."""
 
     calls: int
     tokens: int
@@ -89,17 +62,11 @@ class WorstCase:
     unpriced: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "money": self.money,
-            "models": list(self.models),
-            "unpriced": list(self.unpriced),
-        }
+        return asdict(self) | {"models": list(self.models), "unpriced": list(self.unpriced)}
 
 
 def worst_case(report: Report, models: Sequence[str], prices: Prices) -> WorstCase:
-    """What the check's bound on model calls comes to: every call at its longest, by the dearest of the models."""
+    """The worst case by the check's bound on model calls: every call at its longest, with the most expensive model."""
     calls = report.cost.model_calls.most * MAX_ASKS
     found = {model: prices.of(model) for model in models}
     unpriced = tuple(model for model, price in found.items() if price is None)
@@ -112,7 +79,7 @@ def worst_case(report: Report, models: Sequence[str], prices: Prices) -> WorstCa
 
 
 class AgentWiring:
-    """The parts of an agent, from the first model to the last price, and their closing."""
+    """The parts of an agent, and closing them."""
 
     def __init__(
         self,
@@ -132,10 +99,13 @@ class AgentWiring:
         budgets: Budgets | None = None,
         prices: Prices | None = None,
     ) -> None:
-        from bicameral.config import Config, budgets_of, open_policy, open_prices
+        from bicameral.config import Config, budgets_of, open_policy, open_prices, open_registry
 
         self.config = config or Config.defaults()
-        self.registry = _tool_registry(tools, self.config)
+        if tools is None:
+            self.registry = open_registry(self.config)
+        else:
+            self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         self._models, cascade = _model_pair(self.config, privileged, quarantined, cascade)
         self._stages = [Chambers(each, self._models.quarantined).privileged for each in cascade.values()]
         self.policy = open_policy(self.config, self.registry) if policy is None else policy
@@ -151,18 +121,24 @@ class AgentWiring:
     def _wire_models(
         self, cascade: Mapping[str, Provider], executor: Executor | None, cache: MutableMapping[str, str] | None
     ) -> None:
-        """Who understands requests, who plans, and who fills blanks: each with the model it works with."""
+        """Connect Echo, Delta and the executor with their models."""
         from bicameral.config import open_cache
 
         cache = open_cache(self.config) if cache is None else cache
         limits, privileged = self.config.limits, self._models.privileged
-        # A model that the configuration names for this is asked, cascade or not.
-        first = [] if "echo" in self.config.llm.model_roles else self._stages
-        asked: dict[str, Any] = {"listener": self._on_model_call, "timeout": limits.model_timeout}
-        kept: dict[str, Any] = {"cache": cache, "project": self.config.project}
-        self._echo = Echo(echo_provider(privileged, first), **kept, **asked)
-        self._delta = build_planner(privileged, cascade, limits=self._limits, repairs=limits.repairs, **kept, **asked)
-        self._executor = executor or Extractor(self._models.quarantined, **asked)
+        # A model that is configured for Echo is used even if there is a cascade.
+        stages = [] if "echo" in self.config.llm.model_roles else self._stages
+        calls: dict[str, Any] = {"listener": self._on_model_call, "timeout": limits.model_timeout}
+        caching: dict[str, Any] = {"cache": cache, "project": self.config.project}
+        # Of a cascade the first model is asked, and a larger one only if its reply is cut off or does not fit.
+        echo = Cascade(*stages, accept=check_finished) if stages else provider_for_role(privileged, "echo")
+        self._echo = Echo(echo, **caching, **calls)
+        planning: dict[str, Any] = {"limits": self._limits, "repairs": limits.repairs, **caching, **calls}
+        if cascade:
+            self._delta = PlanCascade(cascade, **planning)
+        else:
+            self._delta = Delta(provider_for_role(privileged, "delta"), **planning)
+        self._executor = executor or Extractor(self._models.quarantined, **calls)
 
     @classmethod
     def from_config(cls, config: Config | None = None, **options: Any) -> Self:
@@ -172,24 +148,28 @@ class AgentWiring:
         config = config or Config.load()
         return cls(config=config, journal=open_journal(config), **options)
 
-    def spending(self) -> AbstractContextManager[BudgetMeter]:
-        """What the agent may spend on what is done inside: without this, each call of a method has a budget of its own.
+    @contextmanager
+    def spending(self) -> Generator[BudgetMeter]:
+        """One budget for all that is done inside; without this, each call of a method has its own.
+
+        A budget that is open already is shared.
 
         Example:
-            >>> with agent.spending() as purse:
+            >>> with agent.spending() as meter:
             ...     planned = await agent.plan(request)
             ...     outcome = await agent.run(planned)
-            >>> purse.spent.money
+            >>> meter.spent.money
         """
-        return open_budget(self.budgets, self.prices)
+        with use_prices(self.prices), budget_scope(self.budgets) as meter:
+            yield meter
 
     @property
     def executor(self) -> Executor:
-        """Whoever fills blanks."""
+        """The executor of extractions."""
         return self._executor
 
     def worst_case(self, report: Report) -> WorstCase:
-        """The most that the models can take in a run of a plan, from what the check found out about it."""
+        """The most that the models can use in a run of a plan, from its check."""
         return worst_case(report, self._models.quarantined.models, self.prices)
 
     def architecture(self, name: str = "agent") -> dict[str, Any]:
@@ -223,14 +203,6 @@ class AgentWiring:
             self._listener(call)
 
 
-def _tool_registry(tools: Registry | Iterable[Tool] | None, config: Config) -> Registry:
-    from bicameral.config import open_registry
-
-    if tools is None:
-        return open_registry(config)
-    return tools if isinstance(tools, Registry) else Registry(tools)
-
-
 def _model_pair(
     config: Config,
     privileged: Provider | None,
@@ -239,7 +211,7 @@ def _model_pair(
 ) -> tuple[Chambers, Mapping[str, Provider]]:
     """The two models, kept apart, and the cascade of the privileged side.
 
-    The configured cascade goes with the configured privileged model: it does not stand in for one that is given.
+    The configured cascade belongs to the configured privileged model: it does not replace one that is given.
     """
     from bicameral.config import open_models
 

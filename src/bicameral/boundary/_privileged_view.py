@@ -202,7 +202,7 @@ def _value_length(value: object) -> int:
 
 def origin_summary(label: Label) -> str:
     """The origin of a value, without any part of it. Readers are only counted: their names may be untrusted text."""
-    third_party = sorted(source for source in label.sources if source.trust == "third_party")
+    third_party = label.third_parties
     if not third_party:
         own = sorted({source.trust for source in label.sources})
         trust = "trusted, from the " + " and the ".join(own) if own else "trusted"

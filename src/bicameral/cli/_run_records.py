@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from bicameral.cli._options import local_time_text
 from bicameral.cli._output import FAILED, NEEDS_A_PERSON, OK, QUESTIONS, Output
 from bicameral.cli._values import answer_text, to_plain_json
 from bicameral.errors import BicameralError, DurableError, JournalError
+from bicameral.postgres import masked_address
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -102,11 +102,6 @@ def is_postgres(config: Config) -> bool:
     return "://" in address and not address.startswith("sqlite:")
 
 
-def masked_address(config: Config) -> str:
-    """The address of the database without its password."""
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:…@", config.durable_database)
-
-
 def _unused_database_hint(config: Config) -> str:
     """How to use a database in the folder that is not configured; empty if there is none."""
     if config.durable.database is not None or not (config.base / _FOLDER_DATABASE).exists():
@@ -124,7 +119,7 @@ async def open_submitted_runs(config: Config, *, make: bool = False) -> AsyncGen
         hint = _unused_database_hint(config)
         raise DurableError(
             "durable.no-runs",
-            f"no run was submitted yet: there is no {masked_address(config)}",
+            f"no run was submitted yet: there is no {masked_address(config.durable_database)}",
             fix="`bicameral submit` submits one; --folder and --config say where to look." + hint,
         )
     async with await Runs.open(config) as runs:

@@ -17,7 +17,7 @@ from bicameral.agent import Agent, Planned
 from bicameral.durable._leases import Lease, keep_plan, record_progress
 from bicameral.durable._queries import MAX_REPLY, answered_questions, parse_answer
 from bicameral.durable._views import RunEnd, failed_end, recorded_end, run_end
-from bicameral.errors import BicameralError, DurableError, PlanError, RunError
+from bicameral.errors import BicameralError, DurableError, RunError
 from bicameral.labels import user_input
 from bicameral.planning import Intent
 from bicameral.plans import Plan
@@ -273,10 +273,7 @@ class Attempt:
     async def _start_run(self, answered: StoredAnswers) -> RunOutcome:
         plan, intent, spent, calls = await self._plan(answered)
         # Also a stored plan: another worker, with another policy or version, may have made it.
-        checked = self._agent.check(plan, intent=intent)
-        if not checked.ok:
-            first = checked.report.errors[0]
-            raise PlanError(first.code, f"the plan does not pass the check: {first}")
+        self._agent.check(plan, intent=intent).require()
         return await run_plan(
             plan,
             self._agent.registry,

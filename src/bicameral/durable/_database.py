@@ -8,7 +8,6 @@ times are seconds by the database's clock.
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -24,7 +23,16 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from bicameral.errors import DurableError
-from bicameral.secrets import register_secret
+from bicameral.postgres import (
+    CONNECT_OPTIONS,
+    IDLE_TRANSACTION_MS,
+    error_text,
+    is_permanent,
+    is_transient,
+    masked_address,
+    retry,
+    sqlstate,
+)
 
 TABLES_VERSION = 1
 """The version of these tables; a database with a newer one is not touched."""
@@ -174,9 +182,7 @@ SCHEMA = "bicameral"
 DBOS_SCHEMA = "dbos"
 RETRY_SECONDS = 30.0
 """Seconds for which a lost connection is retried."""
-IDLE_TRANSACTION_MS = 3_000
-"""Milliseconds for which a transaction may be idle."""
-_TRANSIENT_STATES = {"40001", "40P01", "55P03", "57P01", "57P02", "57P03", "25P03", "53300"}
+_AWAY = ("connection failed", "unable to open")
 _MIGRATION_LOCK = 7_280_417_005
 
 
@@ -194,8 +200,8 @@ class Database:
         self._clock = clock
         self.sqlite = "://" not in address or address.startswith("sqlite:")
         self.url = _sqlite_url(address) if self.sqlite else _postgres_url(address)
-        if password := sa.make_url(self.url).password:
-            register_secret("durable database", password)
+        # Registers its passwords as secrets, so that no message shows them.
+        masked_address(address)
         self.engine = self._engine(pool)
         self.tables: Tables = define_tables(None if self.sqlite else SCHEMA, None if self.sqlite else DBOS_SCHEMA)
         self._threads = ThreadPoolExecutor(max_workers=pool, thread_name_prefix="bicameral-durable")
@@ -227,19 +233,17 @@ class Database:
         with self._making, self.migration_lock():
             self.transact(self._create)
 
-    def retry(self, act: Callable[[], T], patience: float = RETRY_SECONDS) -> T:
-        """Do this, and retry while the error is transient; it must be safe to repeat after a partial failure."""
-        end, pause = time.monotonic() + patience, 0.05
-        while True:
-            try:
-                return act()
-            except (SQLAlchemyError, DurableError) as error:
-                cause = error if isinstance(error, SQLAlchemyError) else error.__cause__
-                passes = isinstance(cause, SQLAlchemyError) and _is_transient(cause) and not _is_refused(cause)
-                if not passes or time.monotonic() + pause > end:
-                    raise
-            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
-            pause = min(2.0, pause * 2)
+    def retry(self, act: Callable[[], T]) -> T:
+        """Do this, and retry while the error is transient; it must be safe to repeat after a partial failure.
+
+        A server that cannot be reached is reported at once: at the start the address is probably wrong.
+        """
+
+        def is_passing(error: Exception) -> bool:
+            cause = error.__cause__ if isinstance(error, DurableError) else error
+            return _is_transient(cause) and not any(words in str(cause) for words in _AWAY)
+
+        return retry(act, seconds=RETRY_SECONDS, is_transient=is_passing)
 
     def _create(self, db: sa.Connection) -> None:
         if not self.sqlite:
@@ -281,17 +285,13 @@ class Database:
 
     def transact(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
         """Do this in a transaction; a transient error is retried for `patience` seconds."""
-        end = time.monotonic() + patience
-        pause = 0.0
-        while True:
-            try:
-                with self.engine.begin() as db:
-                    return work(db)
-            except SQLAlchemyError as error:
-                if not _is_transient(error) or time.monotonic() + pause > end:
-                    raise database_error(error) from error
-            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
-            pause = min(2.0, pause * 2 or 0.02)
+
+        def act() -> T:
+            with self.engine.begin() as db:
+                return work(db)
+
+        with _as_durable_error():
+            return retry(act, seconds=patience, is_transient=_is_transient)
 
     async def run_transaction(self, work: TransactionWork[T], patience: float = RETRY_SECONDS) -> T:
         """Like `transact`, in one of the database's threads."""
@@ -316,9 +316,7 @@ class Database:
             engine = sa.create_engine(self.url, **options)
             event.listen(engine, "connect", _prepare_sqlite)
             return engine
-        keepalive = {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
-        arguments = {"connect_timeout": 5, "application_name": "bicameral", **keepalive}
-        engine = sa.create_engine(self.url, connect_args=arguments, **options)
+        engine = sa.create_engine(self.url, connect_args=dict(CONNECT_OPTIONS), **options)
         event.listen(engine, "connect", _limit_idle_transactions)
         return engine
 
@@ -354,26 +352,21 @@ def _postgres_url(address: str) -> str:
     return f"postgresql+psycopg://{rest}"
 
 
-def _is_transient(error: SQLAlchemyError) -> bool:
+def _is_transient(error: BaseException | None) -> bool:
     """Whether a retry may succeed: the connection was lost, or a lock or a connection was not to be had."""
     if not isinstance(error, DBAPIError):
         # All connections of the pool are in use.
         return isinstance(error, PoolTimeout)
-    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _TRANSIENT_STATES:
+    cause = error.orig
+    if is_permanent(cause):
+        return False
+    if error.connection_invalidated or is_transient(cause):
         return True
-    if isinstance(error, OperationalError) and "locked" in str(error.orig):
-        return True
-    state = getattr(error.orig, "sqlstate", None)
-    # A lost connection has no SQLSTATE, or one of class 08 (connection) or 57 (operator intervention).
-    is_psycopg = type(error.orig).__module__.startswith("psycopg")
-    is_lost = is_psycopg and isinstance(error, (OperationalError, InterfaceError))
-    return is_lost and (state is None or state.startswith(("08", "57")))
-
-
-def _is_refused(error: SQLAlchemyError) -> bool:
-    """Whether the server cannot be reached or rejects us: a wrong address is reported at once and not retried."""
-    said = str(error.orig if isinstance(error, DBAPIError) else error)
-    return "connection failed" in said or "unable to open" in said
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return False
+    # A connection that was lost or not to be had has no SQLSTATE; of SQLite only a lock is waited for.
+    is_psycopg = type(cause).__module__.startswith("psycopg")
+    return not sqlstate(cause) if is_psycopg else "locked" in str(cause)
 
 
 @contextmanager
@@ -388,9 +381,8 @@ def _as_durable_error() -> Generator[None]:
 def database_error(error: SQLAlchemyError) -> DurableError:
     """An error of the database without the statement and its values, which may be private."""
     cause = (error.orig if isinstance(error, DBAPIError) else None) or error
-    words = str(cause).strip().splitlines()
     return DurableError(
         "durable.no-database",
-        f"the database of durable runs failed: {words[0] if words else type(cause).__name__}",
+        f"the database of durable runs failed: {error_text(cause)}",
         fix="See that it runs and can be reached, and try again: nothing is lost.",
     )

@@ -278,20 +278,12 @@ class Runs:
     async def workers(self) -> list[WorkerView]:
         """Every worker with a recent heartbeat, and whether it is within its lease."""
         rows, now = await self.dispatch.run(list_workers)
-        lease = self.config.durable.lease
-        return [
-            WorkerView(
-                row["worker"],
-                row["host"],
-                row["pid"],
-                to_datetime(row["started"]),
-                to_datetime(row["seen"]),
-                row["runs"],
-                row["concurrency"],
-                now - row["seen"] < lease,
-            )
-            for row in rows
-        ]
+
+        def view(row: Any) -> WorkerView:
+            facts: dict[str, Any] = {**row, "started": to_datetime(row["started"]), "seen": to_datetime(row["seen"])}
+            return WorkerView(**facts, alive=now - row["seen"] < self.config.durable.lease)
+
+        return list(map(view, rows))
 
     async def counts(self, user: str | None = None) -> dict[RunState, int]:
         """How many runs are in each state."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from bicameral.errors import BicameralError, DurableError, Place, RunError
+from bicameral.errors import BicameralError, DurableError, require_extra
 from bicameral.labels import vouched_value
-from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json
+from bicameral.runs import Event, Failed, Finished, Stopped, label_tree_json, recorded_error
 from bicameral.types import value_to_json
 
 if TYPE_CHECKING:
@@ -36,13 +35,8 @@ FIRST_PRIORITY, LAST_PRIORITY = 1, 9
 
 def require_durable_packages() -> None:
     """Raise `durable.not-installed` if a package of the extra is missing."""
-    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise DurableError(
-            "durable.not-installed",
-            f"durable runs need {', '.join(missing)}, which is not installed",
-            fix='Install it with `pip install "bicameral[durable]"`.',
-        )
+    code = "durable.not-installed"
+    require_extra("durable", *REQUIRED_PACKAGES, error=DurableError, code=code, needs="durable runs need")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +203,7 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
         error = cast("dict[str, Any] | None", body.get("error"))
         why = None if state == "finished" else str(body.get("why") or "") or "it was stopped"
         if error is not None:
-            why = _error_text(error)
+            why = str(recorded_error(error))
         outcome = {name: body[name] for name in ("answer", "shade", "effects", "usage", "seconds") if name in body}
         return RunEnd(state, why, outcome | ({"error": error} if error else {}))
     return None
@@ -217,9 +211,8 @@ def recorded_end(events: Sequence[Event]) -> RunEnd | None:
 
 def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
     """The end of a run from its outcome, in the form that `recorded_end` gives."""
-    effects = [{"step": done.step, "tool": done.tool, "effect": done.effect} for done in outcome.effects]
     facts: dict[str, Any] = {
-        "effects": effects,
+        "effects": [done.to_json() for done in outcome.effects],
         "usage": outcome.usage.to_json(),
         "seconds": round(outcome.seconds, 6),
     }
@@ -235,13 +228,4 @@ def run_end(outcome: Finished | Failed | Stopped) -> RunEnd:
 
 def failed_end(error: BicameralError, facts: dict[str, Any] | None = None) -> RunEnd:
     """The end of a run that failed, possibly before its first step."""
-    error_json = error.to_json()
-    return RunEnd("failed", _error_text(error_json), (facts or {"effects": []}) | {"error": error_json})
-
-
-def _error_text(error: dict[str, Any]) -> str:
-    """An error that was stored as JSON, in the words of its exception."""
-    place = cast("dict[str, Any]", error.get("place") or {})
-    known = {name: error.get(name) for name in ("expected", "nearest", "fix")}
-    where = Place(**place) if place else None
-    return str(RunError(str(error.get("code", "")), str(error.get("message", "")), place=where, **known))
+    return RunEnd("failed", str(error), (facts or {"effects": []}) | {"error": error.to_json()})

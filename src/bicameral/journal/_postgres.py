@@ -6,19 +6,25 @@ it is repeated, it is searched for by its seal, which is unique.
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, LiteralString, TypeVar, cast
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bicameral.errors import JournalError
 from bicameral.journal._blobs import compress_blob
 from bicameral.journal._events import EventRow, NumberTaken
-from bicameral.secrets import mask, register_secret
+from bicameral.postgres import (
+    CONNECT_OPTIONS,
+    IDLE_TRANSACTION_MS,
+    error_text,
+    is_permanent,
+    is_transient,
+    masked_address,
+    retry,
+    sqlstate,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -86,24 +92,8 @@ INSERT INTO journal VALUES (2);
 
 RECONNECT_SECONDS = 10.0
 """Seconds for which a lost connection is retried."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
-# A network that drops all packets is detected within seconds instead of waited for.
-_CONNECT_DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 5,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-    "application_name": "bicameral",
-}
-# Worth a retry: the server stops or starts, has no free connection, or rolled back a conflict of two transactions.
-_TRANSIENT_STATES = ("08", "57P", "25P03", "53300", "40001", "40P01")
-# A process that is frozen inside a transaction must not block others from continuing its runs.
-_IDLE_LIMIT = "-c idle_in_transaction_session_timeout=3000"
-
-_SECRET_OPTIONS = ("password", "sslpassword")
-_PERMANENT_ERRORS = ("authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry")
+_IDLE_LIMIT = f"-c idle_in_transaction_session_timeout={IDLE_TRANSACTION_MS}"
 
 Result = TypeVar("Result")
 
@@ -135,21 +125,25 @@ class PostgresConnection:
 
         `act` must be idempotent, or find out whether an earlier attempt was committed.
         """
-        deadline, pause = time.monotonic() + RECONNECT_SECONDS, _FIRST_PAUSE
         with self._lock:
-            while True:
-                try:
-                    return act(self._connection())
-                except (self._psycopg.Error, OSError) as error:
-                    broken = self._db is None or self._db.broken or self._db.closed
-                    if not (broken or _sqlstate(error).startswith(_TRANSIENT_STATES)) or self._is_permanent(error):
-                        raise self._refused_error(error) from None
-                    self._drop()
-                    if time.monotonic() + pause > deadline:
-                        raise self._lost_error(error) from None
-                # Jitter: all clients lose a restarting server at the same moment and should not return together.
-                time.sleep(pause * (0.5 + random.random()))  # noqa: S311
-                pause = min(2 * pause, _LONGEST_PAUSE)
+            try:
+                return retry(
+                    lambda: act(self._connection()),
+                    seconds=RECONNECT_SECONDS,
+                    is_transient=self._is_lost,
+                    on_retry=self._drop,
+                )
+            except (self._psycopg.Error, OSError) as error:
+                if not self._is_lost(error):
+                    raise self._refused_error(error) from None
+                self._drop()
+                raise self._lost_error(error) from None
+
+    def _is_lost(self, error: Exception) -> bool:
+        """Whether a new connection may succeed where this one failed."""
+        broken = self._db is None or self._db.broken or self._db.closed
+        is_link_error = isinstance(error, (self._psycopg.Error, OSError))
+        return is_link_error and (broken or is_transient(error)) and not is_permanent(error)
 
     def _connection(self) -> Connection[Any]:
         if self._closed:
@@ -160,7 +154,7 @@ class PostgresConnection:
             given = conninfo_to_dict(self._url)
             options = f"-c search_path={SCHEMA} {_IDLE_LIMIT} {given.pop('options', '')}".strip()
             db: Connection[Any] = self._psycopg.connect(
-                **{**_CONNECT_DEFAULTS, **given, "options": options}, autocommit=True
+                **{**CONNECT_OPTIONS, **given, "options": options}, autocommit=True
             )
             # An effect must not happen before its record is durable, so `off`, from the role, the database or the
             # address, is overridden. Stricter settings, such as waiting for a standby, stay as they are.
@@ -176,29 +170,23 @@ class PostgresConnection:
         if db is not None:
             db.close()
 
-    def _is_permanent(self, error: Exception) -> bool:
-        """Whether a retry is pointless, as with a wrong password."""
-        if _sqlstate(error):
-            return _sqlstate(error).startswith(("28", "3D"))
-        return any(words in str(error) for words in _PERMANENT_ERRORS)
-
     def _lost_error(self, error: Exception) -> JournalError:
         return JournalError(
             "journal.lost",
-            f"{self.name}: the database cannot be reached: {_error_text(error)}",
+            f"{self.name}: the database cannot be reached: {error_text(error)}",
             fix="What was recorded is safe; start the database, and the run can be gone on with.",
         )
 
     def _refused_error(self, error: Exception) -> JournalError:
         """An error of PostgreSQL as a `JournalError` with a fix."""
-        code, message = _sqlstate(error), f"{self.name}: {_error_text(error)}"
+        code, message = sqlstate(error), f"{self.name}: {error_text(error)}"
         if code.startswith("53100"):
             return JournalError("journal.disk-full", message, fix="Free some space and run again.")
         if code in ("42501", "25006"):
             return JournalError("journal.read-only", message, fix="Give the user of this address the right to write.")
         if code.startswith("XX"):
             return JournalError("journal.damaged", message, fix="Restore the database from a backup.")
-        if self._is_permanent(error):
+        if is_permanent(error):
             return JournalError("journal.refused", message, fix="Check the address of the database, and its password.")
         return JournalError("journal.failed", message)
 
@@ -231,32 +219,13 @@ def _create_or_check_tables(db: Connection[Any]) -> None:
 
 
 def _tables_format(db: Connection[Any]) -> int | None:
-    # Queried in the catalogue: name resolution uses a cache that does not see tables another session just created.
     """The version of the tables; None if there are none, 0 if it is not recorded."""
+    # Queried in the catalogue: name resolution uses a cache that does not see tables another session just created.
     query = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'journal'"
     if db.execute(query, (SCHEMA,)).fetchone() is None:
         return None
     row = db.execute("SELECT format FROM journal").fetchone()
     return row[0] if row else 0
-
-
-def masked_address(url: str) -> str:
-    """An address without its password; the password is registered as a secret and masked from now on."""
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query)
-    for password in (unquote(parts.password or ""), *(value for name, value in options if name in _SECRET_OPTIONS)):
-        register_secret("DATABASE_PASSWORD", password)
-    user, at, host = parts.netloc.rpartition("@")
-    query = "&".join(f"{name}={value}" for name, value in options if name not in _SECRET_OPTIONS)
-    return parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=query).geturl()
-
-
-def _sqlstate(error: Exception) -> str:
-    return getattr(error, "sqlstate", None) or ""
-
-
-def _error_text(error: Exception) -> str:
-    return mask(" ".join(str(error).split())[:300])
 
 
 def _import_psycopg() -> Any:

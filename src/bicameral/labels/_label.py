@@ -122,6 +122,11 @@ class Label(FrozenAttributes):
         return _intern_label(source_set, reader_set)
 
     @property
+    def third_parties(self) -> tuple[Source, ...]:
+        """The untrusted sources, in order."""
+        return tuple(sorted(source for source in self.sources if source.trust == "third_party"))
+
+    @property
     def own(self) -> Label:
         """As a label tree: the label of a value's size and keys."""
         return self

@@ -242,6 +242,7 @@ class CallPath(Protocol):
         pc: Label,
         places: dict[str, LabelTree],
         note: Callable[[dict[str, LabelTree]], None],
+        /,
         *,
         needed: bool,
     ) -> tuple[Any, LabelTree] | None: ...

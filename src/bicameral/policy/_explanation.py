@@ -141,7 +141,7 @@ def _rule_text(rule: PolicyRule) -> str:
 
 def _provenance_text(label: Label) -> str:
     """Where untrusted text came from: tool, field, step, and whether the quarantined model read it."""
-    untrusted = [source for source in label.sources if source.trust == "third_party"]
+    untrusted = label.third_parties
     extract_steps = sorted({source.step for source in untrusted if source.tool == "extract"})
     others = [source for source in untrusted if source.tool != "extract"]
     steps = _short_list([f"step {step}" for step in extract_steps]) if any(extract_steps) else ""

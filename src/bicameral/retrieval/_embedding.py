@@ -9,12 +9,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from importlib.util import find_spec
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bicameral.errors import RetrievalError
+from bicameral.errors import RetrievalError, require_extra
 from bicameral.models import ModelStore, ProgressReporter, Weights, engine_threads, find_weights
 
 if TYPE_CHECKING:
@@ -29,16 +27,10 @@ if TYPE_CHECKING:
 REQUIRED_PACKAGES = ("numpy", "threadpoolctl", "tokenizers")
 
 
-@cache
 def require_packages() -> None:
-    """Raise a clear error if a package of the extra is missing."""
-    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise RetrievalError(
-            "retrieval.not-installed",
-            f"retrieval needs {', '.join(missing)}, which is not installed",
-            fix='Install it with `pip install "bicameral[retrieval]"`.',
-        )
+    """Raise `retrieval.not-installed` if a package of the extra is missing."""
+    code = "retrieval.not-installed"
+    require_extra("retrieval", *REQUIRED_PACKAGES, error=RetrievalError, code=code, needs="retrieval needs")
 
 
 _TRAINED_WINDOW = 256

@@ -19,7 +19,7 @@ from bicameral.runs._approvals import (
 )
 from bicameral.runs._call_gate import CallGate
 from bicameral.runs._call_policy import CallDecision, Decider, Grant, Grants, PolicyDecider, label_tree_json
-from bicameral.runs._effects import Asker, EffectHandler, LiveEffectHandler
+from bicameral.runs._effects import Asker, LiveEffectHandler, RunServices
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import (
     Cap,
@@ -46,7 +46,7 @@ from bicameral.runs._outcome import (
     Waiting,
 )
 from bicameral.runs._replay import RecordedEffectHandler, Replayed, recorded_error, replay, replay_workload
-from bicameral.runs._resume import ResumingEffectHandler, resume_plan
+from bicameral.runs._resume import resume_plan
 from bicameral.runs._run import ShouldLeave, Workload, new_run_id, run_plan, run_workload
 
 __all__ = [
@@ -65,7 +65,6 @@ __all__ = [
     "Checked",
     "Decider",
     "EffectDone",
-    "EffectHandler",
     "Erasure",
     "Event",
     "Failed",
@@ -82,9 +81,9 @@ __all__ = [
     "PolicyDecider",
     "RecordedEffectHandler",
     "Replayed",
-    "ResumingEffectHandler",
     "RunAlert",
     "RunOutcome",
+    "RunServices",
     "RunSummary",
     "RunUsage",
     "ShouldLeave",

@@ -1,11 +1,11 @@
-"""Approvals: a person says yes to exact calls, and a yes holds for exactly those, once each.
+"""Approvals: a person approves exact calls, and an approval holds for exactly those, once each.
 
-A call that policy does not allow on its own waits until the run cannot go on without it. Then one question covers all
-calls that wait, and all later calls that are known already and will have to be asked about. A yes is bound to the steps
+A call that policy does not allow on its own is held until the run cannot continue without it. Then one question covers
+all held calls, and all later calls that are known already and will need approval. An approval is bound to the steps
 that were shown and to a hash over the tool, its declaration, every argument and the content of attached files: a call
 that differs in anything, or the same call once more, is another call. With nobody to ask, the answer is no.
 
-A yes becomes a permit for one call at one step, which that call uses up. Whoever is asked may `Suspend` the run: the
+An approval becomes a permit for one call at one step, which that call uses up. An approver may `Suspend` the run: the
 answer comes later, and the run waits without a process.
 """
 
@@ -29,9 +29,10 @@ from bicameral.types import Type, to_plain, type_to_json, value_from_json, value
 
 @dataclass(frozen=True, slots=True)
 class UntrustedPart:
-    """Something in a call that a stranger may have written or decided: an argument, or whether it is made at all.
+    """A part of a call that a third party may have written or decided: an argument, or whether it is made at all.
 
-    `argument` is empty for the control flow. `sources` are the strangers' places, such as `read_mail body (step 0)`.
+    `argument` is empty for the control flow. `sources` are where the untrusted text came from, such as
+    `read_mail body (step 0)`.
     """
 
     argument: str
@@ -48,13 +49,22 @@ class UntrustedPart:
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that waits for a yes, exactly as it would be made.
+    """A call that waits for approval, exactly as it would be made.
 
-    `steps` are the paths in the run, with the turns of the loops, at which the very same call would be made: a yes is
-    one to each of these, once. `arguments` are all of them with their defaults, `why` is the policy's question. `files`
-    are the files that go along, as they were when this was asked, and `changed` says what is different about them
-    since an earlier question. `offer` is what the person may allow besides for the rest of the run. A call that is
-    asked about `ahead` is not due yet: a yes holds if it then is what was shown, with no more of strangers in it.
+    Args:
+        step: The path of the first step at which it would be made, with the turns of the loops.
+        tool: The tool.
+        effect: What the tool does to the world.
+        arguments: All arguments, defaults included.
+        hash: What an approval is bound to, see `call_hash`.
+        why: The policy's question.
+        untrusted: The parts of it that are untrusted.
+        rules: The rules that ask.
+        ahead: It is not due yet: an approval holds only if the call then is what was shown, and no more untrusted.
+        more_steps: The other steps at which the same call would be made; an approval is for each of them, once.
+        files: The attached files, as they were when this was asked.
+        changed: What is different about the files since an earlier question.
+        offer: What the person may grant in addition for the rest of the run.
     """
 
     step: str
@@ -67,7 +77,6 @@ class PendingCall:
     rules: tuple[str, ...] = ()
     ahead: bool = False
     more_steps: tuple[str, ...] = ()
-    """The other steps at which it would be made."""
     files: tuple[AttachedFile, ...] = ()
     changed: tuple[str, ...] = ()
     offer: Grant | None = None
@@ -78,7 +87,7 @@ class PendingCall:
 
     @property
     def times(self) -> int:
-        """How often it would be made."""
+        """How many times it would be made."""
         return len(self.steps)
 
     def at_steps(self, steps: Sequence[str]) -> PendingCall:
@@ -132,9 +141,9 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalQuestion:
-    """Everything a person is asked at once: what is due, then what comes later, each call different from all others.
+    """The calls that a person is asked about at once: those that are due, then later ones; no call is in it twice.
 
-    `before` says that nothing of the run has been done yet: a no to any of the calls means that nothing will be.
+    `before`: nothing of the run has been done yet. If any of the calls is refused, nothing will be.
     """
 
     calls: tuple[PendingCall, ...]
@@ -146,9 +155,9 @@ class ApprovalQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The hashes of the calls that were approved; every other call was refused.
+    """The hashes of the approved calls; every other call is refused.
 
-    `for_run` is what was granted for the rest of the run: of what the approved calls offer, nothing by default.
+    `for_run` are grants for the rest of the run, out of those that the approved calls offer; none by default.
 
     Example:
         >>> Answers.yes(question.calls[:1])
@@ -160,7 +169,7 @@ class Answers:
 
     @classmethod
     def yes(cls, calls: Iterable[PendingCall], *, for_run: Iterable[Grant] = ()) -> Answers:
-        """A yes to these calls and a no to all others; `for_run` are the offers of theirs that are taken."""
+        """Approve these calls and refuse all others; `for_run` are the accepted offers of theirs."""
         return cls(frozenset(call.hash for call in calls), tuple(for_run))
 
     @classmethod
@@ -169,7 +178,7 @@ class Answers:
 
 
 class Approver(Protocol):
-    """Someone who may approve calls while a run goes on."""
+    """Asks a person to approve calls while a run continues."""
 
     async def approve(self, question: ApprovalQuestion) -> Answers: ...
 
@@ -189,7 +198,7 @@ class ApprovalRequired(RunError):
 
 
 async def ask_approver(approver: Approver | None, question: ApprovalQuestion) -> Answers:
-    """The answers; nobody there means no, and so does whatever is no answer."""
+    """The answers. Without an approver the answer is no, and so it is for whatever is not an `Answers`."""
     if approver is None:
         raise ApprovalRequired(question)
     place = Place(step=question.calls[0].step)
@@ -206,14 +215,14 @@ async def ask_approver(approver: Approver | None, question: ApprovalQuestion) ->
 
 
 def refusal_error(step: str, tool: str) -> RunError:
-    """A call was not approved, and so the run ends."""
+    """The error of a run that ends because a call was not approved."""
     return RunError("run.refused", f"the call of {tool!r} was not approved", place=Place(step=step))
 
 
 def call_hash(tool: Tool, bound: Mapping[str, Any], files: Sequence[AttachedFile] = ()) -> str:
-    """What a yes is bound to: the tool, its declaration, every argument to the letter, and what its files hold."""
+    """What an approval is bound to: the tool, its declaration, every argument, and the content of its files."""
     arguments = {name: value_to_json(value) for name, value in bound.items()}
-    # Without files the hash is what it was before there were any, so that earlier records can be replayed.
+    # Without files the hash is that of versions before attached files, so that earlier records can be replayed.
     content = [[file.to_json() for file in files]] if files else []
     text = json.dumps([tool.name, tool.fingerprint, arguments, *content], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -228,8 +237,8 @@ def pending_call(
     files: tuple[AttachedFile, ...] = (),
     offer: Grant | None = None,
 ) -> PendingCall:
-    """A call as a person is shown it."""
-    # A copy: whoever is asked cannot change what is done.
+    """A call as it is shown to a person."""
+    # A copy: an approver must not be able to change the call that is made.
     shown = MappingProxyType({name: to_plain(value) for name, value in bound.items()})
     return PendingCall(
         step,
@@ -246,26 +255,22 @@ def pending_call(
 
 
 def shown_hash(call: Mapping[str, Any]) -> str:
-    """A hash over all that a person is shown of a call but where and how often it is made, from its JSON."""
+    """A hash over what is shown of a call, from its JSON, except where and how often it is made."""
     where = ("step", "steps", "times", "ahead", "changed", "offer")
     shown = {name: fact for name, fact in call.items() if name not in where}
     return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
 
 
 def untrusted_parts(facts: CallFacts) -> tuple[UntrustedPart, ...]:
-    """What strangers had a hand in, as a person is told it."""
+    """The untrusted parts of a call, as they are shown to a person."""
     control = [("", facts.pc)] if facts.mode == "strict" else []
     labels: list[tuple[str, Label]] = [*((each.name, each.label) for each in facts.arguments), *control]
-    return tuple(UntrustedPart(name, _third_party_sources(label)) for name, label in labels if not label.trusted)
-
-
-def _third_party_sources(label: Label) -> tuple[Source, ...]:
-    return tuple(sorted(source for source in label.sources if source.trust == "third_party"))
+    return tuple(UntrustedPart(name, label.third_parties) for name, label in labels if not label.trusted)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingAsk:
-    """Something that a plan asks a person, at a step. `key` is the same each time the run comes back to it."""
+    """A question of a plan to a person, at a step. `key` is the same each time the run comes back to it."""
 
     step: str
     question: str
@@ -279,8 +284,8 @@ class PendingAsk:
 class Suspend(BaseException):
     """Raised by an `Approver` or an `Asker` to let the run wait without a process; the outcome is then `Waiting`.
 
-    An approver that knows some answers already names what is still open as `question`; what is left out of it must be
-    answered when the run is resumed. It is no `Exception`: who catches everything that fails does not catch a wait.
+    An approver that has some answers already passes what is still open as `question`; what is left out of it must be
+    answered when the run is resumed. It is no `Exception`, so that code which catches all failures does not catch it.
 
     Example:
         >>> class Later:
@@ -295,19 +300,19 @@ class Suspend(BaseException):
 
 
 Permit = tuple[str, str]
-"""A step, with the turns of its loops, and the hash of the call that may be made there once."""
+"""The path of a step, with the turns of its loops, and the hash of the call that may be made there once."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResult:
-    """What was said to a question, step by step: the permits, and what was granted for the rest of the run."""
+    """The answer to a question, step by step: the permits, and the grants for the rest of the run."""
 
     permits: Counter[Permit]
     grants: tuple[Grant, ...] = ()
 
 
 class AskedCall(NamedTuple):
-    """A call that a question is about, and the facts it is judged by. `key` is its hash without what files hold."""
+    """A call of a question, and the facts it is decided by. `key` is its hash without the content of its files."""
 
     call: PendingCall
     facts: CallFacts
@@ -317,9 +322,9 @@ class AskedCall(NamedTuple):
 class Permits:
     """The permits of one run.
 
-    A permit is for one step with exactly these arguments, and for no more of strangers in the call than was shown:
-    otherwise the call is asked about anew. It serves no other step, and no second call at the same one. A no is a no
-    to this call, wherever and however it comes.
+    A permit is for one step with exactly these arguments, and only if the call is no more untrusted than what was
+    shown: otherwise it is asked about again. It is not valid at another step, nor for a second call at the same one. A
+    refusal holds for this call at every step.
     """
 
     def __init__(self) -> None:
@@ -327,19 +332,19 @@ class Permits:
         self._shown: dict[Permit, CallFacts] = {}
         self._refused: dict[str, PendingCall] = {}
 
-    def record(self, asked: Iterable[AskedCall], said: ApprovalResult) -> None:
-        """Keep what was said of calls. What was not asked about gives nothing, whatever the answer holds."""
+    def record(self, asked: Iterable[AskedCall], result: ApprovalResult) -> None:
+        """Keep the answers about these calls. Permits for calls that were not asked about are ignored."""
         for call, facts, key in asked:
-            if said.permits[call.step, call.hash]:
-                # Set and not added: whoever is asked twice about one call at one step has allowed it once.
-                self._left[call.step, call.hash] = said.permits[call.step, call.hash]
+            if result.permits[call.step, call.hash]:
+                # Set and not added: two questions about one call at one step allow it once.
+                self._left[call.step, call.hash] = result.permits[call.step, call.hash]
                 self._shown[call.step, call.hash] = facts
             else:
                 self._left.pop((call.step, call.hash), None)
                 self._refused[key] = call
 
     def refused_call(self, key: str) -> PendingCall | None:
-        """The call as it was refused, if it was."""
+        """The call as it was refused; None if it was not."""
         return self._refused.get(key)
 
     @property
@@ -348,7 +353,7 @@ class Permits:
         return bool(self._refused)
 
     def answer(self, asked: AskedCall) -> bool | None:
-        """What was said of a call; None if it is still to be asked about."""
+        """The answer about a call; None if it must still be asked about."""
         if asked.key in self._refused:
             return False
         permit = asked.call.step, asked.call.hash
@@ -365,10 +370,10 @@ class Permits:
 def build_question(
     asked: Sequence[AskedCall], *, before: bool = False
 ) -> tuple[ApprovalQuestion, list[AskedCall], list[AskedCall]]:
-    """One question, the calls that it is about, and those that need another one.
+    """One question, the calls that it covers, and those that need another one.
 
-    The very same call at several steps is one entry that says how often. What looks the same but comes from elsewhere
-    is not mixed up with it, since an answer is one to everything that is shown of an entry.
+    The same call at several steps is one entry with a count. A call with the same hash and other untrusted parts is not
+    merged into it, since an answer is to everything that is shown of an entry.
     """
     entries: dict[str, tuple[PendingCall, str]] = {}
     within: list[AskedCall] = []
@@ -386,7 +391,7 @@ def build_question(
 
 
 def is_no_worse(then: CallFacts, now: CallFacts) -> bool:
-    """Whether strangers have no more of a hand in a call, and it is no more secret, than in what was shown."""
+    """Whether a call is no more untrusted and no more secret now than what was shown."""
     known = {argument.name: argument for argument in then.arguments}
     return (
         replace(then, arguments=(), pc=now.pc, lures=None) == replace(now, arguments=(), lures=None)

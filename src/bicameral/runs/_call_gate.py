@@ -1,4 +1,4 @@
-"""The call gate: every call of a run is decided here, waits for approval where it must, and is made only then."""
+"""The call gate: decides every call of a run, holds those that need approval, and makes a call only after that."""
 
 from __future__ import annotations
 
@@ -40,76 +40,85 @@ from bicameral.runs._call_policy import (
     possible_grant,
 )
 from bicameral.runs._effects import EffectHandler
-from bicameral.runs._observability import decision_span, record_decision
-from bicameral.runs._step_evaluation import FutureCallVisitor
+from bicameral.runs._observability import record_decision
+from bicameral.runs._step_evaluation import CallRequest, FutureCallVisitor
+from bicameral.telemetry import span
 from bicameral.tools import Tool, bind_attached_files, describe_changes
 from bicameral.types import to_plain
 
 CallResult = tuple[Any, LabelTree]
-"""What a call gave, with its labels."""
+"""The result of a call, with its labels."""
 
 VisitFutureCalls = Callable[[FutureCallVisitor], tuple[set[str], set[str]]]
-"""Tells of the calls that are to come and known already; at which steps of the plan they are, and at which not."""
+"""Visits the future calls that are known. Returns the steps of the plan whose calls are known, and the others."""
 
 _ALLOW = CallDecision(Allowed())
 _NO_ARGUMENTS: frozenset[str] = frozenset()
 MAX_CALLS_AHEAD = 100
-"""So many calls are asked about ahead, and no more: a question must be read."""
+"""The most calls that are asked about ahead: a person must be able to read the question."""
 
 
 @dataclass(slots=True, eq=False)
 class _HeldCall:
-    """A call that waits for a yes, or for one that does; `facts` are those it was judged by."""
+    """A call that waits for approval, or behind one that does; `facts` are what it was decided by."""
 
     step: str
     tool: Tool
     bound: dict[str, Any]
-    note: StepLabels
+    labels: StepLabels
     facts: CallFacts
     pending: PendingCall | None = None
     refused: bool = False
-    given: CallResult | None = None
+    result: CallResult | None = None
 
-    @property
-    def asked(self) -> AskedCall | None:
-        """The call as it is asked about, if it is."""
+    def to_asked_call(self) -> AskedCall | None:
+        """The call as a person is asked about it; None if it needs no approval."""
         if self.pending is None:
             return None
         return AskedCall(self.pending, self.facts, call_hash(self.tool, self.bound))
 
 
 class CallGate:
-    """Judges the calls of one run and lets them through, in their order.
+    """Decides the calls of one run and makes them, in their order.
 
-    A call that a person must approve waits as long as the run can go on without it, and so does every change after
-    it. What reads the world after such a change, needs what such a call gives, asks, or ends the run comes after all
-    that waits: then there is one question for it, and what was approved is done.
+    A call that needs approval is held for as long as the run can continue without it, and so is every change after it.
+    A step that reads the world after such a change, needs the result of a held call, asks a person, or ends the run
+    must come after all held calls: then one question covers them, and the approved ones are made.
 
-    A question that is due is also put for calls that are still to come, as far as `ahead` knows them. Nothing is done
-    sooner for that: such a call waits like any other, is judged when its turn has come, and finds its answer there.
+    A question also covers future calls, as far as `ahead` knows them. They are not made any sooner: such a call is
+    decided when its turn comes, and finds its answer then.
 
-    A yes is a permit for one call at one step, and is used up by it: what reads the same elsewhere, or is done once
-    more, is asked about again. Only what a person grants explicitly (`grants`) holds for later calls, too.
+    An approval is a permit for one call at one step, which that call uses up: the same call at another step, or once
+    more, is asked about again. Only an explicit grant (`grants`) holds for later calls too.
+
+    Args:
+        decider: Decides about each call.
+        handler: Makes the calls and asks the person.
+        actionable: Finds links, addresses and the like in untrusted text that a call carries out.
+        ahead: Visits the future calls that are known already; without it only due calls are asked about.
+        grants: What a person granted for the whole run.
+        assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
     """
 
     def __init__(
         self,
-        judge: Decider,
-        hands: EffectHandler,
-        lures: ActionableText | None = None,
+        decider: Decider,
+        handler: EffectHandler,
+        actionable: ActionableText | None = None,
         *,
         ahead: VisitFutureCalls | None = None,
         grants: Iterable[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
-        self.mode: Mode = judge.mode
-        self._judge = judge
-        self._hands = hands
+        self.mode: Mode = decider.mode
+        self._decider = decider
+        self._handler = handler
         self._permits = Permits()
         self._grants = Grants()
-        self._lures = lures or ActionableText(None)
+        self._actionable = actionable or ActionableText(None)
         self._waiting: list[_HeldCall] = []
         self._settled: list[_HeldCall] = []
+        # One question at a time. Whoever waits for the lock finds the answers of the question before.
         self._lock = asyncio.Lock()
         self._failure: BicameralError | Suspend | None = None
         self._ahead = ahead
@@ -119,107 +128,101 @@ class CallGate:
 
     @property
     def failure(self) -> BicameralError | Suspend | None:
-        """Why no call is let through any more, if none is."""
+        """Why no further call is made; None if calls are still made."""
         return self._failure
 
-    async def call(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        shades: Mapping[str, LabelTree],
-        pc: Label,
-        *,
-        needed: bool,
-    ) -> CallResult | None:
-        """What the call gave; None if it waits, which it does only where its result is not `needed`."""
+    async def _call(self, request: CallRequest, *, needed: bool) -> CallResult | None:
         if self._failure is not None:
             raise self._failure
+        step, tool, arguments, labels, pc = request.step, request.tool, request.arguments, request.labels, request.pc
         bound = tool.bind(arguments)
-        facts = self._facts(step, tool, arguments, shades, pc, self._lures)
-        judged = self._apply_refusals(self._decide(step, tool, facts, arguments), tool, bound)
-        note = StepLabels(
-            shades,
+        facts = self._facts(request, self._actionable)
+        decided = self._apply_refusals(self._decide(step, tool, facts, arguments), tool, bound)
+        step_labels = StepLabels(
+            labels,
             pc,
-            lambda value: labels_after_call(tool, shades, value, step, pc, arguments=bound),
-            decision_json(judged, self._judge),
+            lambda value: labels_after_call(tool, labels, value, step, pc, arguments=bound),
+            decision_json(decided, self._decider),
         )
-        match judged.decision:
+        match decided.decision:
             case Denied(reason=reason, rules=rules):
-                self._hands.record_held_call(step, "call-denied", tool, bound, note)
+                self._handler.record_held_call(step, "call-denied", tool, bound, step_labels)
                 raise _denied_error(step, reason, rules)
-            case Ask() as asked if not judged.permitted:
+            case Ask() as asked if not decided.permitted:
+                # A copy: the plan may change its variables while the call is held, and the approval is for these.
                 bound = {name: to_plain(value) for name, value in bound.items()}
                 if tool.attached_in is not None and self._changes_wait:
-                    # What is written before this call may be what goes along with it.
+                    # A held call may write the files that are attached to this one.
                     await self.flush()
-                files = await self._hands.attached_files(step, tool, bound)
+                files = await self._handler.attached_files(step, tool, bound)
                 offer = self._offer(facts, arguments)
                 pending = pending_call(step, tool, bound, facts, asked, files, offer)
-                return await self._hold(_HeldCall(step, tool, bound, note, facts, pending), needed)
+                return await self._hold(_HeldCall(step, tool, bound, step_labels, facts, pending), needed)
             case _ if tool.changes and self._waiting:
+                # Effects keep their order: this one is allowed, but an earlier one is held.
                 bound = {name: to_plain(value) for name, value in bound.items()}
-                return await self._hold(_HeldCall(step, tool, bound, note, facts), needed)
+                return await self._hold(_HeldCall(step, tool, bound, step_labels, facts), needed)
             case _:
                 if (tool.effect != "pure" or tool.outbound) and self._changes_wait:
+                    # A read must see the changes that come before it.
                     await self.flush()
-                return await self._call_and_label(step, tool, bound, note)
+                return await self._call_and_label(step, tool, bound, step_labels)
 
     async def make_call(
         self,
         step: str,
         tool: Tool,
         arguments: dict[str, Any],
-        shades: Mapping[str, LabelTree],
+        labels: Mapping[str, LabelTree],
         pc: Label,
         places: dict[str, LabelTree],
         note: Callable[[dict[str, LabelTree]], None],
         *,
         needed: bool,
     ) -> CallResult | None:
-        """`call`, with what earlier calls wrote: `places` are the labels of the names that things were written to.
+        """The result of a call; None if it is held, which happens only if its result is not `needed`.
 
-        They are brought up to date, and `note` hears of each before the call and after it: one that fails may have
-        written all the same.
+        `places` are the labels of the names that earlier calls wrote to. They are updated, and `note` gets the changed
+        ones before the call and after it: a call that fails may have written all the same.
         """
-        judged, found = recall_stored_labels(tool, shades, arguments, places)
-        note(places_after_call(tool, shades, arguments, found, pc, places))
-        given = await self.call(step, tool, arguments, judged, pc, needed=needed)
-        result = None if given is None else given[0]
-        changed = places_after_call(tool, shades, arguments, found, pc, places, result)
-        places |= changed | readers_after_call(tool, shades, arguments, found, pc, places, result)
+        call_labels, stored = recall_stored_labels(tool, labels, arguments, places)
+        note(places_after_call(tool, labels, arguments, stored, pc, places))
+        result = await self._call(CallRequest(step, tool, arguments, call_labels, pc), needed=needed)
+        value = None if result is None else result[0]
+        changed = places_after_call(tool, labels, arguments, stored, pc, places, value)
+        places |= changed | readers_after_call(tool, labels, arguments, stored, pc, places, value)
         note(changed)
-        return given if given is None or found is NOTHING else (given[0], taint(given[1], found))
+        return result if result is None or stored is NOTHING else (result[0], taint(result[1], stored))
 
     async def flush(self) -> None:
-        """Ask about all that waits, and do what was approved; afterwards nothing waits."""
+        """Ask about all held calls, and make the approved ones; afterwards none is held."""
         if not self._waiting and not self._lock.locked() and self._failure is None:
             return
         async with self._lock:
             if self._failure is not None:
                 raise self._failure
             if self._unanswered(self._waiting):
-                # Whatever can go on without an answer may have to be asked about, too, and then together with this.
-                await self._hands.wait_until_idle()
+                # Steps that can continue without an answer may reach calls that belong into the same question.
+                await self._handler.wait_until_idle()
             waiting, self._waiting, self._settled = self._waiting, [], self._waiting
             try:
                 await self._settle_held(waiting)
             except (BicameralError, Suspend) as error:
-                # Whatever else is under way must not go on as if this had been done.
+                # Concurrent steps must not continue as if these calls had been made.
                 self._failure = error
                 raise
             self._settled = []
 
     @property
     def _changes_wait(self) -> bool:
-        """Whether anything is to be changed that comes before what is read now."""
+        """Whether a call that changes something is held or being made, and comes before what is read now."""
         return any(each.tool.changes for each in (*self._settled, *self._waiting))
 
     async def ask_before_start(self, may_ask: frozenset[str]) -> None:
-        """Ask about calls before anything is done, if those at all steps that `may_ask` are known already.
+        """Ask about calls before the first step, if the calls at all `may_ask` steps are known already.
 
-        Otherwise there would be another question later, and this can wait for that one. A no means that nothing is
-        begun, and nobody there means no.
+        Otherwise there would be another question later, and this one can wait for it. If a call is refused, or nobody
+        can be asked, nothing of the run is begun.
         """
         foreseen, known, unknown = await self._future_calls(())
         if not foreseen or not may_ask <= known - unknown:
@@ -233,77 +236,71 @@ class CallGate:
             self._failure = error
             raise
 
-    def _facts(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        shades: Mapping[str, LabelTree],
-        pc: Label,
-        lures: ActionableText,
-    ) -> CallFacts:
-        assembled = self._assembled.get(static_path(step), _NO_ARGUMENTS)
-        facts = call_facts(tool, shades, arguments, step, pc, self.mode, assembled)
-        facts = replace(facts, lures=lures.in_call(facts, arguments))
-        lures.record_written(facts, arguments, fetched=tool.copies_content)
+    def _facts(self, call: CallRequest, actionable: ActionableText) -> CallFacts:
+        assembled = self._assembled.get(static_path(call.step), _NO_ARGUMENTS)
+        facts = call_facts(call.tool, call.labels, call.arguments, call.step, call.pc, self.mode, assembled)
+        facts = replace(facts, lures=actionable.in_call(facts, call.arguments))
+        actionable.record_written(facts, call.arguments, fetched=call.tool.copies_content)
         return facts
 
-    def _apply_refusals(self, judged: CallDecision, tool: Tool, bound: Mapping[str, Any]) -> CallDecision:
-        """What was decided, unless a person has said no to the call ahead: that is heard whatever allows it now."""
-        if not (self._permits.has_refusals and isinstance(judged.decision, Allowed)):
-            return judged
+    def _apply_refusals(self, decided: CallDecision, tool: Tool, bound: Mapping[str, Any]) -> CallDecision:
+        """The decision, unless a person refused this call ahead: a refusal holds even if policy would allow it now."""
+        if not (self._permits.has_refusals and isinstance(decided.decision, Allowed)):
+            return decided
         refused = self._permits.refused_call(call_hash(tool, bound))
-        return judged if refused is None else CallDecision(Ask(refused.why, refused.rules), refused_ahead=True)
+        return decided if refused is None else CallDecision(Ask(refused.why, refused.rules), refused_ahead=True)
 
     def _decide(self, step: str, tool: Tool, facts: CallFacts, values: Mapping[str, Any]) -> CallDecision:
-        if tool.effect == "pure" and not tool.outbound and not self._judge.decides_pure:
+        if tool.effect == "pure" and not tool.outbound and not self._decider.decides_pure:
             return _ALLOW
-        with decision_span(step, tool) as told:
-            judged = self._judge.decide(step, facts, values, self._grants)
-            record_decision(told, facts, judged.decision)
-        return judged
+        with span("decide", tool.name, {"bicameral.step": step, "gen_ai.tool.name": tool.name}) as trace:
+            decided = self._decider.decide(step, facts, values, self._grants)
+            record_decision(trace, facts, decided.decision)
+        return decided
 
     def _offer(self, facts: CallFacts, values: Mapping[str, Any]) -> Grant | None:
-        """What a person may grant along with a yes: only what would spare him the next question of this kind."""
+        """The grant that a question offers with this call: only one that would spare the next question of its kind."""
         grant = possible_grant(facts, values)
         trusting = None if grant is None else Grants([grant]).applied(facts, values)
-        return grant if trusting is not None and self._judge.allows(trusting[0]) else None
+        return grant if trusting is not None and self._decider.allows(trusting[0]) else None
 
     def _grant(self, grant: Grant) -> None:
         self._grants.add(grant)
-        self._lures.endorse(grant.value)
+        self._actionable.endorse(grant.value)
 
-    async def _hold(self, waiting: _HeldCall, needed: bool) -> CallResult | None:
-        self._hands.record_held_call(waiting.step, "call-waits", waiting.tool, waiting.bound, waiting.note)
-        self._waiting.append(waiting)
-        if waiting.tool.changes and not needed:
+    async def _hold(self, held: _HeldCall, needed: bool) -> CallResult | None:
+        self._handler.record_held_call(held.step, "call-waits", held.tool, held.bound, held.labels)
+        self._waiting.append(held)
+        if held.tool.changes and not needed:
             return None
         await self.flush()
-        if waiting.refused:
-            raise refusal_error(waiting.step, waiting.tool.name)
-        if waiting.given is None:
-            waiting.given = await self._make_held_call(waiting, self._lock)
-        return waiting.given
+        if held.refused:
+            raise refusal_error(held.step, held.tool.name)
+        if held.result is None:
+            held.result = await self._make_held_call(held, self._lock)
+        return held.result
 
     async def _settle_held(self, waiting: list[_HeldCall]) -> None:
-        due = [(each, asked) for each in waiting if (asked := each.asked) is not None]
+        """Ask about these calls and make the approved changes, in their order."""
+        due = [(each, asked) for each in waiting if (asked := each.to_asked_call()) is not None]
         await self._ask_open([asked for _, asked in due])
         for each, asked in due:
             each.refused = self._permits.answer(asked) is not True
         refused: _HeldCall | None = None
         for each in waiting:
             if not each.tool.changes:
-                # Whoever waits for what it gives makes this call himself.
+                # The step that waits for its result makes this call itself (see `_hold`).
                 continue
             if each.refused:
                 refused = refused or each
             elif refused is None or each.pending is not None:
-                each.given = await self._make_held_call(each, nullcontext())
+                # After a refusal only what a person approved is made: the run will fail. The lock is held by `flush`.
+                each.result = await self._make_held_call(each, nullcontext())
         if refused is not None:
             raise refusal_error(refused.step, refused.tool.name)
 
     async def _ask_open(self, due: Sequence[AskedCall]) -> None:
-        """Ask about the calls that are due and of which nothing was said, and ahead about others."""
+        """Ask about the due calls that have no answer yet, and about future calls with them."""
         open_ = [each for each in due if self._permits.answer(each) is None]
         if not open_:
             return
@@ -311,66 +308,61 @@ class CallGate:
         await self._ask_person(open_, coming)
 
     async def _ask_person(self, due: Sequence[AskedCall], coming: Sequence[AskedCall], *, before: bool = False) -> None:
-        """Put calls to a person and keep what was said. All that are due are asked about, unless one is refused."""
+        """Ask a person about calls and record the answers. All due calls are asked about, unless one is refused."""
         asked: list[AskedCall] = [*due, *coming]
         while asked:
             question, within, left = build_question(asked, before=before)
-            said = await self._hands.approve(question)
-            # Grants hold from now on, before the next call is judged.
-            for grant in said.grants:
+            result = await self._handler.approve(question)
+            # Grants hold from now on, before the next call is decided.
+            for grant in result.grants:
                 self._grant(grant)
-            self._permits.record(within, said)
+            self._permits.record(within, result)
             if any(self._permits.answer(each) is False for each in within):
                 return
-            # What is not due can wait for its own question.
+            # A call that is not due can wait for its own question.
             asked = [each for each in left if not each.call.ahead]
 
     def _unanswered(self, waiting: Sequence[_HeldCall]) -> bool:
-        """Whether anything that waits is still to be asked about."""
-        return any((asked := each.asked) is not None and self._permits.answer(asked) is None for each in waiting)
+        """Whether a held call has no answer yet."""
+        asked = (each.to_asked_call() for each in waiting)
+        return any(each is not None and self._permits.answer(each) is None for each in asked)
 
     async def _future_calls(self, due: Collection[str]) -> tuple[list[AskedCall], set[str], set[str]]:
-        """The calls that are not due yet, are known already and would be asked about if all went on as it is."""
+        """The future calls that are known and would be asked about; and the known and the unknown steps of the plan."""
         if self._ahead is None:
             return [], set(), set()
-        lures, found = self._lures.copy(), list[tuple[Tool, AskedCall]]()
+        actionable, found = self._actionable.copy(), list[tuple[Tool, AskedCall]]()
         changing = self._changes_wait
         unsettled: set[str] = set()
 
-        def foresee(
-            step: str,
-            tool: Tool,
-            arguments: dict[str, Any],
-            shades: Mapping[str, LabelTree],
-            pc: Label,
-            places: dict[str, LabelTree],
-        ) -> bool:
+        def visit(request: CallRequest, places: dict[str, LabelTree]) -> bool:
             nonlocal changing
-            judged, held = recall_stored_labels(tool, shades, arguments, places)
+            step, tool, arguments = request.step, request.tool, request.arguments
+            call_labels, stored = recall_stored_labels(tool, request.labels, arguments, places)
             bound = tool.bind(arguments)
-            facts = self._facts(step, tool, arguments, judged, pc, lures)
-            places |= places_after_call(tool, shades, arguments, held, pc, places)
+            facts = self._facts(replace(request, labels=call_labels), actionable)
+            places |= places_after_call(tool, request.labels, arguments, stored, request.pc, places)
             after_change, changing = changing, changing or tool.changes
-            if step in due or (tool.effect == "pure" and not tool.outbound and not self._judge.decides_pure):
+            if step in due or (tool.effect == "pure" and not tool.outbound and not self._decider.decides_pure):
                 return True
-            decision = self._judge.decide(step, facts, arguments, self._grants).decision
+            decision = self._decider.decide(step, facts, arguments, self._grants).decision
             if isinstance(decision, Ask):
                 if tool.attached_in is not None and after_change:
-                    # What its files will hold is not known before what comes first has been written.
+                    # Its files may be written by the change before it, so that their content is not known yet.
                     unsettled.add(step)
                     return True
                 call = pending_call(step, tool, bound, facts, decision, offer=self._offer(facts, arguments))
                 found.append((tool, AskedCall(replace(call, ahead=True), facts, call.hash)))
             return not isinstance(decision, Denied) and len(found) < MAX_CALLS_AHEAD
 
-        known, unknown = self._ahead(foresee)
+        known, unknown = self._ahead(visit)
         coming: list[AskedCall] = []
         for tool, each in found:
             bound = dict(each.call.arguments)
             try:
-                files = await self._hands.attached_files(each.call.step, tool, bound)
+                files = await self._handler.attached_files(each.call.step, tool, bound)
             except ToolError:
-                # It fails, or not, when its turn has come.
+                # Whether it fails is decided when the call is really made.
                 unsettled.add(each.call.step)
                 continue
             call = replace(each.call, files=files, hash=call_hash(tool, bound, files))
@@ -380,58 +372,56 @@ class CallGate:
         later = set(map(static_path, unsettled))
         return coming, known - later, unknown | later
 
-    async def _make_held_call(self, waiting: _HeldCall, asking: AbstractAsyncContextManager[object]) -> CallResult:
-        """Make a call that waited. `asking` is held while a person is asked once more."""
-        pending = waiting.pending
+    async def _make_held_call(self, held: _HeldCall, asking: AbstractAsyncContextManager[object]) -> CallResult:
+        """Make a held call. `asking` is entered while a person is asked once more."""
+        pending = held.pending
         if pending is None:
-            return await self._call_and_label(waiting.step, waiting.tool, waiting.bound, waiting.note)
-        if call_hash(waiting.tool, waiting.bound, pending.files) != pending.hash:
-            raise _approval_mismatch(waiting)
-        pending = await self._reapprove_changed_files(waiting, pending, asking)
-        # Used up before the call begins: whatever becomes of it, there is no second one on the same yes.
-        if not self._permits.use_up(waiting.step, pending.hash):
-            raise _approval_mismatch(waiting)
-        if waiting.tool.attached_in is None:
-            return await self._call_and_label(waiting.step, waiting.tool, waiting.bound, waiting.note)
-        with bind_attached_files(pending.files):
-            return await self._call_and_label(waiting.step, waiting.tool, waiting.bound, waiting.note)
+            return await self._call_and_label(held.step, held.tool, held.bound, held.labels)
+        if call_hash(held.tool, held.bound, pending.files) != pending.hash:
+            raise _approval_mismatch(held)
+        pending = await self._reapprove_changed_files(held, pending, asking)
+        # Used up before the call begins: even if it fails, there is no second call on the same approval.
+        if not self._permits.use_up(held.step, pending.hash):
+            raise _approval_mismatch(held)
+        # The tool reads exactly the approved content: a file that changes after this check makes the call fail.
+        files = nullcontext() if held.tool.attached_in is None else bind_attached_files(pending.files)
+        with files:
+            return await self._call_and_label(held.step, held.tool, held.bound, held.labels)
 
     async def _reapprove_changed_files(
-        self, waiting: _HeldCall, pending: PendingCall, asking: AbstractAsyncContextManager[object]
+        self, held: _HeldCall, pending: PendingCall, asking: AbstractAsyncContextManager[object]
     ) -> PendingCall:
-        """The call with its files as they are now; if they are not what was approved, after another yes."""
-        tool, bound = waiting.tool, waiting.bound
-        while (files := await self._hands.attached_files(waiting.step, tool, bound)) != pending.files:
+        """The call with its files as they are now; if they differ from the approved ones, after another approval."""
+        tool, bound = held.tool, held.bound
+        while (files := await self._handler.attached_files(held.step, tool, bound)) != pending.files:
             pending = replace(
                 pending,
-                step=waiting.step,
+                step=held.step,
                 more_steps=(),
                 ahead=False,
                 files=files,
                 hash=call_hash(tool, bound, files),
                 changed=describe_changes(pending.files, files),
             )
-            asked = AskedCall(pending, waiting.facts, call_hash(tool, bound))
+            asked = AskedCall(pending, held.facts, call_hash(tool, bound))
             try:
                 async with asking:
                     await self._ask_person((asked,), ())
                 if self._permits.answer(asked) is not True:
-                    raise refusal_error(waiting.step, tool.name)
+                    raise refusal_error(held.step, tool.name)
             except (BicameralError, Suspend) as error:
                 self._failure = error
                 raise
         return pending
 
-    async def _call_and_label(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels) -> CallResult:
-        value = await self._hands.call(step, tool, bound, note)
-        return value, note.result_labels(value)
+    async def _call_and_label(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels) -> CallResult:
+        value = await self._handler.call(step, tool, bound, labels)
+        return value, labels.result_labels(value)
 
 
-def _approval_mismatch(waiting: _HeldCall) -> RunError:
+def _approval_mismatch(held: _HeldCall) -> RunError:
     return RunError(
-        "run.refused",
-        f"{waiting.tool.name!r}: this is not the call that was approved",
-        place=Place(step=waiting.step),
+        "run.refused", f"{held.tool.name!r}: this is not the call that was approved", place=Place(step=held.step)
     )
 
 

@@ -1,8 +1,8 @@
 """What is known and decided about a call before it is made: its labels, actionable text, grants, and the decision.
 
-`StepLabels` holds the labels of one step for the journal. `ActionableText` finds links, addresses, accounts and numbers
-in untrusted text that a call would carry out; of a text that is not at hand the worst is assumed. A `Decider` gives the
-decision: policy in a run, the record in a replay.
+`StepLabels` are the labels of one step for the journal. `ActionableText` finds links, addresses, accounts and numbers
+in untrusted text that a call would send out; of a text that is not available the worst is assumed. A `Decider` makes
+the decision: policy in a run, the record in a replay.
 
 An approval holds for exactly the calls that were shown. "Also every later call of this tool with this value in this
 run" is a choice of its own, a `Grant`: a question offers it where it would spare later questions, and it is off
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 
 
 @lru_cache(maxsize=2048)
-def label_tree_json(shade: LabelTree) -> Any:
-    """A shade as the journal holds it."""
-    return label_tree_to_json(shade)
+def label_tree_json(tree: LabelTree) -> Any:
+    """A label tree as it is recorded in the journal."""
+    return label_tree_to_json(tree)
 
 
 class StepLabels:
-    """The labels of one step. Those of its result are known only when the result is."""
+    """The labels of one step: of its inputs, and, once there is a result, of that."""
 
-    __slots__ = ("_decision", "_found", "_pc", "_result", "_shades")
+    __slots__ = ("_decision", "_found", "_labels", "_pc", "_result")
 
     def __init__(
         self,
-        shades: Mapping[str, LabelTree],
+        labels: Mapping[str, LabelTree],
         pc: Label,
         result: Callable[[Any], LabelTree],
         decision: dict[str, Any] | None = None,
     ) -> None:
-        self._shades = shades
+        self._labels = labels
         self._pc = pc
         self._result = result
         self._decision = decision
@@ -65,15 +65,15 @@ class StepLabels:
     def start_facts(self) -> dict[str, Any]:
         """What is recorded when the step begins."""
         facts: dict[str, Any] = {
-            "shades": {name: label_tree_json(shade) for name, shade in self._shades.items()},
+            "shades": {name: label_tree_json(tree) for name, tree in self._labels.items()},
             "control": label_tree_json(self._pc),
         }
         return facts if self._decision is None else facts | {"decision": self._decision}
 
     def third_party_sources(self, name: str) -> tuple[Source, ...]:
-        """The third parties' places that something which goes in came from."""
-        shade = self._shades.get(name)
-        return () if shade is None else tuple(each for each in shade.flat.sources if each.trust == "third_party")
+        """The third parties that an input came from."""
+        tree = self._labels.get(name)
+        return () if tree is None else tree.flat.third_parties
 
     def result_labels(self, value: Any) -> LabelTree:
         """The labels of the result."""
@@ -83,14 +83,18 @@ class StepLabels:
 
 
 ASSUMED_ACTIONABLE = frozenset({SHIELD_MARK})
-"""Of a text that is not at hand the worst is assumed."""
+"""What a text is assumed to contain that is not available here."""
 
 
 class ActionableText:
-    """What could be followed in the calls of one run of a plan, less what is the user's own.
+    """The actionable parts (links, addresses, accounts, numbers) of untrusted text in the calls of one run.
 
-    What stands in the plan is his, unless whoever wrote the plan had read what strangers wrote, and so is what he
-    granted explicitly; a yes to a call is one to that call alone. `written` is what earlier runs left behind.
+    Parts that the user wrote do not count: those in the plan, unless its author had read untrusted text, and those
+    that the user granted explicitly. The approval of a call endorses nothing for other calls.
+
+    Args:
+        plan: The plan, if everything in it is the user's own.
+        written: The actionable parts that earlier runs wrote somewhere.
     """
 
     def __init__(self, plan: Plan | None, written: frozenset[str] = frozenset()) -> None:
@@ -99,33 +103,33 @@ class ActionableText:
         self._endorsed: frozenset[str] = frozenset()
 
     def in_call(self, facts: CallFacts, values: Mapping[str, Any]) -> frozenset[str]:
-        """Everything to follow in what a call carries out of strangers' texts."""
+        """The actionable parts of untrusted text that a call sends out."""
         if not facts.outbound:
             return frozenset()
         found: frozenset[str] = frozenset()
         for argument in _untrusted_arguments(facts):
-            # What a named file holds is no argument of the call: it was written before.
+            # The content of a named file is no argument of the call: it was written before.
             found |= actionable_parts(values[argument.name]) if argument.name in values else self._written
         return found - self._endorsed - self._own if found else found
 
     def record_written(self, facts: CallFacts, values: Mapping[str, Any], *, fetched: bool = False) -> None:
-        """Remember what is written: it may be sent from there. What a tool `fetched` itself is not at hand."""
+        """Remember what a call writes: it may be sent later. `fetched`: the tool writes content that it gets itself."""
         if fetched:
             self._written |= ASSUMED_ACTIONABLE
         if facts.effect != "write":
             return
         if not facts.arguments_for("carries"):
-            # It copies from somewhere what it is not given.
+            # Nothing that it is given is content, so it copies from somewhere else.
             self._written |= ASSUMED_ACTIONABLE
         for argument in _untrusted_arguments(facts):
             self._written |= actionable_parts(values.get(argument.name))
 
     def endorse(self, value: object) -> None:
-        """A person granted a value for the rest of the run: what it leads to is his own from now on."""
+        """Count the actionable parts of a granted value as the user's own for the rest of the run."""
         self._endorsed |= actionable_parts(value) - ASSUMED_ACTIONABLE
 
     def copy(self) -> ActionableText:
-        """The same, to be told of calls that may never be made."""
+        """A copy for a lookahead, which records calls that may never be made."""
         return copy(self)
 
     @cached_property
@@ -140,11 +144,11 @@ def _untrusted_arguments(facts: CallFacts) -> Iterator[ArgumentFacts]:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """For the rest of one run, this value of this argument of this tool counts as the person's own.
+    """For the rest of one run, this value of this argument of this tool counts as the user's own.
 
-    `ceiling` is the label of everything else in the call that was approved: a later call that is more untrusted, or
-    more secret, than that one is asked about all the same. What the value leads to (a link, an address) is the
-    person's own in other calls, too.
+    `ceiling` is the label of everything else in the approved call: a later call that is more untrusted or more secret
+    than that is asked about all the same. The actionable parts of the value (a link, an address) count as the user's
+    own in other calls too.
     """
 
     tool: str
@@ -180,7 +184,7 @@ class Grant:
 
 
 class Grants:
-    """What was granted in one run."""
+    """The grants of one run."""
 
     def __init__(self, grants: Iterable[Grant] = ()) -> None:
         self._ceilings: dict[tuple[str, str, str], list[Label]] = {}
@@ -191,7 +195,7 @@ class Grants:
         self._ceilings.setdefault(grant.key, []).append(grant.ceiling)
 
     def applied(self, facts: CallFacts, values: Mapping[str, Any]) -> tuple[CallFacts, tuple[str, ...]] | None:
-        """The facts with what was granted trusted, and which arguments that are; None where nothing was."""
+        """The facts with granted arguments trusted, and the names of those arguments; None if no grant applies."""
         if not self._ceilings:
             return None
         names = tuple(
@@ -212,16 +216,16 @@ class Grants:
         now = grant_for_argument(facts, argument, values)
         worst = now.ceiling
         if worst.readers is PUBLIC:
-            # What is trusted and everybody may read makes no call worse, wherever it comes from.
-            worst = Label(source for source in worst.sources if source.trust == "third_party")
+            # Trusted sources of public values make no call worse.
+            worst = Label(worst.third_parties)
         return any(covers(ceiling, worst) for ceiling in self._ceilings.get(now.key, ()))
 
 
 def possible_grant(facts: CallFacts, values: Mapping[str, Any]) -> Grant | None:
-    """What could be granted along with a yes to a call; whether it would spare a question is for policy to say.
+    """The grant that a question about a call could offer; whether it would spare a question is decided by policy.
 
-    Only where one untrusted value directs the call: of several, none alone would do. Never for what cannot be undone:
-    how often that is done must not be anybody else's choice.
+    Only if exactly one untrusted value directs the call: with several, none alone would do. Never for an irreversible
+    effect: untrusted text must not decide how often that happens.
     """
     directions = _untrusted_directing_arguments(facts, values)
     if len(directions) != 1 or facts.effect == "irreversible":
@@ -230,7 +234,7 @@ def possible_grant(facts: CallFacts, values: Mapping[str, Any]) -> Grant | None:
 
 
 def grant_for_argument(facts: CallFacts, argument: ArgumentFacts, values: Mapping[str, Any]) -> Grant:
-    """The grant of one argument's value, with the call as its ceiling."""
+    """The grant of one argument's value, with the rest of the call as its ceiling."""
     others = join_all(each.label for each in facts.arguments if each.name != argument.name)
     return Grant(facts.tool, argument.name, values[argument.name], join(facts.pc, others))
 
@@ -241,10 +245,10 @@ def _untrusted_directing_arguments(facts: CallFacts, values: Mapping[str, Any]) 
 
 @dataclass(frozen=True, slots=True)
 class CallDecision:
-    """A decision; `endorsed` are the arguments whose values a person had granted before, where that made it so.
+    """A decision about a call; `endorsed` are the arguments with granted values, if a grant led to it.
 
-    `refused_ahead`: it would have been allowed, had not a person said no to this call before. `permitted`: it was
-    asked about, and made on an earlier yes to the same call; only records of earlier versions hold that.
+    `refused_ahead`: policy would allow the call, but a person refused it before. `permitted`: it was asked about, and
+    made on an earlier approval of the same call; only in records of earlier versions.
     """
 
     decision: Decision
@@ -259,29 +263,29 @@ class Decider(Protocol):
     mode: Mode
     fingerprint: str
     decides_pure: bool
-    """Whether calls of tools that neither touch nor tell anything are to be decided about, too."""
+    """Whether to decide about calls of pure tools that send nothing out, too."""
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision: ...
 
     def allows(self, facts: CallFacts) -> bool:
-        """Whether a call with these facts would be made without a question."""
+        """Whether a call with these facts would be made without asking."""
         ...
 
 
 class PolicyDecider:
-    """Policy decides, with what a person has endorsed in this run; `mode` is the policy's own unless it is given."""
+    """Policy decides, with the grants of the run; `mode` is by default the policy's own."""
 
     def __init__(self, policy: Policy, mode: Mode | None = None) -> None:
         self.mode: Mode = mode or policy.mode
         self.fingerprint = policy.fingerprint
-        # The defaults never stop such a call; a user's own policy may.
+        # The default rules never stop such a call; a user's own policy may.
         self.decides_pure = not all(rule.default for rule in policy.rules)
         self._policy_decision = policy.decide
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
         decision = self._policy_decision(facts)
         if isinstance(decision, Depends):
-            # Nobody can say yes to a call of which not all is known.
+            # Fail closed: a person cannot approve a call of which not everything is known.
             return CallDecision(Denied(decision.question, decision.rules))
         if isinstance(decision, Ask) and (trusting := grants.applied(facts, values)) is not None:
             again = self._policy_decision(trusting[0])
@@ -293,33 +297,26 @@ class PolicyDecider:
         return isinstance(self._policy_decision(facts), Allowed)
 
 
+@dataclass(slots=True, eq=False)
 class RecordedDecider:
-    """Decides as it was decided in the run that is replayed."""
+    """Decides as recorded in the run that is replayed."""
 
-    decides_pure = True
-
-    def __init__(
-        self,
-        mode: Mode,
-        fingerprint: str,
-        decisions: Mapping[str, dict[str, Any]],
-        permitted: frozenset[str] = frozenset(),
-    ) -> None:
-        self.mode: Mode = mode
-        self.fingerprint = fingerprint
-        self._decisions = decisions
-        self._permitted = permitted
+    mode: Mode
+    fingerprint: str
+    decisions: Mapping[str, dict[str, Any]]
+    permitted: frozenset[str]
+    decides_pure: bool = True
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        # The run ended before this call was begun: nothing is recorded of it, and nothing can be done with it here.
-        found = self._decisions.get(step, {"said": "allowed"})
+        # Without a record the run ended before this call. It has no effect here: there is no recorded result either.
+        found = self.decisions.get(step, {"said": "allowed"})
         rules = tuple(found.get("rules", ()))
         match found.get("said"):
             case "allowed":
                 return CallDecision(Allowed(), tuple(found.get("endorsed", ())))
             case "asked":
                 asked, refused = Ask(str(found.get("why", "")), rules), bool(found.get("refused_ahead"))
-                return CallDecision(asked, refused_ahead=refused, permitted=step in self._permitted)
+                return CallDecision(asked, refused_ahead=refused, permitted=step in self.permitted)
             case _:
                 return CallDecision(Denied(str(found.get("why", "")), rules))
 
@@ -328,40 +325,38 @@ class RecordedDecider:
 
 
 class ReplayDecider(PolicyDecider):
-    """Policy decides anew in a replay, and calls that a person had refused ahead in the run are refused again.
+    """Policy decides anew in a replay; calls that a person had refused ahead are refused again.
 
-    What an earlier version let through on an earlier yes, or on an endorsed value, is let through again.
+    What an earlier version allowed on an earlier approval, or on a granted value, is allowed again.
     """
 
-    def __init__(
-        self, policy: Policy, decisions: Mapping[str, dict[str, Any]], permitted: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, policy: Policy, recorded: RecordedDecider) -> None:
         super().__init__(policy)
-        self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
+        self._recorded = recorded
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        judged = super().decide(step, facts, values, grants)
+        decided = super().decide(step, facts, values, grants)
         recorded = self._recorded.decide(step, facts, values, grants)
-        match judged.decision:
+        match decided.decision:
             case Allowed() if recorded.refused_ahead:
                 return recorded
             case Ask() if recorded.permitted or recorded.endorsed:
                 return recorded
             case _:
-                return judged
+                return decided
 
 
-def decision_json(judged: CallDecision, judge: Decider) -> dict[str, Any]:
-    """A decision as the journal holds it."""
-    match judged.decision:
+def decision_json(decided: CallDecision, decider: Decider) -> dict[str, Any]:
+    """A decision as it is recorded in the journal."""
+    match decided.decision:
         case Allowed():
             found: dict[str, Any] = {"said": "allowed", "rules": []}
         case Ask(question=why, rules=rules):
             found = {"said": "asked", "rules": list(rules), "why": why}
         case Denied(reason=why, rules=rules):
             found = {"said": "denied", "rules": list(rules), "why": why}
-    if judged.endorsed:
-        found["endorsed"] = list(judged.endorsed)
-    if judged.refused_ahead:
+    if decided.endorsed:
+        found["endorsed"] = list(decided.endorsed)
+    if decided.refused_ahead:
         found["refused_ahead"] = True
-    return found | {"policy": judge.fingerprint, "mode": judge.mode}
+    return found | {"policy": decider.fingerprint, "mode": decider.mode}

@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from bicameral.boundary import Executor, Filled
 from bicameral.errors import BicameralError, Place, RunError, ToolError, describe_error
@@ -32,14 +33,13 @@ from bicameral.runs._inputs import CapMeter, Caps
 from bicameral.runs._observability import (
     EventWriter,
     approval_span,
-    ask_span,
-    extract_span,
     record_approval,
     record_extraction,
     tool_span,
 )
 from bicameral.runs._outcome import EffectDone, Observer, ProgressKind, RunMonitor, StepProgress
 from bicameral.sessions import open_ledger
+from bicameral.telemetry import span
 from bicameral.tools import AttachedFile, Tool, attached_files, derive_call_key, use_call_key
 from bicameral.types import Type, mismatch, to_plain, type_to_json, value_to_json
 
@@ -48,61 +48,80 @@ GRACE_SECONDS = 5.0
 CLEANUP_SECONDS = 1.0
 TRANSIENT_CODES = ("unreachable", "timeout")
 LOOP_TURNS = 6
-"""So many turns of the event loop it takes until what can go on has come to something that takes time, or ended."""
+"""Turns of the event loop after which every step that can continue waits for something that takes time, or ended."""
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Asker(Protocol):
-    """Someone who can be asked while a run goes on."""
+    """Answers questions of a plan while it runs, such as a terminal or a person behind a queue."""
 
     async def ask(self, question: str, type: Type) -> Any: ...
 
 
 class EffectHandler(Protocol):
-    """What an engine can do to the world at a step."""
+    """Performs the effects of a run: live, from a record, or both. `labels` are None where labels are off."""
 
     effects: list[EffectDone]
     in_flight: set[str]
 
-    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any: ...
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any: ...
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
     ) -> Any: ...
 
-    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any: ...
+    async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any: ...
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult: ...
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
-        """The files that go along with a call, as they are; none where the tool does not say where they lie."""
+        """The files that are attached to a call, as they are now; none if the tool declares no attachments."""
         ...
 
     async def wait_until_idle(self) -> None:
-        """Until nothing is under way, and nothing more begins."""
+        """Return when no effect is running and no further one begins."""
         ...
 
-    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
-        """A call is not made, or not yet."""
+    def record_held_call(
+        self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
+    ) -> None:
+        """Record that a call is not made, or not yet."""
         ...
+
+
+class RunServices(TypedDict, total=False):
+    """What a run is served by; each may be left out."""
+
+    extractor: Executor | None
+    """The quarantined model. Without one an extraction fails."""
+    asker: Asker | None
+    """Answers questions of the plan. Without one they fail."""
+    approver: Approver | None
+    """Asked about calls that policy does not allow on its own. Without one the answer is no."""
+    observer: Observer | None
+    """Gets the progress of each step."""
 
 
 EffectAction = Callable[[], Coroutine[Any, Any, Any]]
 
 
 class LiveEffectHandler:
-    """Hands that really do it: each effect is on the disk before it begins, and its end before anything follows."""
+    """Performs effects for real: each is recorded before it begins, and its end before anything follows.
+
+    Args:
+        record: Where effects are recorded.
+        meter: Counts what the run takes.
+        may_wait: Whether the run may be suspended: somebody must be able to resume it.
+        services: See `RunServices`.
+    """
 
     def __init__(
         self,
         record: EventWriter,
         *,
-        extractor: Executor | None,
-        asker: Asker | None,
-        observer: Observer | None,
-        approver: Approver | None = None,
         meter: CapMeter | None = None,
         may_wait: bool = False,
+        **services: Unpack[RunServices],
     ) -> None:
         self._may_wait = may_wait
         self.meter = meter or CapMeter(Caps())
@@ -110,45 +129,50 @@ class LiveEffectHandler:
         self.in_flight: set[str] = set()
         self.monitor = RunMonitor()
         self._record = record
-        self._extractor = extractor
+        self._extractor = extractor = services.get("extractor")
         self._reading = asyncio.Semaphore(extractor.overlap if extractor else 1)
-        self._asker = asker
-        self._observer = observer
-        self._approver = approver
+        self._asker = services.get("asker")
+        self._observer = services.get("observer")
+        self._approver = services.get("approver")
         self._running_count = 0
         self._ended = asyncio.Event()
 
-    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
         if not has_quotas():
-            return await self._call_tool(step, tool, bound, note)
-        # Who waits for his turn is under way, though nothing of it has begun and nothing is recorded of it.
+            return await self._call_tool(step, tool, bound, labels)
+        # A call that waits for a quota counts as running, although nothing of it is recorded yet: it will begin.
         self._running_count += 1
         try:
             async with quota_slot("tool", tool.name):
-                return await self._call_tool(step, tool, bound, note)
+                return await self._call_tool(step, tool, bound, labels)
         finally:
             self._running_count -= 1
             self._ended.set()
 
-    async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None) -> Any:
-        changing = tool if tool.changes else None
+    async def _call_tool(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None) -> Any:
         facts = tool_call_facts(tool, bound)
+        # Before anything is recorded: a call beyond the caps is not begun.
         self.meter.count_tool_call()
         with tool_span(step, tool):
             return await self._run_step(
-                step, tool.name, facts, lambda: self._call_with_retries(step, tool, bound), note, changing
+                step,
+                tool.name,
+                facts,
+                lambda: self._call_with_retries(step, tool, bound),
+                labels,
+                changing=tool if tool.changes else None,
             )
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
-        # Large files take a while to hash, and the run goes on meanwhile.
+        # Hashing large files takes a while, and other steps continue meanwhile.
         return () if tool.attached_in is None else await asyncio.to_thread(attached_files, tool, bound)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
-        """One question for all these calls; the answer is in the record before anything is done on its strength."""
+        """Ask one question about all these calls; the answer is recorded before any of them is made."""
         step, calls = question.calls[0].step, question.to_json()
         facts: dict[str, Any] = {"calls": calls} | ({"before": True} if question.before else {})
         asked_at = time.time()
-        with approval_span(question) as told, self.meter.pause_for_person():
+        with approval_span(question) as trace, self.meter.pause_for_person():
             try:
                 answers = await ask_approver(self._approver, question)
             except Suspend as waits:
@@ -159,12 +183,12 @@ class LiveEffectHandler:
             except BicameralError as error:
                 self._record.write("approval", step, facts | {"approved": [], "error": error.to_json()})
                 raise
-            record_approval(told, question, answers)
+            record_approval(trace, question, answers)
         waited = round(time.time() - asked_at, 6)
         facts |= {"granted": [grant.to_json() for grant in answers.for_run]} if answers.for_run else {}
         self._record.write("approval", step, facts | {"approved": sorted(answers.approved), "seconds": waited})
-        yes = (call for call in question.calls if call.hash in answers.approved)
-        return ApprovalResult(Counter((step, call.hash) for call in yes for step in call.steps), answers.for_run)
+        approved = (call for call in question.calls if call.hash in answers.approved)
+        return ApprovalResult(Counter((step, call.hash) for call in approved for step in call.steps), answers.for_run)
 
     async def wait_until_idle(self) -> None:
         await yield_to_event_loop()
@@ -173,16 +197,18 @@ class LiveEffectHandler:
             await self._ended.wait()
             await yield_to_event_loop()
 
-    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+    def record_held_call(
+        self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
+    ) -> None:
         if self._record.is_enabled:
-            self._record.write_later(kind, step, tool_call_facts(tool, bound) | note.start_facts())
+            self._record.write_later(kind, step, tool_call_facts(tool, bound) | labels.start_facts())
 
     def record_model_call(self, step: str, facts: dict[str, Any]) -> None:
-        """A model was asked in a conversation: what it wrote, and under which label."""
+        """Record a model's turn of a conversation: what it wrote, and under which label."""
         self._record.write_later("model-called", step, facts)
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
     ) -> Any:
         extractor = self._extractor
         facts = extraction_facts(source, instruction, wanted) | {"model": extractor.model if extractor else None}
@@ -203,18 +229,18 @@ class LiveEffectHandler:
                         for call in ledger.records or ():
                             self._record.write_later("model-called", step, call)
             found.update(
-                self.monitor.record_extraction(outcome, step, note.third_party_sources("source") if note else ())
+                self.monitor.record_extraction(outcome, step, labels.third_party_sources("source") if labels else ())
             )
-            record_extraction(told, found)
+            record_extraction(trace, found)
             if not isinstance(outcome, Filled):
                 raise RunError("run.extraction-rejected", f"nothing usable was read: {outcome.reason}")
             return self._validate_extraction(outcome.value, wanted)
 
         found: dict[str, Any] = {}
-        with extract_span(step) as told:
-            return await self._run_step(step, "extract", facts, read, note, found=found)
+        with span("extract", "", {"bicameral.step": step}) as trace:
+            return await self._run_step(step, "extract", facts, read, labels, found=found)
 
-    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
+    async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
         asker = self._asker
 
         async def reply() -> Any:
@@ -223,16 +249,16 @@ class LiveEffectHandler:
             key = derive_call_key(self._record.run, step, "ask")
             try:
                 with self.meter.pause_for_person(), use_call_key(key):
-                    said = await asker.ask(question, wanted)
+                    given = await asker.ask(question, wanted)
             except Suspend as waits:
                 if not self._may_wait:
                     raise _answer_needed_error(question) from None
                 waits.ask = PendingAsk(step, question, wanted, key)
                 raise
-            return _validate_reply(said, wanted)
+            return _validate_reply(given, wanted)
 
-        with ask_span(step):
-            return await self._run_step(step, "ask", question_facts(question, wanted), reply, note)
+        with span("ask", "", {"bicameral.step": step}):
+            return await self._run_step(step, "ask", question_facts(question, wanted), reply, labels)
 
     async def _run_step(
         self,
@@ -240,16 +266,18 @@ class LiveEffectHandler:
         what: str,
         facts: dict[str, Any],
         act: EffectAction,
-        note: StepLabels | None,
+        labels: StepLabels | None,
         changing: Tool | None = None,
         found: Mapping[str, Any] = NO_FACTS,
     ) -> Any:
-        """Do one thing to the world with a record before and after; what cannot be recorded is not begun.
+        """Perform one effect with a record before and after; what cannot be recorded is not begun.
 
-        `found` is what else there is to record when it has ended.
+        `facts` are recorded when it begins, `found` when it ends; `changing` is the tool, if it changes the world.
         """
-        write = self._record.write_later if changing is None else self._record.write_synced
-        labels = note if self._record.is_enabled else None
+        # A change must be on the disk before it begins: after a power cut nobody else could tell that it may have
+        # happened. A read can be repeated, so that it does not wait for the disk.
+        write = self._record.write_later if changing is None else partial(self._record.write, sync=True)
+        labels = labels if self._record.is_enabled else None
         write("step-started", step, facts if labels is None else facts | labels.start_facts())
         self._notify("started", step, what, facts=facts)
         self.in_flight.add(step)
@@ -289,7 +317,7 @@ class LiveEffectHandler:
         return value
 
     def _validate_extraction(self, value: object, wanted: Type) -> Any:
-        """What was read, held against its type once more: whoever fills blanks for a run is not taken at his word."""
+        """The extracted value, checked against its type once more: an executor may be anybody's code."""
         try:
             found = to_plain(value)
         except TypeError:
@@ -321,19 +349,19 @@ class LiveEffectHandler:
     ) -> None:
         if self._observer is None:
             return
-        # Whoever watches cannot change what happens: a broken display does not end a run in the middle.
+        # An observer cannot change what happens: a broken display must not end a run in the middle.
         with suppress(Exception):
             self._observer(StepProgress(kind, step, what, seconds, facts or {}))
 
 
 async def yield_to_event_loop() -> None:
-    """Let everything go on that can."""
+    """Let every step continue that can."""
     for _ in range(LOOP_TURNS):
         await asyncio.sleep(0)
 
 
 def tool_call_facts(tool: Tool, bound: dict[str, Any]) -> dict[str, Any]:
-    """What is recorded when a tool is called; a replay must come to the same."""
+    """What is recorded when a tool is called; a replay must produce the same."""
     arguments = {name: value_to_json(value) for name, value in bound.items()}
     return {"what": tool.name, "effect": tool.effect, "tool": tool.name, "arguments": arguments}
 
@@ -366,7 +394,7 @@ async def _call_with_timeout(tool: Tool, bound: dict[str, Any]) -> Any:
 
 
 async def _run_with_typed_errors(what: str, act: EffectAction) -> Any:
-    """Do it; whatever goes wrong inside is a typed failure, and only who stops the run can cancel it."""
+    """Run it; whatever fails inside becomes a typed error, and only stopping the run can cancel it."""
     try:
         return await act()
     except BicameralError:
@@ -379,7 +407,7 @@ async def _run_with_typed_errors(what: str, act: EffectAction) -> Any:
     except KeyboardInterrupt:
         raise
     except Suspend as waits:
-        # Only whoever is asked something can let the run wait.
+        # Only an approver or an asker may suspend a run, not a tool.
         if waits.ask is None:
             raise ToolError("tools.failed", f"{what!r} cannot let the run wait") from None
         raise
@@ -388,9 +416,9 @@ async def _run_with_typed_errors(what: str, act: EffectAction) -> Any:
 
 
 async def _finish_despite_cancel(act: Coroutine[Any, Any, Any]) -> tuple[asyncio.Task[Any], bool]:
-    """Let an effect that has begun come to its end, also when the run is stopped meanwhile; True if it was.
+    """Finish an effect that has begun, even if the run is stopped meanwhile; True if it was stopped.
 
-    An effect that takes too long for that is cancelled, and then nobody knows whether it happened.
+    An effect that takes longer than the grace time is cancelled, and then it is unknown whether it happened.
     """
     task = asyncio.create_task(act)
     try:

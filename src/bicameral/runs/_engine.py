@@ -47,96 +47,106 @@ MAX_CONCURRENT_TURNS = 16
 MAX_CONCURRENT_STEPS = 64
 
 StepResult = tuple[Any, LabelTree | None]
-"""What a step gave, with its labels unless those are off."""
+"""The result of a step, with its labels; None if labels are off."""
 
 
 class PlanEngine:
-    """Runs one plan once. What touches the world is done by its `hands`.
+    """Runs one plan once. All effects go through its `handler`.
 
-    The answer, the failure and the effects are those of the plan's steps run one after another; only the time that it
-    takes is not. With a `judge` every value has labels beside it, by the functions that the proof uses too, and every
-    call goes through the door. Without one labels are off: that is for measuring.
+    The answer, the failure and the effects are those of a sequential run of the plan's steps; only the time differs.
 
-    With `ahead` a question to a person is also about calls that are still to come and known already, and `may_ask` are
-    the steps that the proof could not prove: where all of them are known before the first step, it is put then.
-    `before` is what else is to be done before the first step, and `grants` what a person has granted for the whole run.
-    `assembled` are the arguments of each call that a plan of a model puts together, as the proof knows them.
-    Of the `caps` the engine keeps the one on work.
+    Args:
+        plan: The plan, checked.
+        registry: Its tools.
+        handler: Performs the effects.
+        decider: Decides about every call. Values then have labels, computed by the functions that the proof uses too.
+            Without one labels are off and every call is made: that is for measuring.
+        start: The variables and labels that the run starts with.
+        caps: The engine enforces the one on work.
+        ahead: Whether a question also covers future calls that are known already.
+        may_ask: The steps that the proof could not prove. If all their calls are known before the first step, the
+            question is asked then.
+        before: Called before the first step.
+        after: Called when the plan has its answer; what it raises fails the run.
+        grants: What a person granted for the whole run.
+        assembled: By step, the arguments that a model's plan assembles, as the proof knows them.
     """
 
     def __init__(
         self,
         plan: Plan,
         registry: Registry,
-        hands: EffectHandler,
-        judge: Decider | None = None,
+        handler: EffectHandler,
+        decider: Decider | None = None,
         start: StartState | None = None,
         *,
         caps: Caps | None = None,
         ahead: bool = False,
         may_ask: frozenset[str] = frozenset(),
         before: Callable[[], Awaitable[None]] | None = None,
+        after: Callable[[], None] | None = None,
         grants: Sequence[Grant] = (),
         assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self._plan = plan
         self._start = start or StartState()
         self._registry = registry
-        self._hands = hands
+        self._handler = handler
         look = self._visit_future_calls if ahead else None
-        self._door = (
+        self._gate = (
             None
-            if judge is None
-            else CallGate(judge, hands, self._actionable_text(plan), ahead=look, grants=grants, assembled=assembled)
+            if decider is None
+            else CallGate(decider, handler, self._actionable_text(plan), ahead=look, grants=grants, assembled=assembled)
         )
-        self._mode: Mode = "strict" if judge is None else judge.mode
+        self._mode: Mode = "strict" if decider is None else decider.mode
         self._given = author_label(self._start.read, self._mode)
         self.written: dict[str, LabelTree] = dict(self._start.written)
         """The labels of the places that were, or may have been, written to."""
         self._footprints = Footprints(registry)
-        self._pure = LocalSteps(self._footprints, self._mode, labelled=judge is not None)
-        self._where = RunPosition()
+        self._local = LocalSteps(self._footprints, self._mode, labelled=decider is not None)
+        self._position = RunPosition()
         self._may_ask = may_ask
         self._before = before
+        self._after = after
         self._caps = caps or Caps()
-        # Only steps at the leaves hold a slot, never a loop: nested loops cannot wait for each other.
+        # Only leaf steps take a slot, never a loop: nested loops could otherwise wait for each other forever.
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_STEPS)
 
     async def run(self) -> Any:
         """The plan's answer; a BicameralError says which step failed and why."""
         start = self._start
-        shades = {} if self._door is None else start.labels
-        frame, flow = (
-            VariableFrame(start.values | {RUN_WORK_KEY: self._caps.new_work_counter()}, shades),
-            ControlFlow(start.read),
-        )
+        values = start.values | {RUN_WORK_KEY: self._caps.new_work_counter()}
+        frame = VariableFrame(values, {} if self._gate is None else start.labels)
+        flow = ControlFlow(start.read)
         if self._before is not None:
             await self._before()
-        if self._door is not None and self._may_ask:
-            self._where.blocks[""] = RunningBlock(self._plan.steps, frame, flow)
-            await self._door.ask_before_start(self._may_ask)
+        if self._gate is not None and self._may_ask:
+            self._position.blocks[""] = RunningBlock(self._plan.steps, frame, flow)
+            await self._gate.ask_before_start(self._may_ask)
         await self._block(self._plan.steps, frame, "", flow)
-        if not self._pure.has_answer:
+        if not self._local.has_answer:
             raise RunError("run.no-answer", "the plan ended without an answer")
-        if self._door is not None:
-            await self._door.flush()
-        return self._pure.answer
+        if self._gate is not None:
+            await self._gate.flush()
+        if self._after is not None:
+            self._after()
+        return self._local.answer
 
     @property
     def answer_labels(self) -> LabelTree | None:
-        """The labels of the answer; none where labels are off."""
-        return self._pure.answer_labels
+        """The labels of the answer; None if labels are off."""
+        return self._local.answer_labels
 
-    def _visit_future_calls(self, foresee: FutureCallVisitor) -> tuple[set[str], set[str]]:
-        """Tell of the calls that are still to come and known already; at which steps they are, and at which not."""
-        look = Lookahead(self._registry, self._footprints, self._pure, self._mode, self._given, self._where, foresee)
-        whole = self._where.blocks.get("")
-        if whole is not None and not self._pure.has_answer:
+    def _visit_future_calls(self, visit: FutureCallVisitor) -> tuple[set[str], set[str]]:
+        """Visit the future calls that are known; returns the steps whose calls are known, and the others."""
+        look = Lookahead(self._registry, self._footprints, self._local, self._mode, self._given, self._position, visit)
+        whole = self._position.blocks.get("")
+        if whole is not None and not self._local.has_answer:
             look.visit_block(whole.steps, copy_frame(whole.frame, look.work), "", whole.flow)
         return look.known, look.unknown
 
     async def _block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> None:
-        block = self._where.blocks[at] = RunningBlock(steps, frame, flow)
+        block = self._position.blocks[at] = RunningBlock(steps, frame, flow)
         if len(steps) > 1 and self._footprints.waits(steps):
             order = self._footprints.order(steps)
             await run_concurrently(order, lambda number: self._start_step(block, number, at))
@@ -144,16 +154,16 @@ class PlanEngine:
             for number in range(len(steps)):
                 if (job := self._start_step(block, number, at)) is not None:
                     await job
-        del self._where.blocks[at]
+        del self._position.blocks[at]
 
     def _start_step(self, block: RunningBlock, number: int, at: str) -> Job | None:
-        """Do a step that needs nothing from outside at once; for any other give the job to wait for."""
+        """Do a local step at once; for any other step return the job to wait for."""
         step = block.steps[number]
-        if self._pure.has_answer:
+        if self._local.has_answer:
             return None
         if isinstance(step, Each) or self._footprints.of(step).waits:
             return self._run_job(block, number, at)
-        self._pure.run_step(step, block.frame, f"{at}{number}", block.flow)
+        self._local.run_step(step, block.frame, f"{at}{number}", block.flow)
         block.ended.add(number)
         return None
 
@@ -166,59 +176,61 @@ class PlanEngine:
             case Each():
                 await self._each(step, frame, at, flow)
             case When():
-                inside = self._pure.branch_flow(step.condition, frame, flow)
-                branch, side = self._pure.choose_branch(step, frame, at)
+                inside = self._local.branch_flow(step.condition, frame, flow)
+                branch, side = self._local.choose_branch(step, frame, at)
                 await self._block(branch, frame, f"{at}/{side}/", inside)
-                self._note_written(self._pure.leave_branch(step, frame, flow, inside))
+                self._note_written(self._local.leave_branch(step, frame, flow, inside))
             case Call() | Extract() | Ask():
                 async with self._slots:
-                    with step_span(step, at) as told:
+                    with step_span(step, at) as trace:
                         try:
-                            found = await self._run_effect(step, frame, at, flow.pc)
+                            result = await self._run_effect(step, frame, at, flow.pc)
                         except BicameralError as error:
                             raise add_step_to_error(error, at) from error.__cause__
-                        record_step_result(told, found)
-                # A call that still waits for a yes is one whose result nobody uses.
-                if step.name is not None and found is not None:
-                    frame.bind(step.name, *found)
+                        record_step_result(trace, result)
+                # A call that is held for approval has no result, and nothing in the plan reads it.
+                if step.name is not None and result is not None:
+                    frame.bind(step.name, *result)
             case _:
-                self._pure.run_step(step, frame, at, flow)
+                self._local.run_step(step, frame, at, flow)
 
     async def _run_effect(
         self, step: Call | Extract | Ask, frame: VariableFrame, at: str, pc: Label
-    ) -> tuple[Any, LabelTree | None] | None:
+    ) -> StepResult | None:
         match step:
             case Call():
                 return await self._call(step, frame, at, pc)
             case Extract():
-                source = self._pure.evaluate(step.source, frame, at)
-                instruction = self._pure.evaluate(step.instruction, frame, at)
-                note = self._extract_labels(step, frame, at, pc)
-                value = await self._hands.extract(at, source, str(instruction), step.result_type, note)
+                source = self._local.evaluate(step.source, frame, at)
+                instruction = self._local.evaluate(step.instruction, frame, at)
+                labels = self._extract_labels(step, frame, at, pc)
+                value = await self._handler.extract(at, source, str(instruction), step.result_type, labels)
             case Ask():
-                question, note = str(self._pure.evaluate(step.question, frame, at)), None
-                if self._door is not None:
-                    await self._door.flush()
-                    asked = self._pure.label(step.question, frame, pc)
-                    note = StepLabels({"question": asked}, pc, lambda _: labels_after_ask(asked, at, pc))
-                value = await self._hands.ask(at, question, step.result_type, note)
-        return value, None if note is None else note.result_labels(value)
+                question, labels = str(self._local.evaluate(step.question, frame, at)), None
+                if self._gate is not None:
+                    # A person is asked after all changes that come before, as in a sequential run.
+                    await self._gate.flush()
+                    asked = self._local.label(step.question, frame, pc)
+                    labels = StepLabels({"question": asked}, pc, lambda _: labels_after_ask(asked, at, pc))
+                value = await self._handler.ask(at, question, step.result_type, labels)
+        return value, None if labels is None else labels.result_labels(value)
 
     async def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> StepResult | None:
-        arguments = {name: self._pure.evaluate(argument, frame, at) for name, argument in step.args.items()}
+        arguments = {name: self._local.evaluate(argument, frame, at) for name, argument in step.args.items()}
         tool = self._registry[step.tool]
-        if self._door is None:
-            return await self._hands.call(at, tool, tool.bind(arguments)), None
-        # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
-        shades = {name: self._pure.label(argument, frame, self._given) for name, argument in step.args.items()}
-        return await self._door.make_call(
-            at, tool, arguments, shades, pc, frame.labels, self._note_written, needed=step.name in self._names_read
+        if self._gate is None:
+            return await self._handler.call(at, tool, tool.bind(arguments)), None
+        # Without the control flow, which policy gets as a fact of its own: joined into the arguments it would hide
+        # where a value itself comes from.
+        labels = {name: self._local.label(argument, frame, self._given) for name, argument in step.args.items()}
+        return await self._gate.make_call(
+            at, tool, arguments, labels, pc, frame.labels, self._note_written, needed=step.name in self._names_read
         )
 
     def _note_written(self, places: dict[str, LabelTree]) -> None:
-        """For whoever comes after the run."""
-        for place, shade in places.items():
-            self.written[place] = join_trees(self.written[place], shade) if place in self.written else shade
+        """Keep the labels of written places for a run that continues from this one."""
+        for place, tree in places.items():
+            self.written[place] = join_trees(self.written[place], tree) if place in self.written else tree
 
     def _actionable_text(self, plan: Plan) -> ActionableText:
         start = self._start
@@ -232,61 +244,62 @@ class PlanEngine:
         return frozenset(self._footprints.names_read(self._plan.steps))
 
     def _extract_labels(self, step: Extract, frame: VariableFrame, at: str, pc: Label) -> StepLabels | None:
-        if self._door is None:
+        if self._gate is None:
             return None
-        source, instruction = self._pure.label(step.source, frame, pc), self._pure.label(step.instruction, frame, pc)
-        shades = {"source": source, "instruction": instruction}
-        return StepLabels(shades, pc, lambda _: labels_after_extract(source, instruction, at, pc))
+        source, instruction = self._local.label(step.source, frame, pc), self._local.label(step.instruction, frame, pc)
+        labels = {"source": source, "instruction": instruction}
+        return StepLabels(labels, pc, lambda _: labels_after_extract(source, instruction, at, pc))
 
     async def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
         if not self._footprints.waits(each.steps):
-            items = self._pure.loop_items(each, frame, at)
-            leave = self._pure.after_local_loop(each, frame, flow)
-            # Others may look at the variables meanwhile: nobody knows what will have become of them.
-            self._where.loops[at] = RunningLoop([], NOTHING, flow, concurrent=True)
-            await self._pure.run_turns(each, items, frame, at)
-            del self._where.loops[at]
+            items = self._local.loop_items(each, frame, at)
+            leave = self._local.after_local_loop(each, frame, flow)
+            # A lookahead of a concurrent step must not read the variables that this loop is changing.
+            self._position.loops[at] = RunningLoop([], NOTHING, flow, concurrent=True)
+            await self._local.run_turns(each, items, frame, at)
+            del self._position.loops[at]
             leave()
             return
-        over = self._pure.label(each.over, frame, flow.pc)
+        over = self._local.label(each.over, frame, flow.pc)
         inside = ControlFlow(pc_inside(flow.pc, over, self._mode))
-        items, turns = self._pure.loop_items(each, frame, at), self._footprints.turns(each)
-        apart = turns.may_overlap and frame.can_merge(turns.added)
-        turning = self._where.loops[at] = RunningLoop(items, over, inside, apart)
-        if apart:
-            await self._overlapping_turns(each, turning, frame, at)
+        items, turns = self._local.loop_items(each, frame, at), self._footprints.turns(each)
+        concurrent = turns.may_overlap and frame.can_merge(turns.added)
+        loop = self._position.loops[at] = RunningLoop(items, over, inside, concurrent)
+        if concurrent:
+            await self._overlapping_turns(each, loop, frame, at)
         else:
             for turn, item in enumerate(items):
-                turning.turns_begun = turn + 1
-                self._pure.bind_item(each, item, frame, at)
-                frame.labels.update(self._pure.turn_names(each, over, inside))
+                loop.turns_begun = turn + 1
+                self._local.bind_item(each, item, frame, at)
+                frame.labels.update(self._local.turn_names(each, over, inside))
                 await self._block(each.steps, frame, f"{at}[{turn}]/", inside)
-                if self._pure.has_answer:
+                if self._local.has_answer:
                     return
-        del self._where.loops[at]
-        self._note_written(self._pure.leave_branch(each, frame, flow, inside))
+        del self._position.loops[at]
+        self._note_written(self._local.leave_branch(each, frame, flow, inside))
 
-    async def _overlapping_turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> None:
-        items, over, inside = turning.items, turning.item_labels, turning.flow
-        found, shades = frame.snapshot()
-        shades |= self._pure.turn_names(each, over, inside)
+    async def _overlapping_turns(self, each: Each, loop: RunningLoop, frame: VariableFrame, at: str) -> None:
+        items, over, inside = loop.items, loop.item_labels, loop.flow
+        values, labels = frame.snapshot()
+        labels |= self._local.turn_names(each, over, inside)
         ended: dict[int, VariableFrame] = {}
         merged = 0
 
-        async def one(turn: int) -> None:
+        async def run_turn(turn: int) -> None:
             nonlocal merged
-            own = VariableFrame(found | {RUN_WORK_KEY: found[RUN_WORK_KEY].fork()}, dict(shades), logged=True)
-            turning.turns_begun = max(turning.turns_begun, turn + 1)
-            self._pure.bind_item(each, items[turn], own, at)
-            # Turns that may overlap cannot end the run, so that the control flow is the same in all of them.
+            own = VariableFrame(values | {RUN_WORK_KEY: values[RUN_WORK_KEY].fork()}, dict(labels), logged=True)
+            loop.turns_begun = max(loop.turns_begun, turn + 1)
+            self._local.bind_item(each, items[turn], own, at)
+            # Turns that may overlap cannot end the run, so the control flow is the same in all of them.
             await self._block(each.steps, own, f"{at}[{turn}]/", ControlFlow(inside.pc))
             ended[turn] = own
+            # In the order of the turns, as a sequential run would have changed the variables.
             while merged in ended:
                 done = ended.pop(merged)
                 merged += 1
                 self._merge(done, frame, at)
 
-        await run_concurrently(JobOrder.unordered(len(items)), one, width=MAX_CONCURRENT_TURNS)
+        await run_concurrently(JobOrder.unordered(len(items)), run_turn, width=MAX_CONCURRENT_TURNS)
 
     def _merge(self, turn: VariableFrame, frame: VariableFrame, at: str) -> None:
         try:

@@ -45,11 +45,13 @@ _ASSEMBLED = "assembled"
 
 @dataclass(frozen=True, slots=True)
 class StartState:
-    """Where a run takes up: values that a plan finds under these names, each with its type and its labels.
+    """What a run starts with.
 
-    `written` are the labels of the places that earlier runs wrote to, and `read` is what whoever wrote the plan had
-    read of their results: everything in the run carries it. `assembled` are the variables that a plan of a model has
-    put together.
+    Args:
+        variables: Values by name, each with its type and its labels.
+        written: The labels of the places that earlier runs wrote to.
+        read: The label of what the author of the plan had read of earlier results; everything in the run carries it.
+        assembled: The variables that a model's plan assembled, so that they are not whole values.
     """
 
     variables: Mapping[str, HandleContent] = field(default_factory=dict[str, HandleContent])
@@ -60,41 +62,41 @@ class StartState:
     def assembled_values(
         self, plan: Plan, registry: Registry, request: str | None, own: Collection[str] = ()
     ) -> AssembledValues:
-        """What a plan that begins here puts together of that which directs its calls."""
+        """Which values that direct calls are assembled by a plan that starts here."""
         before = {name: name in self.assembled for name in self.variables}
         return assembled_values(plan, registry, request, own=own, variables=before)
 
     @property
     def types(self) -> dict[str, Type]:
-        return {name: held.type for name, held in self.variables.items()}
+        return {name: content.type for name, content in self.variables.items()}
 
     @property
     def values(self) -> dict[str, Any]:
-        """Copies: what a run does with them stays in the run."""
-        return {name: to_plain(held.value) for name, held in self.variables.items()}
+        """Copies, so that a run cannot change the originals."""
+        return {name: to_plain(content.value) for name, content in self.variables.items()}
 
     @property
     def labels(self) -> dict[str, LabelTree]:
-        """The labels of the variables, and of the places that were written to."""
-        return {name: held.shade for name, held in self.variables.items()} | dict(self.written)
+        """The labels of the variables, and of the written places."""
+        return {name: content.shade for name, content in self.variables.items()} | dict(self.written)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for the record of the run."""
         variables = {
             name: {
-                "value": value_to_json(held.value),
-                "type": type_to_json(held.type),
-                "shade": label_tree_to_json(held.shade),
+                "value": value_to_json(content.value),
+                "type": type_to_json(content.type),
+                "shade": label_tree_to_json(content.shade),
             }
-            for name, held in self.variables.items()
+            for name, content in self.variables.items()
         }
-        written = {place: label_tree_to_json(shade) for place, shade in self.written.items()}
+        written = {place: label_tree_to_json(tree) for place, tree in self.written.items()}
         facts: dict[str, Any] = {"variables": variables, "written": written, "read": label_tree_to_json(self.read)}
         return facts | ({_ASSEMBLED: sorted(self.assembled)} if self.assembled else {})
 
     @classmethod
     def from_json(cls, value: object) -> StartState:
-        """What `type_to_json` wrote; anything else is refused."""
+        """The state that `to_json` wrote; anything else is refused."""
         try:
             facts = cast("dict[str, Any]", value)
             if not isinstance(value, dict) or set(facts) - {_ASSEMBLED} != _KEYS:
@@ -114,10 +116,10 @@ class StartState:
 
 @dataclass(frozen=True, slots=True)
 class CheckBasis:
-    """Everything that a check depends on, so that its result is never taken for that of another plan.
+    """Everything that a check depends on, so that its result is never used for another plan.
 
-    `intent` is what a model wrote the plan for; None if a person wrote it. `against_intent` says that the plan was also
-    held against it.
+    `intent` is what a model wrote the plan for; None if a person wrote it. `against_intent`: the plan was also checked
+    against it.
     """
 
     plan: Plan
@@ -133,9 +135,9 @@ class CheckBasis:
         object.__setattr__(self, "plan_hash", self.plan.hash)
 
     def covers(self, other: CheckBasis) -> bool:
-        """Whether a check on this basis need not be made again on the other one. In doubt it must be."""
+        """Whether a check on this basis also holds for the other one. In doubt it does not."""
         # By identity: two policies or registries with equal contents may still decide and call differently, since both
-        # hold functions. The hash is for the arguments of a call, which are a dict that somebody may have changed.
+        # contain functions. The hash is for the arguments of a call, a dict that may have been changed.
         same = self.plan is other.plan and self.registry is other.registry and self.policy is other.policy
         if not same or self.plan_hash != other.plan_hash:
             return False
@@ -146,10 +148,10 @@ class CheckBasis:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The report on a plan, and the proof. A plan with errors has none: what makes no sense cannot be proved.
+    """The result of a plan's check: the report and the proof. A plan with errors has no proof.
 
-    A call that policy would refuse is an error of the report. `assembled` is what the plan puts together of that which
-    directs its calls, and `basis` is what all of this is true of.
+    A call that policy would refuse is an error of the report. `assembled` are the values that the plan assembles and
+    that direct calls; `basis` is what was checked.
     """
 
     basis: CheckBasis
@@ -163,11 +165,11 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether the plan may run. Calls that are conditional may still be asked about."""
+        """Whether the plan may run. Conditional calls may still be asked about."""
         return self.report.ok
 
     def is_for(self, basis: CheckBasis) -> bool:
-        """Whether this is the result of a check on that basis; if not, check anew."""
+        """Whether this result holds for that basis; if not, check anew."""
         return self.basis.covers(basis)
 
     def require(self) -> None:
@@ -189,30 +191,30 @@ def check_plan(
     against_intent: bool = False,
     known: PlanCheck | None = None,
 ) -> Checked:
-    """What is wrong with a plan, what it does and costs, and what policy will say of each call; nothing is run.
+    """Check a plan: what is wrong with it, what it does and costs, and what policy decides of each call. Runs nothing.
 
     Args:
         plan: The plan.
         registry: The tools that it may call.
         policy: The policies that decide about its calls.
         limits: How much it may do.
-        places: Where its steps stand in a file, for the findings.
-        start: What it goes on from, if it does.
+        places: The places of its steps in a file, for the findings.
+        start: What its run starts with.
         intent: What a model wrote it for. Without one a person wrote it.
-        against_intent: Whether to hold it against the intent, too.
-        known: The check that its planner made. It is taken over if it is of this very plan, and else made anew.
+        against_intent: Whether to check it against the intent too.
+        known: The check that its planner made. It is reused if it is of this very plan, and else made anew.
 
     Example:
         >>> checked = check_plan(plan, registry, Policy.load((), registry))
         >>> checked.ok, checked.proof.questions
     """
-    held = against_intent and intent is not None
-    basis = CheckBasis(plan, registry, policy, limits or PlanLimits(), start or StartState(), intent, held)
+    against_intent = against_intent and intent is not None
+    basis = CheckBasis(plan, registry, policy, limits or PlanLimits(), start or StartState(), intent, against_intent)
     return _check_basis(basis, places or {}, known)
 
 
 def recheck(checked: Checked, basis: CheckBasis) -> Checked:
-    """The result of an earlier check where it is still true; otherwise that of a new one."""
+    """The result of an earlier check if it holds for this basis; otherwise that of a new one."""
     return checked if checked.is_for(basis) else _check_basis(basis, {}, None)
 
 

@@ -1,6 +1,6 @@
 """What a run reports: events to its journal, spans and counters to telemetry.
 
-Events about effects are written and synced before the effect begins; everything else is written a moment later, in
+Events about effects are written and synced before the effect begins; everything else is written shortly after, in
 batches, by the journal's own thread. Telemetry gets names, numbers and label summaries, and never a value.
 """
 
@@ -25,20 +25,23 @@ from bicameral.tools import Tool
 
 BATCH_SECONDS = 0.003
 UNRECORDABLE = frozenset({"journal.unrecordable", "journal.too-large"})
-"""What is wrong with one value, and not with the record: it would be wrong again the next time."""
+"""Errors of one value and not of the record: a retry would fail in the same way."""
 
 EventBody = dict[str, Any] | Callable[[], dict[str, Any]]
 
 
 class EventWriter:
-    """The record of one run. Without a journal it is kept nowhere.
+    """Writes the events of one run. Without a journal nothing is written.
 
-    What changes the world is written with `synced`, and nothing happens if that fails: when it returns, the event and
-    all before it are on the disk, and a power cut takes nothing of it away. What is written with `now` survives the
-    death of the process. What only looks at the world is written with `later`: the journal's own thread does that as
-    soon as the run has nothing else to do, so that no step waits for the disk. If that fails, the next thing to be
-    written fails, and so the run. `first` is the number of the first event it writes: an event of somebody else at that
-    place, or at any after it, means that the run is his now.
+    `write` with `sync` is for what changes the world: it must not happen if this fails. `write_later` is for what only
+    reads: the journal's own thread writes it, so that no step waits for the disk. If that fails, the next write fails,
+    and so does the run.
+
+    Args:
+        run: The id of the run.
+        journal: Where the events go.
+        first: The number of the first event. If another process has written an event with this number or a later one,
+            the run is that process's, and the write fails.
     """
 
     def __init__(self, run: str, journal: Journal | None, *, first: int = 0) -> None:
@@ -46,6 +49,7 @@ class EventWriter:
         self._first = first
         self._journal = journal
         self._waiting: deque[tuple[bool, float, EventKind, str, EventBody]] = deque()
+        # Whether the journal's thread will come: one wake-up is enough for all events that wait.
         self._called = False
         self._failure: JournalError | None = None
         self._fault: JournalError | None = None
@@ -53,12 +57,12 @@ class EventWriter:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything is written down at all."""
+        """Whether anything is written at all."""
         return self._journal is not None
 
     @property
     def failure(self) -> JournalError | None:
-        """Why nothing more can be written down, if that is so."""
+        """Why nothing more can be written; None if it can."""
         return self._failure
 
     def write_later(self, kind: EventKind, step: str, body: EventBody) -> None:
@@ -73,15 +77,8 @@ class EventWriter:
                 self._failure = error
                 raise
 
-    def write(self, kind: EventKind, step: str, body: EventBody) -> None:
-        """When this returns, the event and all before it survive the death of the process."""
-        self._write_now(kind, step, body, sync=False)
-
-    def write_synced(self, kind: EventKind, step: str, body: EventBody) -> None:
-        """When this returns, the event and all before it survive a power cut."""
-        self._write_now(kind, step, body, sync=True)
-
-    def _write_now(self, kind: EventKind, step: str, body: EventBody, *, sync: bool) -> None:
+    def write(self, kind: EventKind, step: str, body: EventBody, *, sync: bool = False) -> None:
+        """Write now: the event and all before it survive the death of the process, and with `sync` a power cut."""
         if self._journal is None:
             return
         self._add(kind, step, body, sync=sync)
@@ -99,15 +96,16 @@ class EventWriter:
     def _raise(self) -> None:
         if self._failure is not None:
             raise self._failure
-        # Told once: the run fails with it, and that can be written down.
+        # Raised once: the run fails with it, and that failure can be written.
         fault, self._fault = self._fault, None
         if fault is not None:
             raise fault
 
     def _write(self, journal: Journal) -> None:
-        # Under the lock from taking to writing: what was added first is written first, whoever writes it.
+        # Locked from taking to writing, so that events are written in the order in which they were added, whether the
+        # run's thread or the journal's writes them.
         with self._writing:
-            # The journal's own thread may come first to an event that somebody waits for: it is synced all the same.
+            # The journal's thread may take an event that the run waits for: it must be synced all the same.
             entries: list[NewEvent] = []
             sync = False
             while self._waiting:
@@ -124,7 +122,7 @@ class EventWriter:
         except JournalError as error:
             if error.code not in UNRECORDABLE:
                 raise
-            # One value that cannot be written is a fault of its step; the others are written without it.
+            # A value that cannot be written is a fault of its step; the other events are written without it.
             if len(entries) == 1:
                 self._fault = error
                 return
@@ -132,9 +130,9 @@ class EventWriter:
                 self._append(journal, [entry], sync=sync)
 
     def _write_quietly(self, journal: Journal) -> None:
-        # Steps that begin or end together are written together, and the run's own thread is left alone meanwhile.
+        # Steps that begin or end together are written together.
         time.sleep(BATCH_SECONDS)
-        # First this, then the writing: what is added in between calls again, and is never left lying.
+        # Before the writing: an event that is added meanwhile wakes the thread again and is never forgotten.
         self._called = False
         try:
             self._write(journal)
@@ -145,16 +143,16 @@ class EventWriter:
 
 
 def run_span(run: str, facts: Mapping[str, Fact], *, replayed: bool = False) -> Span:
-    """The span of a run; `facts` say what it runs."""
+    """The span of a run; `facts` describe what it runs."""
     known: dict[str, Fact] = {"gen_ai.operation.name": "invoke_workflow", "bicameral.run": run}
     return span("replay" if replayed else "run", "", known | dict(facts))
 
 
-def record_outcome(told: Span, outcome: RunOutcome) -> None:
-    """How a run ended, and what it cost."""
+def record_outcome(trace: Span, outcome: RunOutcome) -> None:
+    """Record the outcome of a run, and what it cost."""
     how = type(outcome).__name__.lower()
     count("bicameral.runs", 1, {"bicameral.run.outcome": how})
-    if not told.is_recording:
+    if not trace.is_recording:
         return
     usage = outcome.usage
     facts: dict[str, Fact] = {
@@ -165,33 +163,33 @@ def record_outcome(told: Span, outcome: RunOutcome) -> None:
         "bicameral.run.not_found": usage.not_found,
         **{f"bicameral.{name}": number for name, number in usage.spent.to_json().items()},
     }
-    told.set_facts(facts)
+    trace.set_facts(facts)
     if isinstance(outcome, Finished) and outcome.shade is not None:
-        told.set_facts(label_summary("bicameral.answer", outcome.shade.flat))
+        trace.set_facts(label_summary("bicameral.answer", outcome.shade.flat))
     if isinstance(outcome, Failed | Interrupted):
-        told.set_error(outcome.error.code)
+        trace.set_error(outcome.error.code)
 
 
 def step_span(step: Call | Extract | AskStep, at: str) -> Span:
-    """The span of a step that touches the world; what only computes has none."""
+    """The span of a step with an effect; local steps have none."""
     facts: dict[str, Fact] = {"bicameral.step": at, "bicameral.step.do": step.do}
     if isinstance(step, Call):
         facts["gen_ai.tool.name"] = step.tool
     return span("step", step.tool if isinstance(step, Call) else step.do, facts)
 
 
-def record_step_result(told: Span, found: tuple[Any, LabelTree | None] | None) -> None:
-    """What a step gave, by its labels; nothing yet if it waits for a person."""
-    if not told.is_recording:
+def record_step_result(trace: Span, found: tuple[Any, LabelTree | None] | None) -> None:
+    """Record the labels of a step's result; a held call has none yet."""
+    if not trace.is_recording:
         return
     if found is None:
-        told.set_facts({"bicameral.step.waits": True})
+        trace.set_facts({"bicameral.step.waits": True})
     elif found[1] is not None:
-        told.set_facts(label_summary("bicameral.result", found[1].flat))
+        trace.set_facts(label_summary("bicameral.result", found[1].flat))
 
 
 def tool_span(step: str, tool: Tool) -> Span:
-    """The span of a tool's own work, by the conventions for tools."""
+    """The span of a tool's own work, by OpenTelemetry's conventions for tools."""
     facts: dict[str, Fact] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool.name,
@@ -202,41 +200,26 @@ def tool_span(step: str, tool: Tool) -> Span:
     return span("execute_tool", tool.name, facts)
 
 
-def extract_span(step: str) -> Span:
-    """The span of a blank that the quarantined model fills."""
-    return span("extract", "", {"bicameral.step": step})
-
-
-def record_extraction(told: Span, found: Mapping[str, Any]) -> None:
-    """What came of it: how it ended, and the kinds of what was noticed."""
-    if told.is_recording:
+def record_extraction(trace: Span, found: Mapping[str, Any]) -> None:
+    """Record the outcome of an extraction, and the kinds of its alerts."""
+    if trace.is_recording:
         alerts: list[dict[str, Any]] = found.get("alerts", [])
         kinds = tuple(dict.fromkeys(str(alert["kind"]) for alert in alerts))
-        told.set_facts({"bicameral.extraction.outcome": str(found["outcome"])})
-        told.set_facts({"bicameral.alerts": len(alerts), "bicameral.alert.kinds": kinds})
+        trace.set_facts({"bicameral.extraction.outcome": str(found["outcome"])})
+        trace.set_facts({"bicameral.alerts": len(alerts), "bicameral.alert.kinds": kinds})
         if "rejected" in found:
-            told.set_facts({"bicameral.rejected": str(found["rejected"])})
+            trace.set_facts({"bicameral.rejected": str(found["rejected"])})
 
 
-def ask_span(step: str) -> Span:
-    """The span of a question of the plan's to a person."""
-    return span("ask", "", {"bicameral.step": step})
-
-
-def decision_span(step: str, tool: Tool) -> Span:
-    """The span of a decision about a call."""
-    return span("decide", tool.name, {"bicameral.step": step, "gen_ai.tool.name": tool.name})
-
-
-def record_decision(told: Span, facts: CallFacts, decision: Decision) -> None:
-    """What was decided, by which rules, and what the arguments were made of."""
+def record_decision(trace: Span, facts: CallFacts, decision: Decision) -> None:
+    """Record a decision, its rules, and the labels of the arguments."""
     said = "allowed" if isinstance(decision, Allowed) else "ask" if isinstance(decision, Ask) else "denied"
     count("bicameral.policy.decisions", 1, {"bicameral.policy.decision": said, "gen_ai.tool.name": facts.tool})
-    if told.is_recording:
-        told.set_facts({"bicameral.policy.decision": said, "bicameral.policy.mode": facts.mode})
+    if trace.is_recording:
+        trace.set_facts({"bicameral.policy.decision": said, "bicameral.policy.mode": facts.mode})
         rules = () if isinstance(decision, Allowed) else decision.rules
-        told.set_facts({"bicameral.policy.rules": rules, "bicameral.control.trusted": facts.pc.trusted})
-        told.set_facts(label_summary("bicameral.arguments", join_all(each.label for each in facts.arguments)))
+        trace.set_facts({"bicameral.policy.rules": rules, "bicameral.control.trusted": facts.pc.trusted})
+        trace.set_facts(label_summary("bicameral.arguments", join_all(each.label for each in facts.arguments)))
 
 
 def approval_span(question: ApprovalQuestion) -> Span:
@@ -245,8 +228,8 @@ def approval_span(question: ApprovalQuestion) -> Span:
     return span("approve", "", {"bicameral.approval.calls": len(question.calls), "bicameral.approval.tools": tools})
 
 
-def record_approval(told: Span, question: ApprovalQuestion, answers: Answers) -> None:
-    """How many calls somebody said yes to."""
+def record_approval(trace: Span, question: ApprovalQuestion, answers: Answers) -> None:
+    """Record how many calls were approved."""
     yes = sum(1 for call in question.calls if call.hash in answers.approved)
     count("bicameral.approvals", len(question.calls), {})
-    told.set_facts({"bicameral.approval.approved": yes})
+    trace.set_facts({"bicameral.approval.approved": yes})

@@ -1,4 +1,4 @@
-"""How a run ends, what it used, and what observers hear while it goes on.
+"""The outcomes of a run, what it used, and what observers get while it runs.
 
 Outcomes are types: `Finished`, `Failed`, `Stopped`, `Waiting`, `Interrupted`. Each carries the effects, the tokens by
 chamber, the extractions that were not filled, and the alerts. No alert contains any of the text it is about.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from bicameral.boundary import Alert, AlertKind, ExtractionOutcome, NotFound, Rejected, RejectionKind
@@ -20,16 +20,16 @@ from bicameral.telemetry import count, safe_text
 from bicameral.tools import Effect
 
 MAX_ALERTS = 200
-"""So many are kept of a run; all are counted."""
+"""The most alerts that are kept of a run; all are counted."""
 _MAX_SOURCES = 3
 _MAX_NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What the models cost in a run, how many blanks they left unfilled and why, and how many alerts there were.
+    """What the models cost in a run, how many extractions failed and why, and how many alerts there were.
 
-    The cost of planning is not in it: the same plan may run many times.
+    The cost of planning is not included: the same plan may run many times.
     """
 
     spent: ChamberUsage = field(default_factory=ChamberUsage)
@@ -37,9 +37,9 @@ class RunUsage:
     not_found: int = 0
     alerts: int = 0
     money: float = 0.0
-    """What is known of the models' cost, in the currency of the price table."""
+    """The known cost of the models, in the currency of the price table."""
     degraded: tuple[str, ...] = ()
-    """The ways in which replies were less than what was wanted, such as those of another model."""
+    """How replies were degraded, such as by another model than the configured one."""
 
     def __add__(self, other: RunUsage) -> RunUsage:
         rejected = Counter(self.rejected)
@@ -74,9 +74,9 @@ class RunUsage:
 
 @dataclass(frozen=True, slots=True)
 class RunAlert:
-    """Something noticed in what the quarantined model read or wrote; no word of that text is in it.
+    """Something noticed in what the quarantined model read or wrote; it contains nothing of that text.
 
-    `where` is `text`, `reply` or a field of the blank; `sources` are the strangers' places that the text came from.
+    `where` is `text`, `reply` or a field of the extraction; `sources` are where the untrusted text came from.
     """
 
     step: str
@@ -89,7 +89,7 @@ class RunAlert:
 
     @classmethod
     def of(cls, alert: Alert, step: str, sources: Iterable[Source] = ()) -> RunAlert:
-        """An alert with its place. Names that others gave are made safe and short: executors may be anybody's."""
+        """An alert with its place. Names are made safe and short: an executor may be anybody's code."""
         return cls(
             step,
             alert.kind,
@@ -102,7 +102,7 @@ class RunAlert:
 
     @classmethod
     def from_json(cls, facts: Mapping[str, Any]) -> RunAlert:
-        """What `to_json` wrote."""
+        """The alert that `to_json` wrote."""
         sources = (
             Source("third_party", str(each["tool"]), str(each["part"]), str(each["step"])) for each in facts["sources"]
         )
@@ -119,19 +119,11 @@ class RunAlert:
             {name: safe_text(getattr(each, name), _MAX_NAME_CHARS) for name in ("tool", "part", "step")}
             for each in self.sources
         ]
-        return {
-            "step": self.step,
-            "kind": self.kind,
-            "where": self.where,
-            "weight": self.weight,
-            "note": self.note,
-            "count": self.count,
-            "sources": sources,
-        }
+        return asdict(self) | {"sources": sources}
 
 
 class RunMonitor:
-    """What a run notices while it goes on."""
+    """Collects the alerts and failed extractions of a run."""
 
     def __init__(self) -> None:
         self.alerts: list[RunAlert] = []
@@ -140,22 +132,22 @@ class RunMonitor:
         self._alerts = 0
 
     def count_rejection(self, kind: RejectionKind) -> None:
-        """A blank was filled with something that does not fit."""
+        """Count an extraction whose value was rejected."""
         self._rejected[kind] += 1
         count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "rejected", "bicameral.rejected": kind})
 
     def record_extraction(self, outcome: ExtractionOutcome, step: str, sources: Iterable[Source]) -> dict[str, Any]:
-        """What came of a blank, for the record of its step."""
-        facts: dict[str, Any] = {"outcome": extraction_outcome_name(outcome)}
+        """Count an extraction and its alerts; returns the facts for the record of its step."""
         match outcome:
             case Rejected(kind=kind):
                 self.count_rejection(kind)
-                facts["rejected"] = kind
+                facts: dict[str, Any] = {"outcome": "rejected", "rejected": kind}
             case NotFound(why=why):
                 self._not_found += 1
-                facts["why"] = why
+                facts = {"outcome": "not-found", "why": why}
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "not-found"})
             case _:
+                facts = {"outcome": "filled"}
                 count("bicameral.extractions", 1, {"bicameral.extraction.outcome": "filled"})
         if alerts := self._record_alerts(outcome.alerts, step, tuple(sources)):
             facts["alerts"] = [alert.to_json() for alert in alerts]
@@ -175,10 +167,6 @@ class RunMonitor:
         return kept
 
 
-def extraction_outcome_name(outcome: ExtractionOutcome) -> str:
-    return "rejected" if isinstance(outcome, Rejected) else "not-found" if isinstance(outcome, NotFound) else "filled"
-
-
 @dataclass(frozen=True, slots=True)
 class EffectDone:
     """A change to the world that a run made."""
@@ -187,17 +175,20 @@ class EffectDone:
     tool: str
     effect: Effect
 
+    def to_json(self) -> dict[str, str]:
+        return {"step": self.step, "tool": self.tool, "effect": self.effect}
+
 
 @dataclass(frozen=True, slots=True)
 class _OutcomeBase:
-    """What is known of every run that is over, or at rest: what it changed, what it took, what was noticed."""
+    """The fields of every outcome: what the run changed, what it used, and its alerts."""
 
     run: str
     effects: tuple[EffectDone, ...] = field(default=(), kw_only=True)
     written: Mapping[str, LabelTree] = field(
         default_factory=dict[str, LabelTree], repr=False, compare=False, kw_only=True
     )
-    """The labels of the places that it wrote to, for a run that goes on from it."""
+    """The labels of the places that it wrote to, for a run that continues from it."""
     usage: RunUsage = field(default_factory=RunUsage, kw_only=True)
     alerts: tuple[RunAlert, ...] = field(default=(), kw_only=True)
 
@@ -208,9 +199,9 @@ class _OutcomeBase:
 
 @dataclass(frozen=True, slots=True)
 class Finished(_OutcomeBase):
-    """The run came to its answer; `shade` are the labels of the answer, unless labels were off.
+    """The run has its answer; `shade` are the labels of the answer, None if labels were off.
 
-    `answer` is naked, to be shown to the person; `make_labelled` is the way into another run, strategy or pattern.
+    `answer` has no labels and is meant to be shown to the user; `labelled` is for another run, strategy or pattern.
     """
 
     answer: Any
@@ -218,12 +209,13 @@ class Finished(_OutcomeBase):
     shade: LabelTree | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        # Every outcome of a plan, a strategy, a reasoning or a pattern begins as one of these.
+        # Every outcome of a plan, a strategy, a reasoning or a pattern starts as one of these, so that an answer which
+        # comes back as a request is recognised as untrusted text.
         remember_released(self.answer, UNKNOWN if self.shade is None else self.shade)
 
     @property
     def labelled(self) -> Labelled[Any]:
-        """The answer with its labels, closed; the worst is assumed where there are none."""
+        """The answer with its labels; without labels the worst is assumed."""
         return make_labelled(self.answer, UNKNOWN if self.shade is None else self.shade)
 
     @property
@@ -233,7 +225,7 @@ class Finished(_OutcomeBase):
 
 @dataclass(frozen=True, slots=True)
 class Failed(_OutcomeBase):
-    """A step failed; what had been done before it is in `effects`, and nothing after it was begun."""
+    """A step failed; `effects` are what had been done before it, and nothing after it was begun."""
 
     error: BicameralError
     step: str
@@ -244,7 +236,7 @@ class Failed(_OutcomeBase):
 class Stopped(_OutcomeBase):
     """The run was stopped from outside; `in_flight` are the steps that had begun and not ended.
 
-    Of an effect among them nobody knows whether it happened.
+    It is unknown whether an effect among them happened.
     """
 
     in_flight: tuple[str, ...]
@@ -253,9 +245,9 @@ class Stopped(_OutcomeBase):
 
 @dataclass(frozen=True, slots=True)
 class Waiting(_OutcomeBase):
-    """The run waits for a person, without a process: for a yes to the calls of a `question`, or a reply to an `ask`.
+    """The run waits for a person, without a process: for approval of the calls of a `question`, or a reply to an `ask`.
 
-    Nothing is under way. `resume_plan` takes it up, in any process, with an approver or asker that has the answer.
+    Nothing is running. `resume_plan` continues it, in any process, with an approver or asker that has the answer.
     """
 
     question: ApprovalQuestion | None
@@ -265,10 +257,9 @@ class Waiting(_OutcomeBase):
 
 @dataclass(frozen=True, slots=True)
 class Interrupted(_OutcomeBase):
-    """This attempt at the run ended, and the run did not: its record could not be written, or somebody else has it.
+    """This attempt ended, and the run did not: its record could not be written, or another process has it.
 
-    Nothing was done that is not in the record. `effects` are those this process knows of, and `resume_plan` takes the
-    run up.
+    Nothing was done that is not recorded. `effects` are those this process knows of. `resume_plan` continues the run.
     """
 
     error: BicameralError
@@ -282,7 +273,7 @@ RunOutcome = Finished | Failed | Stopped | Waiting | Interrupted
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """What an observer is told: a step began, ended, failed, or is tried again."""
+    """What an observer gets: a step began, ended, failed, or is retried."""
 
     kind: ProgressKind
     step: str

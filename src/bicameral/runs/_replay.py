@@ -1,7 +1,7 @@
-"""Replay: run a recorded run again from its journal, without touching anything; all must come out as before.
+"""Replay: run a recorded run again from its journal, without effects; everything must come out as recorded.
 
-`RunRecord` is what the journal holds of a run: steps, results, held calls, approvals. `RecordedEffectHandler` answers
-every step from it and notes each difference.
+`RunRecord` is what the journal has of a run: steps, results, held calls, approvals. `RecordedEffectHandler` answers
+every step from it and collects the differences.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import Caps, StartState
 from bicameral.runs._observability import run_span
 from bicameral.runs._outcome import EffectDone, Failed, Finished, RunOutcome, Stopped
-from bicameral.runs._run import Workload, effects_to_json, plan_telemetry
+from bicameral.runs._run import Workload, plan_telemetry
 from bicameral.telemetry import Fact
 from bicameral.tools import CHANGING, AttachedFile, Registry, Tool
 from bicameral.types import Type, value_from_json, value_to_json
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What the journal holds of a run, in the shape in which a replay needs it."""
+    """What the journal has of a run, by step."""
 
     run: str
     plan: Plan | None
@@ -46,97 +46,81 @@ class RunRecord:
     started: Mapping[str, dict[str, Any]]
     finished: Mapping[str, Event]
     held_calls: Mapping[str, Event]
-    """Calls that were not made, or not at once."""
+    """Calls that were denied, or held for approval."""
     approvals: tuple[Event, ...]
     mode: Mode | None
-    """Whether control flow counted; None if the run had no labels."""
+    """How control flow counted; None if the run had no labels."""
     policy: str
     end: Event | None
-    """How the run ended; None if it never did."""
+    """The end of the run; None if it has not ended."""
     start: StartState | None = None
-    """What it went on from, if it did."""
+    """The variables and labels that it started with, if any."""
     replies: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """What models wrote in a conversation, by turn."""
     caps: Caps = field(default_factory=Caps)
-    """How much it could take."""
+    """How much it might take."""
 
     @property
-    def decisions(self) -> dict[str, dict[str, Any]]:
-        """What was decided about each call."""
+    def decider(self) -> RecordedDecider:
+        """Decides as recorded."""
         bodies = {step: event.body for step, event in self.held_calls.items()} | dict(self.started)
-        return {step: body["decision"] for step, body in bodies.items() if "decision" in body}
-
-    @property
-    def permitted(self) -> frozenset[str]:
-        """Calls that were asked about by policy and made without waiting, on an earlier yes to the same call.
-
-        Earlier versions did so. Now every such call waits first, and this is empty.
-        """
+        decisions = {step: body["decision"] for step, body in bodies.items() if "decision" in body}
+        # Earlier versions made a call that policy asked about at once, on an earlier approval of the same call. Now
+        # every such call is held first.
         begun = (step for step in self.started if step not in self.held_calls)
-        return frozenset(step for step in begun if self.started[step].get("decision", {}).get("said") == "asked")
+        permitted = frozenset(step for step in begun if decisions.get(step, {}).get("said") == "asked")
+        return RecordedDecider(self.mode or "strict", self.policy, decisions, permitted)
 
     @property
     def grants(self) -> tuple[Grant, ...]:
         """What a person granted for the rest of the run."""
         return tuple(grant for event in self.approvals for grant in RecordedApproval.from_event(event).granted)
 
-    @property
-    def effect_handler(self) -> RecordedEffectHandler:
-        """Hands that remember it."""
-        return RecordedEffectHandler(self.started, self.finished, self.held_calls, self.approvals, self.replies)
-
 
 class RecordedEffectHandler:
-    """Hands that only remember: each step gets the answer that the journal holds for it."""
+    """An effect handler without effects: each step gets the result that the record has for it."""
 
-    def __init__(
-        self,
-        asked: Mapping[str, dict[str, Any]],
-        ended: Mapping[str, Event],
-        held: Mapping[str, Event] | None = None,
-        approvals: Iterable[Event] = (),
-        replies: Mapping[str, dict[str, Any]] | None = None,
-    ) -> None:
+    def __init__(self, record: RunRecord) -> None:
         self.effects: list[EffectDone] = []
         self.in_flight: set[str] = set()
         self.differences: list[str] = []
-        self._asked = asked
-        self._ended = ended
-        self._held = held or {}
-        self._approvals = [RecordedApproval.from_event(event) for event in approvals]
-        self._replies = replies or {}
+        self._started = record.started
+        self._ended = record.finished
+        self._held = record.held_calls
+        self._approvals = [RecordedApproval.from_event(event) for event in record.approvals]
+        self._replies = record.replies
         self._used: set[str] = set()
         self._answered: set[tuple[int, str]] = set()
 
-    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
-        value = self._recorded_result(step, tool_call_facts(tool, bound), note)
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
+        value = self._recorded_result(step, tool_call_facts(tool, bound), labels)
         if tool.changes:
             self.effects.append(EffectDone(step, tool.name, tool.effect))
         return value
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
     ) -> Any:
-        return self._recorded_result(step, extraction_facts(source, instruction, wanted), note)
+        return self._recorded_result(step, extraction_facts(source, instruction, wanted), labels)
 
-    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
-        return self._recorded_result(step, question_facts(question, wanted), note)
+    async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
+        return self._recorded_result(step, question_facts(question, wanted), labels)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
-        """The recorded answers; how calls were put together into questions depends on the time and does not count."""
+        """The recorded answers. How calls were grouped into questions depends on timing and is not compared."""
         permits: Counter[Permit] = Counter()
         grants: list[Grant] = []
         for call in question.calls:
             for step in call.steps:
-                found = self._approval(step, call.hash)
-                if found is None:
+                approval = self._approval(step, call.hash)
+                if approval is None:
                     self.in_flight.add(step)
                     raise JournalError("journal.not-recorded", f"the record holds no approval for step {step!r}")
-                if found.error is not None:
-                    raise recorded_error(found.error)
-                if call.hash in found.approved:
+                if approval.error is not None:
+                    raise recorded_error(approval.error)
+                if call.hash in approval.approved:
                     permits[step, call.hash] += 1
-                    grants += (grant for grant in found.granted if grant not in grants)
+                    grants += (grant for grant in approval.granted if grant not in grants)
         return ApprovalResult(permits, tuple(grants))
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
@@ -147,11 +131,11 @@ class RecordedEffectHandler:
         return found
 
     async def wait_until_idle(self) -> None:
-        """What is only remembered takes no time, but the turns of a loop still come to their calls one by one."""
+        """Recorded effects take no time, but the turns of a loop still reach their calls one by one."""
         await yield_to_event_loop()
 
     async def check_initial_question(self) -> None:
-        """What was asked before anything was done: a no, or nobody there, ended the run."""
+        """Raise as the run did if a question before its first step was refused, or nobody could be asked."""
         for each in self._approvals:
             if each.before and each.error is not None:
                 raise recorded_error(each.error)
@@ -159,20 +143,21 @@ class RecordedEffectHandler:
                 raise refusal_error(*refused)
 
     def step_state(self, step: str) -> Literal["ended", "begun", "held"] | None:
-        """Whether the step has ended, has begun and nobody knows how it went on, or was held back and never begun."""
+        """Whether the step has ended, has begun with an unknown end, or was held and never begun; None: no record."""
         if step in self._ended:
             return "ended"
-        return "begun" if step in self._asked else "held" if step in self._held else None
+        return "begun" if step in self._started else "held" if step in self._held else None
 
     def has_held_call(self, step: str, kind: EventKind) -> bool:
-        """Whether it is recorded that this call was not made, or not at once."""
+        """Whether it is recorded that this call was denied, or held."""
         return (found := self._held.get(step)) is not None and found.kind == kind
 
     def recorded_answer(self, step: str, call: PendingCall) -> bool | None:
-        """What a person said of a call at a step; None if it is still to be asked about.
+        """The answer about a call at a step; None if it must still be asked about.
 
-        What was said at this very step counts first. A no elsewhere is a no to this call wherever it comes; a yes is
-        one to what was shown at this step: to the very call where it was due, and ahead to nothing that differs.
+        An answer at this very step counts first. A refusal holds for the call at every step. An approval holds only at
+        its step: for the same call if it was due there, and if it was asked about ahead, only for exactly what was
+        shown.
         """
         here: bool | None = None
         refused = False
@@ -189,12 +174,12 @@ class RecordedEffectHandler:
         return False if here is None and refused else here
 
     def compare_started(self, step: str, facts: dict[str, Any]) -> None:
-        """Hold a step that had not ended against its record; what was decided about it may be decided again."""
-        recorded = self._asked[step] if step in self._asked else self._held[step].body
+        """Compare a step that had not ended with its record, except for the decision, which is made again."""
+        recorded = self._started[step] if step in self._started else self._held[step].body
         self._compare(step, recorded, {name: fact for name, fact in facts.items() if name != "decision"})
 
     def _approval(self, step: str, hash_: str) -> RecordedApproval | None:
-        """The answer about a call at a step when it was due, or else the last that was given ahead."""
+        """The answer about a call at a step when it was due, or else the last one that was given ahead."""
         asked = [each for each in self._approvals if (step, hash_) in each.due or (step, hash_) in each.ahead]
         due = [each for each in asked if (step, hash_) in each.due]
         if due or asked:
@@ -202,7 +187,7 @@ class RecordedEffectHandler:
         return self._answer_without_steps(hash_)
 
     def _answer_without_steps(self, hash_: str) -> RecordedApproval | None:
-        """The next answer about a call in a record of an earlier version, which names only the first of its steps."""
+        """The next answer about a call in a record of an earlier version, which has only the first of its steps."""
         last: RecordedApproval | None = None
         for number, each in enumerate(self._approvals):
             if hash_ in each.without_steps:
@@ -213,38 +198,43 @@ class RecordedEffectHandler:
         return last
 
     def record_model_call(self, step: str, facts: dict[str, Any]) -> None:
-        """A model was asked; what it said and under which label must be as it was. What it cost was paid then."""
-        said = {name: fact for name, fact in facts.items() if name != "charges"}
-        self._compare(step, self._replies.get(step, {}), said)
+        """Compare a model's turn and its label with the record; the charges are those of the original run."""
+        self._compare(
+            step, self._replies.get(step, {}), {name: fact for name, fact in facts.items() if name != "charges"}
+        )
 
-    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+    def record_held_call(
+        self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
+    ) -> None:
         found = self._held.get(step)
         if found is None or found.kind != kind:
             self.differences.append(f"step {step}: {kind!r} is not as recorded")
         else:
-            self._compare(step, found.body, tool_call_facts(tool, bound) | note.start_facts())
+            self._compare(step, found.body, tool_call_facts(tool, bound) | labels.start_facts())
 
     def unused_effects(self) -> list[str]:
-        """Steps that changed the world by the record, and that nothing has come to again."""
-        changed = {step for step, asked in self._asked.items() if asked.get("effect") in CHANGING}
+        """Steps that changed the world by the record and were not run again."""
+        changed = {step for step, started in self._started.items() if started.get("effect") in CHANGING}
         return sorted(changed & set(self._ended) - self._used)
 
     def unused_steps(self) -> list[str]:
-        """Steps that the record holds and that were not run again."""
+        """Steps that are recorded and were not run again."""
         return sorted(set(self._ended) - self._used)
 
-    def _recorded_result(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> Any:
-        asked, ended = self._asked.get(step), self._ended.get(step)
-        if asked is not None:
-            self._compare(step, asked, facts if note is None else facts | note.start_facts())
-        if asked is None or ended is None:
+    def _recorded_result(self, step: str, facts: dict[str, Any], labels: StepLabels | None) -> Any:
+        started, ended = self._started.get(step), self._ended.get(step)
+        if started is not None:
+            self._compare(step, started, facts if labels is None else facts | labels.start_facts())
+        if started is None or ended is None:
             self.in_flight.add(step)
             raise JournalError("journal.not-recorded", f"the record holds no answer for step {step!r}")
         self._used.add(step)
         if ended.kind == "step-failed":
             raise recorded_error(ended.body["error"])
         value = value_from_json(ended.body["result"])
-        if note is not None and not is_same_json(ended.body.get("shade"), label_tree_json(note.result_labels(value))):
+        if labels is not None and not is_same_json(
+            ended.body.get("shade"), label_tree_json(labels.result_labels(value))
+        ):
             self.differences.append(f"step {step}: 'shade' is not as recorded")
         return value
 
@@ -258,7 +248,7 @@ class RecordedEffectHandler:
 
 @dataclass(frozen=True, slots=True)
 class RecordedApproval:
-    """A question that was put to a person: the calls in it, by step and hash, and which of them were approved."""
+    """A question that a person was asked: its calls, by step and hash, and which of them were approved."""
 
     due: frozenset[Permit]
     ahead: frozenset[Permit]
@@ -268,11 +258,11 @@ class RecordedApproval:
     first_refused: tuple[str, str] | None
     """The step and the tool of the first call that was not approved."""
     shown: frozenset[tuple[str, str]]
-    """At each step, the hash of what was shown of the call."""
+    """Steps, each with the hash of what was shown of its call."""
     without_steps: frozenset[str]
-    """Calls in a record of an earlier version: all their steps but the first are not known."""
+    """Calls in a record of an earlier version: only the first of their steps is known."""
     files: Mapping[str, tuple[AttachedFile, ...]]
-    """The files that go along with a call, by step."""
+    """The attached files of a call, by step."""
     granted: tuple[Grant, ...] = ()
 
     @property
@@ -320,11 +310,12 @@ def recorded_request(facts: Mapping[str, Any]) -> str | None:
     try:
         return str(json.loads(facts["intent"])["request"])
     except (ValueError, TypeError, KeyError):
-        # Whatever stands there, somebody planned it: then nothing in it is known to be said by the user.
+        # A model wrote the plan for a request that cannot be read: an empty one, so that nothing counts as the user's.
         return ""
 
 
 def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
+    """The record of a run from its events; raises if it is not a run, or is damaged."""
     first = events[0]
     if first.kind != "run-started":
         raise JournalError(
@@ -353,11 +344,12 @@ def read_run_record(events: Sequence[Event], journal: Journal) -> RunRecord:
 
 
 def is_same_json(recorded: Any, now: Any) -> bool:
-    """To the byte: `1`, `1.0` and `true` are equal in Python and three things in a record."""
+    """Compare as JSON text: `1`, `1.0` and `true` are equal in Python and different in a record."""
     return dumps(recorded) == dumps(now)
 
 
 def recorded_error(facts: dict[str, Any]) -> BicameralError:
+    """The error that was recorded as these facts."""
     place = Place(**facts["place"]) if "place" in facts else None
     texts = {name: facts.get(name) for name in ("expected", "nearest", "fix")}
     return RunError(facts["code"], facts["message"], place=place, **texts)
@@ -365,7 +357,7 @@ def recorded_error(facts: dict[str, Any]) -> BicameralError:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded run, run again from its record: identical, or where it differs."""
+    """The result of a replay: whether it was identical, and otherwise where it differed."""
 
     run: str
     identical: bool
@@ -380,11 +372,17 @@ class Replayed:
 async def replay(
     journal: Journal, run: str, registry: Registry, *, plan: Plan | None = None, policy: Policy | None = None
 ) -> Replayed:
-    """Run a recorded run again with the recorded answers of models, tools and people; nothing is touched.
+    """Run a recorded run again with the recorded answers of models, tools and people; nothing has an effect.
 
-    With a `plan` that one is held against the record, to see what a change would have done differently; with a `policy`
-    that one decides again, and otherwise everything is decided as it was. Of a run that was stopped or whose process
-    died, only what it came to is run again. A run that was recorded without labels is replayed without.
+    A run that was stopped or whose process died is replayed as far as it got. A run that was recorded without labels is
+    replayed without.
+
+    Args:
+        journal: The journal with the record.
+        run: The id of the run.
+        registry: The tools; only their declarations are used.
+        plan: Another plan to compare with the record, to see what a change would have done differently.
+        policy: Policies that decide again; by default everything is decided as recorded.
     """
     events = journal.events(run)
     record = read_run_record(events, journal)
@@ -395,8 +393,8 @@ async def replay(
             f"run {record.run} is a conversation or a pattern and has no plan",
             fix="A conversation is replayed with `Agent.replay` or `bicameral runs replay`; a pattern is not replayed.",
         )
-    judge, hands = _replay_decider(record, policy), record.effect_handler
-    hands.differences += _environment_changes(record, registry, plan, judge)
+    decider, handler = _replay_decider(record, policy), RecordedEffectHandler(record)
+    handler.differences += _environment_changes(record, registry, plan, decider)
     own = () if policy is None else policy.me
     assembled = (
         (record.start or StartState()).assembled_values(what, registry, recorded_request(events[0].body), own).calls
@@ -404,14 +402,14 @@ async def replay(
     engine = PlanEngine(
         what,
         registry,
-        hands,
-        judge,
+        handler,
+        decider,
         record.start,
         caps=record.caps,
-        before=hands.check_initial_question,
+        before=handler.check_initial_question,
         assembled=assembled,
     )
-    return await _run_again(record, engine, hands, plan_telemetry(what))
+    return await _run_again(record, engine, handler, plan_telemetry(what))
 
 
 async def replay_workload(
@@ -421,45 +419,43 @@ async def replay_workload(
     make: Callable[[RecordedEffectHandler, Decider], Workload],
     policy: Policy | None = None,
 ) -> Replayed:
-    """The same for a run that has no plan: `make` gives what is to be done again with the recorded hands."""
+    """Replay a run that has no plan: `make` returns the workload, with the recorded effects and decisions."""
     record = read_run_record(events, journal)
-    judge, hands = _replay_decider(record, policy), record.effect_handler
-    if judge is None:
+    decider, handler = _replay_decider(record, policy), RecordedEffectHandler(record)
+    if decider is None:
         raise JournalError("journal.damaged", f"{journal.path}: run {record.run} has no labels")
-    hands.differences += _environment_changes(record, registry, None, judge)
-    return await _run_again(record, make(hands, judge), hands, {})
+    handler.differences += _environment_changes(record, registry, None, decider)
+    return await _run_again(record, make(handler, decider), handler, {})
 
 
 async def _run_again(
-    record: RunRecord, work: Workload, hands: RecordedEffectHandler, told: Mapping[str, Fact]
+    record: RunRecord, work: Workload, handler: RecordedEffectHandler, told: Mapping[str, Fact]
 ) -> Replayed:
     started = time.perf_counter()
     try:
         with run_span(record.run, told, replayed=True):
             answer = await work.run()
     except BicameralError as error:
-        outcome = _unanswered_outcome(record, error, hands, time.perf_counter() - started)
+        outcome = _unanswered_outcome(record, error, handler, time.perf_counter() - started)
     else:
         seconds = time.perf_counter() - started
-        outcome = Finished(record.run, answer, seconds, effects=tuple(hands.effects), shade=work.answer_labels)
-    hands.differences += _end_differences(record, outcome, hands)
-    return Replayed(record.run, not hands.differences, tuple(hands.differences), outcome)
+        outcome = Finished(record.run, answer, seconds, effects=tuple(handler.effects), shade=work.answer_labels)
+    handler.differences += _end_differences(record, outcome, handler)
+    return Replayed(record.run, not handler.differences, tuple(handler.differences), outcome)
 
 
 def _replay_decider(record: RunRecord, policy: Policy | None) -> Decider | None:
-    """Who decides in the replay; nobody where the run had no labels."""
+    """The decider of the replay; None if the run had no labels."""
     if record.mode is None:
         return None
-    if policy is not None:
-        return ReplayDecider(policy, record.decisions, record.permitted)
-    return RecordedDecider(record.mode, record.policy, record.decisions, record.permitted)
+    return record.decider if policy is None else ReplayDecider(policy, record.decider)
 
 
 def _environment_changes(
-    record: RunRecord, registry: Registry, plan: Plan | None, judge: Decider | None
+    record: RunRecord, registry: Registry, plan: Plan | None, decider: Decider | None
 ) -> Iterable[str]:
-    """What is not as it was when the run was recorded."""
-    if judge is not None and (judge.fingerprint, judge.mode) != (record.policy, record.mode):
+    """Policies, plan and tools that differ from those of the recorded run."""
+    if decider is not None and (decider.fingerprint, decider.mode) != (record.policy, record.mode):
         yield "the policies are not those of the run"
     if plan is not None and plan != record.plan:
         yield "the plan is not the recorded one"
@@ -476,11 +472,11 @@ def _environment_changes(
 
 
 def _unanswered_outcome(
-    record: RunRecord, error: BicameralError, hands: RecordedEffectHandler, seconds: float
+    record: RunRecord, error: BicameralError, handler: RecordedEffectHandler, seconds: float
 ) -> RunOutcome:
-    effects = tuple(hands.effects)
+    effects = tuple(handler.effects)
     if error.code == "journal.not-recorded" and not _has_proper_end(record):
-        return Stopped(record.run, tuple(sorted(hands.in_flight)), seconds, effects=effects)
+        return Stopped(record.run, tuple(sorted(handler.in_flight)), seconds, effects=effects)
     return Failed(record.run, error, error.place.step or "" if error.place else "", seconds, effects=effects)
 
 
@@ -488,10 +484,10 @@ def _has_proper_end(record: RunRecord) -> bool:
     return record.end is not None and record.end.kind != "run-stopped"
 
 
-def _end_differences(record: RunRecord, outcome: RunOutcome, hands: RecordedEffectHandler) -> Iterable[str]:
-    """Where the end of the replay is not the end of the run."""
+def _end_differences(record: RunRecord, outcome: RunOutcome, handler: RecordedEffectHandler) -> Iterable[str]:
+    """Where the end of the replay differs from that of the run."""
     if record.end is None or not _has_proper_end(record):
-        # It was stopped between two steps, or in one: there is no end to compare.
+        # It was stopped between two steps, or in one, so there is no end to compare.
         return
     facts: dict[str, Any]
     match outcome:
@@ -506,11 +502,11 @@ def _end_differences(record: RunRecord, outcome: RunOutcome, hands: RecordedEffe
     if record.end.kind != kind:
         yield f"the end was {record.end.kind!r} and is {kind!r} in the replay"
         return
-    facts["effects"] = effects_to_json(hands.effects)
+    facts["effects"] = [done.to_json() for done in handler.effects]
     yield from (
         f"the {name} differs from the record"
         for name, value in facts.items()
         if not is_same_json(record.end.body.get(name), value)
     )
     if kind == "run-finished":
-        yield from (f"step {step} was recorded and not run again" for step in hands.unused_steps())
+        yield from (f"step {step} was recorded and not run again" for step in handler.unused_steps())

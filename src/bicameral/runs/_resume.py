@@ -1,7 +1,7 @@
-"""Resume a run that was begun and has not ended, from its record and with the code it was begun with.
+"""Resume a run that has begun and not ended, from its record and with the code it was begun with.
 
-Recorded steps are not done a second time; the rest is done for real, and counts on top of what previous attempts used.
-A call that had begun and not ended may have happened: it is repeated only if that does no harm, or a person says so.
+Recorded steps are not done again; the rest is done for real, and is counted on top of what previous attempts used. A
+call that had begun and not ended may have happened: it is repeated only if that is harmless or a person approves it.
 """
 
 from __future__ import annotations
@@ -9,20 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from bicameral.boundary import Executor
 from bicameral.errors import BicameralError, JournalError, Place, RunError
 from bicameral.journal import Event, EventKind, Journal
 from bicameral.labels import LabelTree, label_tree_from_json
 from bicameral.plans import Plan
 from bicameral.policy import Allowed, Ask, CallFacts, Denied
-from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, Approver, PendingCall, Permit, call_hash
+from bicameral.runs._approvals import ApprovalQuestion, ApprovalResult, PendingCall, Permit, call_hash
 from bicameral.runs._call_policy import CallDecision, Grants, PolicyDecider, RecordedDecider, StepLabels
-from bicameral.runs._effects import Asker, LiveEffectHandler, extraction_facts, question_facts, tool_call_facts
+from bicameral.runs._effects import LiveEffectHandler, RunServices, extraction_facts, question_facts, tool_call_facts
 from bicameral.runs._engine import PlanEngine
 from bicameral.runs._inputs import CapMeter, Caps, CapUsage, StartState
 from bicameral.runs._observability import EventWriter
@@ -32,7 +31,6 @@ from bicameral.runs._outcome import (
     Failed,
     Finished,
     Interrupted,
-    Observer,
     RunAlert,
     RunOutcome,
     RunUsage,
@@ -60,7 +58,7 @@ _STEP_ENDS = ("step-finished", "step-failed")
 
 
 def previous_attempts(events: Sequence[Event]) -> PreviousAttempts:
-    """What all attempts so far cost and noticed, and how long they worked."""
+    """The usage, alerts and working time of all attempts so far."""
     ended = [event for event in events if event.kind in _STEP_ENDS]
     rejected = Counter(str(event.body["rejected"]) for event in ended if "rejected" in event.body)
     alerts = [RunAlert.from_json(alert) for event in ended for alert in event.body.get("alerts", ())]
@@ -76,12 +74,12 @@ def previous_attempts(events: Sequence[Event]) -> PreviousAttempts:
 
 
 def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> CapUsage:
-    """What all attempts so far took of each cap."""
+    """What all attempts so far have used of each cap."""
     tools = sum(event.kind == "step-started" and "tool" in event.body for event in events)
     spent = earlier.usage.spent
-    # A blank that was begun counts, also if its process died before the model had replied.
-    blanks = sum(event.kind == "step-started" and event.body.get("what") == "extract" for event in events)
-    models = max(spent.reasoner_calls + spent.executor_calls, sum(1 for _ in _charges(events)), blanks)
+    # An extraction that has begun counts, even if its process died before the model replied.
+    extractions = sum(event.kind == "step-started" and event.body.get("what") == "extract" for event in events)
+    models = max(spent.reasoner_calls + spent.executor_calls, sum(1 for _ in _charges(events)), extractions)
     tokens = spent.reasoner_tokens + spent.executor_tokens
     return CapUsage(
         round_number(events[0].body.get("part_of")), tools + models, tokens, earlier.usage.money, earlier.seconds
@@ -89,7 +87,7 @@ def cap_usage(events: Sequence[Event], earlier: PreviousAttempts) -> CapUsage:
 
 
 def recorded_outcome(end: Event, events: Sequence[Event]) -> RunOutcome:
-    """How a run ended, from its record."""
+    """The outcome of a run that has ended, from its record."""
     body, earlier = end.body, previous_attempts(events)
     written: Mapping[str, LabelTree] = {
         place: label_tree_from_json(each) for place, each in body.get("written", {}).items()
@@ -112,7 +110,7 @@ def _model_calls(events: Sequence[Event]) -> Iterable[Event]:
 
 
 def _charges(events: Sequence[Event]) -> Iterable[dict[str, Any]]:
-    """Every call of a model, also those that came to nothing."""
+    """The charges of all model calls, also of those without a usable reply."""
     for event in events:
         for call in (event.body, *event.body.get("lost_calls", ())):
             yield from call.get("charges", ())
@@ -139,7 +137,7 @@ def _seconds_worked(events: Sequence[Event]) -> float:
         if event.kind == "run-resumed":
             total, began, asked = total + max(0.0, last - began - asked), event.at, 0.0
         elif event.kind == "run-waits":
-            # It says itself how long all attempts worked until then.
+            # It has the working time of all attempts until then.
             total, began, asked = float(event.body["seconds"]), event.at, 0.0
         elif event.kind == "approval" or (event.kind == "step-finished" and event.step in asks):
             asked += float(event.body.get("seconds", 0.0))
@@ -148,58 +146,49 @@ def _seconds_worked(events: Sequence[Event]) -> float:
 
 
 class ResumingEffectHandler:
-    """Answers from the record first, and touches the world only from where the record ends.
+    """Answers from the record first, and performs effects only from where the record ends.
 
-    What was recorded is held against what the run comes to now: a step that differs in anything ends the run, since it
-    is then not the run that was begun. Of a call that had begun and not ended nobody knows whether it happened: it is
-    made again if that does no harm, with the same key, and otherwise a person is asked.
+    What is recorded must be what the run does now: a step that differs in anything ends the run, since it is then not
+    the run that was begun. It is unknown whether a call happened that had begun and not ended: it is made again, with
+    the same key, if that is harmless, and otherwise a person is asked.
     """
 
     def __init__(self, recorded: RecordedEffectHandler, live: LiveEffectHandler, began: Mapping[str, int]) -> None:
         self._recorded = recorded
         self._live = live
         self._began = began
-        # What was done and what is being done are one list, in the order of the run.
+        # Recorded and new effects are one list, in the order of the run.
         self.effects: list[EffectDone] = live.effects
         self.in_flight: set[str] = live.in_flight
         recorded.effects = live.effects
 
-    async def call(self, step: str, tool: Tool, bound: dict[str, Any], note: StepLabels | None = None) -> Any:
-        known = self._recorded.step_state(step)
-        if known == "ended":
-            return await self._from_record(self._recorded.call(step, tool, bound, note))
-        if known is not None:
-            self._compare_started(step, tool_call_facts(tool, bound), note)
-            if known == "begun" and not tool.is_repeatable:
-                await self._ask_to_repeat(step, tool, bound)
-        return await self._live.call(step, tool, bound, note)
+    async def call(self, step: str, tool: Tool, bound: dict[str, Any], labels: StepLabels | None = None) -> Any:
+        if self._has_ended(step, lambda: tool_call_facts(tool, bound), labels):
+            return await self._from_record(self._recorded.call(step, tool, bound, labels))
+        if self._recorded.step_state(step) == "begun" and not tool.is_repeatable:
+            await self._ask_to_repeat(step, tool, bound)
+        return await self._live.call(step, tool, bound, labels)
 
     async def extract(
-        self, step: str, source: Any, instruction: str, wanted: Type, note: StepLabels | None = None
+        self, step: str, source: Any, instruction: str, wanted: Type, labels: StepLabels | None = None
     ) -> Any:
-        known = self._recorded.step_state(step)
-        if known == "ended":
-            return await self._from_record(self._recorded.extract(step, source, instruction, wanted, note))
-        if known == "begun":
-            self._compare_started(step, extraction_facts(source, instruction, wanted), note)
-        return await self._live.extract(step, source, instruction, wanted, note)
+        if self._has_ended(step, lambda: extraction_facts(source, instruction, wanted), labels):
+            return await self._from_record(self._recorded.extract(step, source, instruction, wanted, labels))
+        return await self._live.extract(step, source, instruction, wanted, labels)
 
-    async def ask(self, step: str, question: str, wanted: Type, note: StepLabels | None = None) -> Any:
-        known = self._recorded.step_state(step)
-        if known == "ended":
-            return await self._from_record(self._recorded.ask(step, question, wanted, note))
-        if known == "begun":
-            self._compare_started(step, question_facts(question, wanted), note)
-        return await self._live.ask(step, question, wanted, note)
+    async def ask(self, step: str, question: str, wanted: Type, labels: StepLabels | None = None) -> Any:
+        if self._has_ended(step, lambda: question_facts(question, wanted), labels):
+            return await self._from_record(self._recorded.ask(step, question, wanted, labels))
+        return await self._live.ask(step, question, wanted, labels)
 
     async def approve(self, question: ApprovalQuestion) -> ApprovalResult:
-        """What was said of these calls before, and for those of which nothing was said, what is said now."""
+        """The recorded answers about these calls; the calls without one are asked about now."""
         permits: Counter[Permit] = Counter()
         still_open: list[PendingCall] = []
         for call in question.calls:
-            said = {step: self._recorded.recorded_answer(step, call) for step in call.steps}
-            permits.update((step, call.hash) for step in call.steps if said[step])
-            if steps := [step for step in call.steps if said[step] is None]:
+            answers = {step: self._recorded.recorded_answer(step, call) for step in call.steps}
+            permits.update((step, call.hash) for step in call.steps if answers[step])
+            if steps := [step for step in call.steps if answers[step] is None]:
                 still_open.append(call.at_steps(steps))
         if not still_open:
             return ApprovalResult(permits)
@@ -208,7 +197,7 @@ class ResumingEffectHandler:
         return ApprovalResult(permits + now.permits, now.grants)
 
     async def attached_files(self, step: str, tool: Tool, bound: dict[str, Any]) -> tuple[AttachedFile, ...]:
-        # A call that was made is held against the record; one that is still to be made, against the world.
+        # A call that was made is compared with the record; one that is still to be made, with the files as they are.
         if self._recorded.step_state(step) == "ended":
             return await self._recorded.attached_files(step, tool, bound)
         return await self._live.attached_files(step, tool, bound)
@@ -216,15 +205,17 @@ class ResumingEffectHandler:
     async def wait_until_idle(self) -> None:
         await self._live.wait_until_idle()
 
-    def record_held_call(self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], note: StepLabels) -> None:
+    def record_held_call(
+        self, step: str, kind: EventKind, tool: Tool, bound: dict[str, Any], labels: StepLabels
+    ) -> None:
         if not self._recorded.has_held_call(step, kind):
-            self._live.record_held_call(step, kind, tool, bound, note)
+            self._live.record_held_call(step, kind, tool, bound, labels)
             return
-        self._recorded.record_held_call(step, kind, tool, bound, note)
+        self._recorded.record_held_call(step, kind, tool, bound, labels)
         self._raise_on_difference()
 
     def check_effects_repeated(self) -> None:
-        """Nothing that was done before may be missing from a run that has come to its end."""
+        """Raise if the run has its answer without an effect that is recorded: it took another way."""
         if missing := self._recorded.unused_effects():
             raise _changed_run_error(f"the run did not come to step {missing[0]!r} again, which it had done before")
 
@@ -232,19 +223,23 @@ class ResumingEffectHandler:
         try:
             return await answer
         finally:
-            # Before anything else is said or done on the strength of it.
+            # Before any step uses the result.
             self._raise_on_difference()
 
-    def _compare_started(self, step: str, facts: dict[str, Any], note: StepLabels | None) -> None:
-        self._recorded.compare_started(step, facts if note is None else facts | note.start_facts())
-        self._raise_on_difference()
+    def _has_ended(self, step: str, facts: Callable[[], dict[str, Any]], labels: StepLabels | None) -> bool:
+        """Whether the record has the end of a step. One that is recorded without its end must be the same as now."""
+        state = self._recorded.step_state(step)
+        if state in ("begun", "held"):
+            self._recorded.compare_started(step, facts() if labels is None else facts() | labels.start_facts())
+            self._raise_on_difference()
+        return state == "ended"
 
     def _raise_on_difference(self) -> None:
         if self._recorded.differences:
             raise _changed_run_error(self._recorded.differences[0])
 
     async def _ask_to_repeat(self, step: str, tool: Tool, bound: dict[str, Any]) -> None:
-        """Ask about a call that may have been made already; only a yes to just that makes it again."""
+        """Ask about a call that may have been made already; only an approval of the repetition makes it again."""
         call = PendingCall(
             step,
             tool.name,
@@ -253,8 +248,8 @@ class ResumingEffectHandler:
             _repeat_hash(step, tool, bound, self._began.get(step, -1)),
             f"in doubt: {tool.name!r} had begun when the process ended, and may have done it already. Do it again?",
         )
-        said = await self.approve(ApprovalQuestion((call,)))
-        if not said.permits[step, call.hash]:
+        result = await self.approve(ApprovalQuestion((call,)))
+        if not result.permits[step, call.hash]:
             raise RunError(
                 "run.in-doubt",
                 f"the call of {tool.name!r} may have happened, and was not to be repeated",
@@ -264,7 +259,7 @@ class ResumingEffectHandler:
 
 
 def _repeat_hash(step: str, tool: Tool, bound: Mapping[str, Any], began: int) -> str:
-    """What a yes to a repetition is bound to: this call, at this step, begun this time. It is no yes to the call."""
+    """The hash of a repetition: this call, at this step, begun this time. Its approval does not approve the call."""
     text = json.dumps(["in doubt", call_hash(tool, bound), step, began])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -278,26 +273,19 @@ def _changed_run_error(what: str) -> RunError:
 
 
 class ResumingDecider(PolicyDecider):
-    """Policy decides, and never more kindly than it had decided before the run was taken up again.
+    """Policy decides, and never allows more than it did before the run was resumed.
 
-    What has been done already is not decided a second time. A call that was to be asked about still is, also if what
-    was granted meanwhile comes earlier this time.
+    A step that has ended is not decided again. A call that was asked about still is, even if a grant that came later
+    in the earlier attempt would cover it now.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        decisions: Mapping[str, dict[str, Any]],
-        ended: frozenset[str],
-        permitted: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, policy: Policy, recorded: RecordedDecider, ended: Collection[str]) -> None:
         super().__init__(policy)
-        self._known = decisions
+        self._recorded = recorded
         self._ended = ended
-        self._recorded = RecordedDecider(self.mode, self.fingerprint, decisions, permitted)
 
     def decide(self, step: str, facts: CallFacts, values: Mapping[str, Any], grants: Grants) -> CallDecision:
-        if step not in self._known:
+        if step not in self._recorded.decisions:
             return super().decide(step, facts, values, grants)
         then = self._recorded.decide(step, facts, values, grants)
         if step in self._ended:
@@ -307,7 +295,7 @@ class ResumingDecider(PolicyDecider):
             case (Denied(), _) | (Ask(), Allowed()):
                 return now
             case _:
-                # An earlier version may have begun it on a yes to another call: that is not enough any more.
+                # An earlier version may have begun it on the approval of another call: that is not enough any more.
                 return replace(then, permitted=False)
 
 
@@ -320,19 +308,25 @@ async def resume_plan(
     registry: Registry,
     *,
     policy: Policy | None = None,
-    extractor: Executor | None = None,
-    asker: Asker | None = None,
-    approver: Approver | None = None,
-    observer: Observer | None = None,
     caps: Caps | None = None,
     leaving: ShouldLeave | None = None,
+    **services: Unpack[RunServices],
 ) -> RunOutcome:
-    """Go on with a run whose process died, that waits, or that was interrupted; how it ended, if it has.
+    """Continue a run whose process died, that waits, or that was interrupted; its outcome, if it has ended.
 
-    Its plan, what it went on from and its mode are those of the record, and so are the `caps` unless others are given.
-    Steps that have ended are not done again; pure ones are computed again and must come out as they did. It is refused,
-    and can be resumed later, with `run.other-code` where tools, policy, plan or engine are not those it was begun with.
-    Whoever resumes a run has it: another process that still works on it can do nothing more.
+    Its plan, start and mode are those of the record. Steps that have ended are not done again; local ones are computed
+    again and must give the same. It is refused with `run.other-code`, and can be resumed later, if tools, policy, plan
+    or engine are not those it was begun with. The process that resumes a run owns it: another one that still works on
+    it cannot record, and so cannot do, anything more.
+
+    Args:
+        journal: The journal with the record.
+        run: The id of the run.
+        registry: The tools.
+        policy: The policies. None only for a run that was begun with labels off.
+        caps: By default those of the record.
+        leaving: As in `run_plan`.
+        services: See `RunServices`; an asker or approver may have the answer that the run waits for.
     """
     try:
         events = journal.events(run)
@@ -351,21 +345,18 @@ async def resume_plan(
     writing = EventWriter(record.run, journal, first=len(events))
     live = LiveEffectHandler(
         writing,
-        extractor=extractor,
-        asker=asker,
-        observer=observer,
-        approver=approver,
         meter=CapMeter(caps, cap_usage(events, earlier)),
         may_wait="part_of" not in events[0].body,
+        **services,
     )
     attempts = 1 + sum(event.kind == "run-resumed" for event in events)
 
-    def begun() -> Workload:
-        # From here on the run is ours: whoever had it finds this event where his next one should go.
+    def start() -> Workload:
+        # Takes the run over: another process that had it finds this event at the number of its own next one.
         writing.write("run-resumed", "", {"attempt": attempts + 1})
         return _resume_workload(record, plan, events, registry, live, policy)
 
-    return await run_attempt(begun, writing, live, plan_telemetry(plan), earlier=earlier, leaving=leaving)
+    return await run_attempt(start, writing, live, plan_telemetry(plan), earlier=earlier, leaving=leaving)
 
 
 def _resume_workload(
@@ -378,56 +369,31 @@ def _resume_workload(
 ) -> Workload:
     facts = events[0].body
     began = {event.step: event.number for event in events if event.kind == "step-started"}
-    hands = ResumingEffectHandler(record.effect_handler, live, began)
-    judge = None
-    if policy is not None:
-        judge = ResumingDecider(policy, record.decisions, frozenset(record.finished), record.permitted)
-    may_ask = frozenset(map(str, facts.get("may_ask", ())))
-    ahead = bool(facts.get("ahead", True))
+    handler = ResumingEffectHandler(RecordedEffectHandler(record), live, began)
+    decider = None if policy is None else ResumingDecider(policy, record.decider, record.finished)
     own = () if policy is None else policy.me
     assembled = (record.start or StartState()).assembled_values(plan, registry, recorded_request(facts), own).calls
-    engine = PlanEngine(
+    return PlanEngine(
         plan,
         registry,
-        hands,
-        judge,
+        handler,
+        decider,
         record.start,
         caps=live.meter.caps,
-        ahead=ahead,
-        may_ask=may_ask,
-        # What was granted before holds from the beginning: every call that is still to be made comes later.
+        ahead=bool(facts.get("ahead", True)),
+        may_ask=frozenset(map(str, facts.get("may_ask", ()))),
+        after=handler.check_effects_repeated,
+        # Grants of earlier attempts hold from the beginning: every call that is still to be made comes later.
         grants=record.grants,
         assembled=assembled,
     )
-    return _ResumedPlan(engine, hands)
-
-
-@dataclass(frozen=True, slots=True)
-class _ResumedPlan:
-    """A plan that is run on; it has ended only if it came to everything that was done before."""
-
-    engine: PlanEngine
-    hands: ResumingEffectHandler
-
-    async def run(self) -> Any:
-        answer = await self.engine.run()
-        self.hands.check_effects_repeated()
-        return answer
-
-    @property
-    def answer_labels(self) -> LabelTree | None:
-        return self.engine.answer_labels
-
-    @property
-    def written(self) -> dict[str, LabelTree]:
-        return self.engine.written
 
 
 def _check_plan_version(first: Event) -> None:
     try:
         version = json.loads(first.body["plan"])["version"]
     except (KeyError, TypeError, ValueError):
-        # No plan at all, or a damaged one: whoever reads the record says so.
+        # No plan, or a damaged one: `read_run_record` reports it.
         return
     known = Plan.model_fields["version"].default
     if version != known:
@@ -447,9 +413,9 @@ def _resumable_plan(record: RunRecord, first: Event) -> Plan:
 
 
 def _check_same_code(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> None:
-    """Refuse to go on with anything else than what the run was begun with."""
-    for what in _code_differences(record, first, registry, policy):
-        raise _other_code_error(record.run, what)
+    """Raise `run.other-code` unless everything is what the run was begun with."""
+    if difference := next(_code_differences(record, first, registry, policy), None):
+        raise _other_code_error(record.run, difference)
 
 
 def _code_differences(record: RunRecord, first: Event, registry: Registry, policy: Policy | None) -> Iterator[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, TypeVar
 
 from bicameral.errors import RunError
 from bicameral.plans import (
@@ -36,14 +36,14 @@ from bicameral.tools import Registry
 
 Job = Coroutine[Any, Any, None]
 StartJob = Callable[[int], Job | None]
-"""Begin the job with this number: a coroutine to wait for, or None if it is done already."""
+"""Starts the job with this number; returns a coroutine to wait for, or None if it is done already."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """Which jobs wait for which: for each the number of jobs before it, the jobs after it, and how urgent it is.
+    """Which jobs wait for which: for each the number of jobs before it, the jobs after it, and its urgency.
 
-    The longer the chain of jobs that wait for a job, the sooner it is begun.
+    The longer the chain of jobs that wait for a job, the sooner it starts.
     """
 
     predecessor_counts: Sequence[int]
@@ -52,47 +52,47 @@ class JobOrder:
 
     @classmethod
     def from_dependencies(cls, dependencies: Sequence[Iterable[int]]) -> JobOrder:
-        after_it: list[list[int]] = [[] for _ in dependencies]
-        before = [0] * len(dependencies)
-        for number, earlier in enumerate(dependencies):
-            for each in earlier:
-                after_it[each].append(number)
-                before[number] += 1
+        successors: list[list[int]] = [[] for _ in dependencies]
+        counts = [0] * len(dependencies)
+        for number, predecessors in enumerate(dependencies):
+            for each in predecessors:
+                successors[each].append(number)
+                counts[number] += 1
         chain = [0] * len(dependencies)
         for number in reversed(range(len(dependencies))):
-            chain[number] = max((chain[each] + 1 for each in after_it[number]), default=0)
-        return cls(before, after_it, [-length for length in chain])
+            chain[number] = max((chain[each] + 1 for each in successors[number]), default=0)
+        return cls(counts, successors, [-length for length in chain])
 
     @classmethod
     def unordered(cls, count: int) -> JobOrder:
-        """Any order will do."""
+        """Jobs that do not wait for each other."""
         return cls([0] * count, [()] * count, [0] * count)
 
 
 async def run_concurrently(order: JobOrder, act: StartJob, *, width: int | None = None) -> None:
-    """Begin each job as soon as those before it have ended, `width` at a time.
+    """Start each job as soon as those before it have ended, `width` at a time.
 
-    When one fails, those with a larger number are stopped and those with a smaller one come to their end, so that
-    the failure that is raised is the one of a run without any overlap, whatever took how long.
+    When one fails, those with a larger number are cancelled and those with a smaller one are finished, so that the
+    failure that is raised is that of a sequential run, independent of timing.
     """
-    crew = _JobRunner(order, act, width or len(order.predecessor_counts))
+    runner = _JobRunner(order, act, width or len(order.predecessor_counts))
     try:
-        await crew.run()
+        await runner.run()
     except BaseException:
-        await crew.cancel_all()
+        await runner.cancel_all()
         raise
 
 
 class _JobRunner:
     def __init__(self, order: JobOrder, act: StartJob, width: int) -> None:
-        self._after_it = order.successors
+        self._successors = order.successors
         self._urgency = order.urgency
         self._act = act
         self._width = width
         self._missing = list(order.predecessor_counts)
         self._ready = [(order.urgency[number], number) for number, missing in enumerate(self._missing) if not missing]
         heapify(self._ready)
-        # The job that each task is at; None when it has ended one and looks for the next.
+        # The current job of each task; None between two jobs.
         self._running: dict[asyncio.Task[None], int | None] = {}
         self._failed_at = len(self._missing)
         self._failure: BaseException | None = None
@@ -107,7 +107,7 @@ class _JobRunner:
             raise self._failure
 
     async def cancel_all(self) -> None:
-        """Stop whatever is still running and wait for it, so that nothing goes on behind the caller's back."""
+        """Cancel whatever is still running and wait for it, so that nothing continues after the caller has failed."""
         self._leaving = True
         for task in self._running:
             task.cancel()
@@ -121,7 +121,7 @@ class _JobRunner:
             task.add_done_callback(self._on_task_done)
 
     async def _chain(self, number: int, job: Job) -> None:
-        """Do a job and go on with what follows, without a detour through the event loop."""
+        """Do a job and continue with the next one in the same task, without a detour through the event loop."""
         task = asyncio.current_task()
         assert task is not None
         while True:
@@ -135,7 +135,7 @@ class _JobRunner:
             self._start_ready()
 
     def _next_job(self) -> tuple[int, Job] | None:
-        """The most urgent job that has to be waited for; those that are done at once are done on the way."""
+        """The most urgent job that must be awaited; jobs that are done at once are done on the way."""
         while self._ready:
             _, number = heappop(self._ready)
             if number > self._failed_at:
@@ -162,7 +162,7 @@ class _JobRunner:
 
     def _finish_job(self, number: int, failure: BaseException | None) -> None:
         if failure is None:
-            for follower in self._after_it[number]:
+            for follower in self._successors[number]:
                 self._missing[follower] -= 1
                 if not self._missing[follower]:
                     heappush(self._ready, (self._urgency[follower], follower))
@@ -181,9 +181,12 @@ def _task_failure(task: asyncio.Task[None]) -> BaseException | None:
 
 NO_NAMES: frozenset[str] = frozenset()
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 
 class WorldAccess(IntEnum):
-    """What a step has to do with the world; the larger, the more it must keep its place."""
+    """How a step uses the world; the larger, the stricter it must keep its place."""
 
     NONE = 0
     READS = 1
@@ -194,7 +197,7 @@ class WorldAccess(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a step reads and writes, what it does to the world, and whether it has to wait for anything outside."""
+    """The variables that a step reads and writes, how it uses the world, and whether it waits for anything outside."""
 
     reads: frozenset[str]
     writes: frozenset[str]
@@ -204,10 +207,10 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class LoopDependencies:
-    """What the turns of a loop have to do with each other.
+    """The dependencies between the turns of a loop.
 
-    `carried` are the variables by which one turn depends on the turn before. What turns only add to is not among
-    them but in `added`: additions are put together afterwards, in the order of the turns.
+    `carried` are the variables by which a turn depends on the turn before. Variables that turns only add to are in
+    `added` instead: additions are merged afterwards, in the order of the turns.
     """
 
     carried: frozenset[str]
@@ -219,29 +222,31 @@ class LoopDependencies:
         return self.world <= WorldAccess.READS and not self.carried
 
 
+def _memo_by_identity(compute: Callable[[K], V]) -> Callable[[K], V]:
+    """The same function, computed once for each object. Comparing steps deeply would cost more than it saves."""
+    # Each entry keeps its key alive, so that no other object gets its id.
+    known: dict[int, tuple[K, V]] = {}
+
+    def look_up(key: K) -> V:
+        entry = known.get(id(key))
+        if entry is None:
+            entry = known[id(key)] = (key, compute(key))
+        return entry[1]
+
+    return look_up
+
+
 class Footprints:
     """Footprints of the steps of one plan, computed once each."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        # By identity: comparing steps deeply would cost more than it saves. Each entry keeps its key alive.
-        self._of: dict[int, tuple[object, Footprint]] = {}
-        self._orders: dict[int, tuple[object, JobOrder]] = {}
-        self._turns: dict[int, tuple[object, LoopDependencies]] = {}
-        self._names: dict[int, tuple[object, frozenset[str]]] = {}
-
-    def of(self, step: Step) -> Footprint:
-        known = self._of.get(id(step))
-        if known is None:
-            known = self._of[id(step)] = (step, self._compute(step))
-        return known[1]
-
-    def names(self, expr: Expr) -> frozenset[str]:
+        self.of = _memo_by_identity(self._compute)
+        self.names = _memo_by_identity(_expression_names)
         """The variables that an expression reads."""
-        known = self._names.get(id(expr))
-        if known is None:
-            known = self._names[id(expr)] = (expr, _expression_names(expr))
-        return known[1]
+        self.order = _memo_by_identity(self._compute_order)
+        """Which steps of a block must have ended before which may begin."""
+        self.turns = _memo_by_identity(self._compute_turns)
 
     def names_read(self, steps: Sequence[Step]) -> frozenset[str]:
         """The variables that any of these steps reads."""
@@ -250,21 +255,14 @@ class Footprints:
     def waits(self, steps: Sequence[Step]) -> bool:
         return any(self.of(step).waits for step in steps)
 
-    def order(self, steps: Sequence[Step]) -> JobOrder:
-        """Which steps of a block must have ended before which may begin."""
-        known = self._orders.get(id(steps))
-        if known is None:
-            known = self._orders[id(steps)] = (
-                steps,
-                JobOrder.from_dependencies(step_dependencies([self.of(step) for step in steps])),
-            )
-        return known[1]
+    def _compute_order(self, steps: Sequence[Step]) -> JobOrder:
+        return JobOrder.from_dependencies(step_dependencies([self.of(step) for step in steps]))
 
-    def turns(self, each: Each) -> LoopDependencies:
-        known = self._turns.get(id(each))
-        if known is None:
-            known = self._turns[id(each)] = (each, _loop_dependencies(each, self))
-        return known[1]
+    def _compute_turns(self, each: Each) -> LoopDependencies:
+        prints = [self.of(step) for step in each.steps]
+        scan = _LoopBodyScan(NO_NAMES.union(*(own.writes for own in prints)), self)
+        scan.block(each.steps, frozenset(each.names))
+        return LoopDependencies(frozenset(scan.carried), frozenset(scan.added), max(own.world for own in prints))
 
     def _compute(self, step: Step) -> Footprint:
         match step:
@@ -310,8 +308,8 @@ class Footprints:
 def step_dependencies(prints: Sequence[Footprint]) -> list[set[int]]:
     """For each step of a block the earlier steps that must have ended before it may begin.
 
-    An effect, a question and the answer wait for everything before them: none of them happens when an earlier step
-    fails. A read waits for the last effect, and a variable's readers and writers keep their order.
+    An effect, a question and the answer wait for everything before them: none of them happens if an earlier step
+    fails. A read waits for the last effect, and the readers and writers of a variable keep their order.
     """
     writer: dict[str, int] = {}
     readers: defaultdict[str, set[int]] = defaultdict(set)
@@ -341,7 +339,7 @@ def step_dependencies(prints: Sequence[Footprint]) -> list[set[int]]:
 
 
 def _expression_names(expr: Expr) -> frozenset[str]:
-    """`free_names`, and at once for what the arguments of most calls are."""
+    """`free_names`, with a fast path for the usual arguments of calls."""
     if isinstance(expr, Ref):
         return frozenset({expr.name})
     if isinstance(expr, Const):
@@ -355,15 +353,8 @@ def _update_reads(step: Update) -> frozenset[str]:
     return free_names(step.value) | (free_names(step.key) if step.key is not None else NO_NAMES)
 
 
-def _loop_dependencies(each: Each, footprints: Footprints) -> LoopDependencies:
-    prints = [footprints.of(step) for step in each.steps]
-    scan = _LoopBodyScan(NO_NAMES.union(*(own.writes for own in prints)), footprints)
-    scan.block(each.steps, frozenset(each.names))
-    return LoopDependencies(frozenset(scan.carried), frozenset(scan.added), max(own.world for own in prints))
-
-
 class _LoopBodyScan:
-    """Goes through the body of a loop with the names that are certainly bound in this turn."""
+    """Walks the body of a loop with the names that are certainly bound in the turn."""
 
     def __init__(self, written: frozenset[str], footprints: Footprints) -> None:
         self.carried: set[str] = set()

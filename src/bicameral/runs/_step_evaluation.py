@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from bicameral.errors import BicameralError, Place, RunError
 from bicameral.labels import NOTHING, Label, LabelTree
@@ -43,7 +43,6 @@ from bicameral.plans import (
     places_after_branch,
     static_path,
     turn_labels,
-    unpack_item,
 )
 from bicameral.policy import Mode
 from bicameral.runs._scheduler import Footprints
@@ -54,26 +53,21 @@ MAX_TURNS = 1_000_000
 TURNS_PER_YIELD = 500
 
 
-class NoAnswer:
-    """The value of a run that has not come to an answer yet."""
+_NO_ANSWER = object()
+"""The value of a run that has no answer yet."""
 
 
-NO_ANSWER = NoAnswer()
-
-
+@dataclass(slots=True, eq=False)
 class ControlFlow:
-    """The control flow that leads to a place in a block: its label, which grows where a branch may end the run."""
+    """The label of the control flow at a place in a block; it grows where a branch may end the run."""
 
-    __slots__ = ("pc",)
-
-    def __init__(self, pc: Label = NOTHING) -> None:
-        self.pc = pc
+    pc: Label = NOTHING
 
 
 class LocalSteps:
-    """The part of an engine that computes: expressions, steps that touch nothing, the answer, and the labels of all.
+    """The part of an engine that computes: expressions, local steps, the answer, and the labels of all of them.
 
-    Where a run is not `labelled` there are no labels: that is for measuring.
+    If a run is not `labelled`, there are no labels: that is for measuring.
     """
 
     def __init__(self, footprints: Footprints, mode: Mode, *, labelled: bool) -> None:
@@ -83,12 +77,12 @@ class LocalSteps:
         self._codes: dict[int, Callable[[dict[str, Any]], Any]] = {}
         self._without_labels = CompiledSteps(footprints.names, self.loop_items, self._end)
         self._turns_left = MAX_TURNS
-        self.answer: Any = NO_ANSWER
+        self.answer: Any = _NO_ANSWER
         self.answer_labels: LabelTree | None = None
 
     @property
     def has_answer(self) -> bool:
-        return self.answer is not NO_ANSWER
+        return self.answer is not _NO_ANSWER
 
     def _end(self, answer: Any) -> None:
         self.answer = answer
@@ -104,8 +98,6 @@ class LocalSteps:
         except BicameralError as error:
             raise add_step_to_error(error, at) from None
 
-    # Labels ---------------------------------------------------------------------------------------------------------
-
     def label(self, expr: Expr, frame: VariableFrame, pc: Label) -> LabelTree:
         return labels_of(expr, frame.labels, pc, self._mode) if self._labelled else NOTHING
 
@@ -116,9 +108,9 @@ class LocalSteps:
     def leave_branch(
         self, step: When | Each, frame: VariableFrame, flow: ControlFlow, inside: ControlFlow
     ) -> dict[str, LabelTree]:
-        """After a branch or loop what it may change carries what decided it, and all that follows if it may end.
+        """Taint what a branch or loop may have changed with its condition, and all that follows if it may end the run.
 
-        Gives the labels of places that it may have written to and that carry more now.
+        Returns the labels of places that it may have written to and that have changed.
         """
         if not self._labelled:
             return {}
@@ -132,7 +124,7 @@ class LocalSteps:
         return turn_labels(each, over, inside.pc, self._mode) if self._labelled else {}
 
     def after_local_loop(self, each: Each, frame: VariableFrame, flow: ControlFlow) -> Callable[[], None]:
-        """What is to be done after a loop that touches nothing: its labels cost the same however many turns it has."""
+        """A function to call after a local loop. Its labels are computed once, independent of the number of turns."""
         if not self._labelled:
             return lambda: None
         after = labels_after_local_step(each, frame.labels, flow.pc, self._mode)
@@ -145,10 +137,8 @@ class LocalSteps:
 
         return leave
 
-    # Steps ----------------------------------------------------------------------------------------------------------
-
     def run_step(self, step: Step, frame: VariableFrame, at: str, flow: ControlFlow) -> None:
-        """A step that needs nothing from outside, with its labels."""
+        """Do a local step, with its labels."""
         if not self._labelled:
             self._without_labels.step(step)(frame, at)
             return
@@ -180,20 +170,20 @@ class LocalSteps:
                 raise TypeError(f"{step.do!r} is not a pure step")
 
     async def run_turns(self, each: Each, items: list[Any], frame: VariableFrame, at: str) -> None:
-        """The turns of a loop that touches nothing; its labels are computed apart."""
+        """Do the turns of a local loop; its labels are computed by `after_local_loop`."""
         once = self._without_labels.turn(each)
         for turn, item in enumerate(items):
             if once(frame, (at, "", turn), item):
                 return
             if turn % TURNS_PER_YIELD == TURNS_PER_YIELD - 1:
-                # A long computation must not keep other steps from going on, nor Ctrl-C from being heard.
+                # A long computation must not block other steps, nor Ctrl-C.
                 await asyncio.sleep(0)
 
     def choose_branch(self, when: When, frame: VariableFrame, at: str) -> tuple[Sequence[Step], str]:
         return (when.steps, "then") if self.evaluate(when.condition, frame, at) else (when.otherwise, "else")
 
     def loop_items(self, each: Each, frame: VariableFrame, at: str) -> list[Any]:
-        """What a loop goes over; all loops of a run together have only so many turns."""
+        """The items of a loop; raises if all loops of the run together have too many turns."""
         value = self.evaluate(each.over, frame, at)
         try:
             items = list(iterable_items(value))
@@ -211,20 +201,15 @@ class LocalSteps:
         return items
 
     def bind_item(self, each: Each, item: Any, frame: VariableFrame, at: str) -> None:
-        if len(each.names) == 1:
-            frame.bind(each.names[0], item)
-            return
         try:
-            parts = unpack_item(item, len(each.names))
+            frame.bind_item(each.names, item)
         except BicameralError as error:
             raise add_step_to_error(error, at) from None
-        for name, part in zip(each.names, parts, strict=True):
-            frame.bind(name, part)
 
 
 @dataclass(slots=True, eq=False)
 class RunningBlock:
-    """A block of steps that is being run, and the numbers of the steps that have ended."""
+    """A block of steps that is running, and the numbers of the steps that have ended."""
 
     steps: Sequence[Step]
     frame: VariableFrame
@@ -234,7 +219,7 @@ class RunningBlock:
 
 @dataclass(slots=True, eq=False)
 class RunningLoop:
-    """A loop that is being run: `begun` turns have begun, and those that go on have a block. `apart`: side by side."""
+    """A loop that is running: `turns_begun` turns have begun, and those that have not ended have a block."""
 
     items: list[Any]
     item_labels: LabelTree
@@ -243,47 +228,37 @@ class RunningLoop:
     turns_begun: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class RunPosition:
-    """The blocks and loops of a run that have begun and not ended, by their path. What fails stays where it is."""
+    """The blocks and loops of a run that have begun and not ended, by their path. What fails is not removed."""
 
-    __slots__ = ("blocks", "loops")
-
-    def __init__(self) -> None:
-        self.blocks: dict[str, RunningBlock] = {}
-        self.loops: dict[str, RunningLoop] = {}
+    blocks: dict[str, RunningBlock] = field(default_factory=dict[str, RunningBlock])
+    loops: dict[str, RunningLoop] = field(default_factory=dict[str, RunningLoop])
 
 
 MAX_LOOKAHEAD_STEPS = 2_000
-"""So many steps are looked at, turn by turn, and no more: a look must not take longer than what it looks at."""
-
-
+"""The most steps of one lookahead, turn by turn: it must not take longer than the steps themselves."""
 MAX_LOOKAHEAD_WORK = 5_000_000
-"""What a look may compute."""
+"""The most work that one lookahead may compute."""
 
 
-def _work_exceeded() -> RunError:
-    return RunError("run.too-large", "this is too much to compute for a look ahead")
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """A call that a step wants to make: its arguments with their labels, and the label of the control flow."""
+
+    step: str
+    tool: Tool
+    arguments: dict[str, Any]
+    labels: Mapping[str, LabelTree]
+    pc: Label
 
 
-class FutureCallVisitor(Protocol):
-    """Told of a call that is to come; `places` are the labels of what was written, brought up to date.
-
-    False: the run would end there.
-    """
-
-    def __call__(
-        self,
-        step: str,
-        tool: Tool,
-        arguments: dict[str, Any],
-        shades: Mapping[str, LabelTree],
-        pc: Label,
-        places: dict[str, LabelTree],
-    ) -> bool: ...
+FutureCallVisitor = Callable[[CallRequest, dict[str, LabelTree]], bool]
+"""Called for each future call; it updates the labels of written places. False: the run ends there."""
 
 
 class Lookahead:
-    """One look at what is to come, from where the run is."""
+    """One walk over the steps that are still to come, from the position of the run."""
 
     def __init__(
         self,
@@ -293,28 +268,31 @@ class Lookahead:
         mode: Mode,
         given: Label,
         where: RunPosition,
-        foresee: FutureCallVisitor,
+        visit: FutureCallVisitor,
     ) -> None:
         self._registry = registry
         self._footprints = footprints
-        self._pure = pure
+        self._local = pure
         self._mode: Mode = mode
         self._given = given
-        self._where = where
-        self._foresee = foresee
+        self._position = where
+        self._visit = visit
         self._left = MAX_LOOKAHEAD_STEPS
-        self.work = RunWork(MAX_LOOKAHEAD_WORK, _work_exceeded)
-        """A look's own: when somebody looks must not decide how far the run gets."""
+        # Its own counter: when a lookahead happens depends on timing, and must not decide how far the run gets.
+        self.work = RunWork(
+            MAX_LOOKAHEAD_WORK, lambda: RunError("run.too-large", "this is too much to compute for a look ahead")
+        )
         self.known: set[str] = set()
+        """The static paths of steps whose calls are known already."""
         self.unknown: set[str] = set()
-        """The steps, as the plan counts them, whose calls are known already, and those of which some are not."""
+        """The static paths of steps of which some call is not known."""
 
     def visit_block(self, steps: Sequence[Step], frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
-        """Go through steps that are still to be done; False where it is not known whether anything comes after.
+        """Walk the remaining steps of a block; False if it is not known whether anything comes after them.
 
-        The frame is the look's own. A block that has begun goes on from where it is.
+        The frame is a copy that belongs to this lookahead.
         """
-        begun = self._where.blocks.get(at)
+        begun = self._position.blocks.get(at)
         if begun is not None:
             flow = ControlFlow(begun.flow.pc)
         for number, step in enumerate(steps):
@@ -325,7 +303,7 @@ class Lookahead:
                 if self._left < 0 or not self._step(step, frame, f"{at}{number}", flow):
                     return False
             except BicameralError:
-                # The run will fail there.
+                # The run will fail at this step.
                 return False
         return True
 
@@ -335,7 +313,7 @@ class Lookahead:
                 return self._call(step, frame, at, flow.pc)
             case Compute() | Update():
                 if self._footprints.of(step).reads <= frame.values.keys():
-                    self._pure.run_step(step, frame, at, flow)
+                    self._local.run_step(step, frame, at, flow)
                 else:
                     _forget_names(frame, (step.name,))
                 return True
@@ -352,9 +330,9 @@ class Lookahead:
     def _call(self, step: Call, frame: VariableFrame, at: str, pc: Label) -> bool:
         goes_on = True
         if self._is_known(step.args.values(), frame):
-            arguments = {name: self._pure.evaluate(argument, frame, at) for name, argument in step.args.items()}
-            shades = {name: self._pure.label(argument, frame, self._given) for name, argument in step.args.items()}
-            goes_on = self._foresee(at, self._registry[step.tool], arguments, shades, pc, frame.labels)
+            arguments = {name: self._local.evaluate(argument, frame, at) for name, argument in step.args.items()}
+            labels = {name: self._local.label(argument, frame, self._given) for name, argument in step.args.items()}
+            goes_on = self._visit(CallRequest(at, self._registry[step.tool], arguments, labels, pc), frame.labels)
             self.known.add(static_path(at))
         else:
             self.unknown.add(static_path(at))
@@ -363,65 +341,61 @@ class Lookahead:
         return goes_on
 
     def _when(self, when: When, frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
-        sides = {side: self._where.blocks.get(f"{at}/{side}/") for side in ("then", "else")}
+        sides = {side: self._position.blocks.get(f"{at}/{side}/") for side in ("then", "else")}
         begun = next(((side, block) for side, block in sides.items() if block is not None), None)
         if begun is not None:
             (side, block), inside = begun, ControlFlow(begun[1].flow.pc)
             branch: Sequence[Step] = block.steps
         elif self._is_known((when.condition,), frame):
-            inside = self._pure.branch_flow(when.condition, frame, flow)
-            branch, side = self._pure.choose_branch(when, frame, at)
+            inside = self._local.branch_flow(when.condition, frame, flow)
+            branch, side = self._local.choose_branch(when, frame, at)
         else:
             return self._skip(when, frame)
         if not self.visit_block(branch, frame, f"{at}/{side}/", inside):
             return False
-        self._pure.leave_branch(when, frame, flow, inside)
+        self._local.leave_branch(when, frame, flow, inside)
         return True
 
     def _each(self, each: Each, frame: VariableFrame, at: str, flow: ControlFlow) -> bool:
-        turning = self._where.loops.get(at)
-        if turning is None:
+        loop = self._position.loops.get(at)
+        if loop is None:
             if not self._is_known((each.over,), frame):
                 return self._skip(each, frame)
-            over = self._pure.label(each.over, frame, flow.pc)
-            items = iterable_items(self._pure.evaluate(each.over, frame, at))
-            turning = RunningLoop(
-                list(items), over, ControlFlow(pc_inside(flow.pc, over, self._mode)), concurrent=False
-            )
+            over = self._local.label(each.over, frame, flow.pc)
+            items = iterable_items(self._local.evaluate(each.over, frame, at))
+            loop = RunningLoop(list(items), over, ControlFlow(pc_inside(flow.pc, over, self._mode)), concurrent=False)
         goes_on = (
-            self._concurrent_turns(each, turning, frame, at)
-            if turning.concurrent
-            else self._turns(each, turning, frame, at)
+            self._concurrent_turns(each, loop, frame, at) if loop.concurrent else self._turns(each, loop, frame, at)
         )
-        self._pure.leave_branch(each, frame, flow, turning.flow)
+        self._local.leave_branch(each, frame, flow, loop.flow)
         return goes_on
 
-    def _turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
-        inside = ControlFlow(turning.flow.pc)
-        for turn in range(max(turning.turns_begun - 1, 0), len(turning.items)):
-            if f"{at}[{turn}]/" not in self._where.blocks:
-                self._pure.bind_item(each, turning.items[turn], frame, at)
-                frame.labels.update(self._pure.turn_names(each, turning.item_labels, inside))
+    def _turns(self, each: Each, loop: RunningLoop, frame: VariableFrame, at: str) -> bool:
+        inside = ControlFlow(loop.flow.pc)
+        for turn in range(max(loop.turns_begun - 1, 0), len(loop.items)):
+            if f"{at}[{turn}]/" not in self._position.blocks:
+                self._local.bind_item(each, loop.items[turn], frame, at)
+                frame.labels.update(self._local.turn_names(each, loop.item_labels, inside))
             if not self.visit_block(each.steps, frame, f"{at}[{turn}]/", inside):
                 return False
         return True
 
-    def _concurrent_turns(self, each: Each, turning: RunningLoop, frame: VariableFrame, at: str) -> bool:
-        """Turns side by side: each has variables of its own, and what they come to together is not known before."""
-        for turn, item in enumerate(turning.items):
-            begun: RunningBlock | None = self._where.blocks.get(f"{at}[{turn}]/")
-            if begun is None and turn < turning.turns_begun:
+    def _concurrent_turns(self, each: Each, loop: RunningLoop, frame: VariableFrame, at: str) -> bool:
+        """Visit concurrent turns: each has its own variables, and their merged result is not known before the end."""
+        for turn, item in enumerate(loop.items):
+            begun: RunningBlock | None = self._position.blocks.get(f"{at}[{turn}]/")
+            if begun is None and turn < loop.turns_begun:
                 continue
             own = copy_frame(frame if begun is None else begun.frame, self.work)
             if begun is None:
-                self._pure.bind_item(each, item, own, at)
-                own.labels.update(self._pure.turn_names(each, turning.item_labels, turning.flow))
-            if not self.visit_block(each.steps, own, f"{at}[{turn}]/", ControlFlow(turning.flow.pc)):
+                self._local.bind_item(each, item, own, at)
+                own.labels.update(self._local.turn_names(each, loop.item_labels, loop.flow))
+            if not self.visit_block(each.steps, own, f"{at}[{turn}]/", ControlFlow(loop.flow.pc)):
                 return False
         return self._skip(each, frame)
 
     def _skip(self, step: When | Each, frame: VariableFrame) -> bool:
-        """Nobody knows what will be done here; what comes after is come to unless the run may end here."""
+        """Forget what an unknown branch or loop may change; False if the run may end inside of it."""
         _forget_names(frame, branch_names(step))
         return not can_answer(step)
 
@@ -430,7 +404,7 @@ class Lookahead:
 
 
 def copy_frame(frame: VariableFrame, work: RunWork) -> VariableFrame:
-    """The same variables, to be changed without changing anything; what is computed of them is charged to the look."""
+    """A copy of the variables for a lookahead, which is charged for what it computes."""
     return VariableFrame(frame.values | {RUN_WORK_KEY: work}, dict(frame.labels))
 
 

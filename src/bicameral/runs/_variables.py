@@ -34,7 +34,7 @@ _NOT_BOUND: list[Any] = []
 
 
 class Addition(NamedTuple):
-    """Something that a turn added to a variable from outside the loop."""
+    """An addition of a turn to a variable from outside the loop."""
 
     op: UpdateOp
     key: Any
@@ -44,43 +44,49 @@ class Addition(NamedTuple):
 class VariableFrame:
     """The variables at one place of a run.
 
-    Values are never changed under another name: adding to a list copies it once, and then extends that copy for as
-    long as nobody else can have seen it. A turn of a loop that may overlap with others has a frame of its own with a
-    log; the log is played into the outer frame in the order of the turns.
-
-    Beside the values are their `shades`; where labels are off there are none.
+    A value is never changed under another name: adding to a list copies it once, and then extends that copy until it
+    is read. A turn of a loop that may overlap with others has its own frame with a log; the logs are merged into the
+    outer frame in the order of the turns. `labels` are empty if labels are off.
     """
 
     __slots__ = ("_found", "_log", "_own", "_taints", "labels", "values")
 
     def __init__(
-        self, values: dict[str, Any] | None = None, shades: dict[str, LabelTree] | None = None, *, logged: bool = False
+        self, values: dict[str, Any] | None = None, labels: dict[str, LabelTree] | None = None, *, logged: bool = False
     ) -> None:
         self.values: dict[str, Any] = {} if values is None else values
-        self.labels: dict[str, LabelTree] = {} if shades is None else shades
+        self.labels: dict[str, LabelTree] = {} if labels is None else labels
         self._own: set[str] = set()
-        # The shades as a turn found them, and what has tainted names that were not bound in this turn.
+        # The labels at the beginning of a turn, and what has tainted names that were not bound in this turn.
         self._found: dict[str, LabelTree] = dict(self.labels) if logged else {}
         self._taints: dict[str, Label] = {}
         # What happened to each name: the additions, or None once it was bound in this frame.
         self._log: dict[str, list[Addition] | None] | None = {} if logged else None
 
     def snapshot(self) -> tuple[dict[str, Any], dict[str, LabelTree]]:
-        """The variables and their shades as every turn of a loop finds them."""
+        """Copies of the variables and their labels, for the turns of a loop."""
         self._own.clear()
         return dict(self.values), dict(self.labels)
 
-    def bind(self, name: str, value: Any, shade: LabelTree | None = None) -> None:
+    def bind(self, name: str, value: Any, labels: LabelTree | None = None) -> None:
         self.values[name] = value
         self._own.discard(name)
-        if shade is not None:
-            self.labels[name] = shade
+        if labels is not None:
+            self.labels[name] = labels
         if self._log is not None:
             self._log[name] = None
             self._taints.pop(name, None)
 
+    def bind_item(self, names: Sequence[str], item: Any) -> None:
+        """Bind an item of a loop to its names; an EvaluationError if it has another number of parts."""
+        if len(names) == 1:
+            self.bind(names[0], item)
+            return
+        for name, part in zip(names, unpack_item(item, len(names)), strict=True):
+            self.bind(name, part)
+
     def taint(self, names: Iterable[str], label: Label) -> None:
-        """What decided a branch or loop is joined into every variable that it may change."""
+        """Join the label of a condition into every variable that its branch or loop may change."""
         if label is NOTHING:
             return
         for name in names:
@@ -91,15 +97,15 @@ class VariableFrame:
 
     @property
     def has_owned(self) -> bool:
-        """Whether there are lists or dicts that only this frame knows."""
+        """Whether there are lists or dicts that only this frame refers to."""
         return bool(self._own)
 
     def mark_read(self, names: frozenset[str]) -> None:
-        """These variables were read: their lists may now be known under other names."""
+        """Note that these variables were read: other names may refer to their lists now."""
         self._own -= names
 
     def update(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
-        """Add to a variable; an EvaluationError says why that has no meaning."""
+        """Add to a variable; an EvaluationError if that is not defined."""
         if self._log is None or self._bound_here(name):
             self._apply(name, op, key, value)
             return
@@ -115,11 +121,11 @@ class VariableFrame:
             work.charge(amount)
 
     def can_merge(self, additions: Iterable[tuple[str, str]]) -> bool:
-        """Whether these variables are such that additions can be put together later, with the same result."""
+        """Whether additions to these variables can be merged later with the same result."""
         return all(isinstance(self.values.get(name), _MERGEABLE[op]) for name, op in additions)
 
     def merge(self, turn: VariableFrame) -> None:
-        """Play what a turn did into this frame, and what it computed into the work of the run."""
+        """Apply what a turn did to this frame, and charge its work to the run."""
         if (work := turn.values.get(RUN_WORK_KEY)) is not None:
             self.charge(work.used)
         for name, additions in (turn._log or {}).items():
@@ -128,19 +134,19 @@ class VariableFrame:
             else:
                 for addition in additions:
                     self.update(name, *addition)
-        self._merge_shades(turn)
+        self._merge_labels(turn)
 
-    def _merge_shades(self, turn: VariableFrame) -> None:
-        """What was bound in the turn has its shade already; all else keeps what it had and takes on what is new."""
-        for name, shade in turn.labels.items():
-            if shade is not turn._found.get(name) and not turn._bound_here(name):
+    def _merge_labels(self, turn: VariableFrame) -> None:
+        """Join changed labels into those of this frame; names that the turn bound have theirs already."""
+        for name, tree in turn.labels.items():
+            if tree is not turn._found.get(name) and not turn._bound_here(name):
                 known = self.labels.get(name)
-                self.labels[name] = shade if known is None else join_trees(known, shade)
+                self.labels[name] = tree if known is None else join_trees(known, tree)
         for name, label in turn._taints.items():
             self.taint((name,), label)
 
     def _bound_here(self, name: str) -> bool:
-        """Whether a name was bound in this turn; outside of turns that overlap every name was."""
+        """Whether a name was bound in this turn; always true outside of overlapping turns."""
         return self._log is None or self._log.get(name, _NOT_BOUND) is None
 
     def _apply(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
@@ -150,13 +156,13 @@ class VariableFrame:
         if name in self._own and self._in_place(current, op, key, value):
             return
         after = self.values[name] = apply_update(op, current, key, value)
-        # What is not extended in place is copied as a whole.
+        # It was copied as a whole and not extended in place.
         self.charge(1 + flat_cost(after))
         if isinstance(after, _OWNABLE):
             self._own.add(name)
 
     def _in_place(self, current: Any, op: UpdateOp, key: Any, value: Any) -> bool:
-        """Extend a container that only this frame knows; False where it has to be weighed or refused as a whole."""
+        """Extend a container that only this frame refers to; False if its size must be checked as a whole."""
         if op == "put":
             if not (isinstance(current, dict) and isinstance(key, str) and _fits_capacity(current, key not in current)):
                 return False
@@ -175,7 +181,7 @@ class VariableFrame:
         return True
 
     def _check_update(self, name: str, op: UpdateOp, key: Any, value: Any) -> None:
-        """Refuse now what would be refused when the turns are put together."""
+        """Raise now what would be raised when the turns are merged."""
         current = self.values.get(name)
         match current:
             case list():
@@ -189,34 +195,37 @@ class VariableFrame:
         apply_update(op, current, key, value)
 
 
-# The kind of a variable of these types stays the same whatever is added, and adding can be checked by itself.
+# The type of such a variable stays the same whatever is added, and an addition can be checked by itself.
 _MERGEABLE: dict[str, tuple[type, ...]] = {"append": (list,), "put": (dict,), "add": (list, str, int, float)}
 
 
 def _fits_capacity(container: Any, more: int) -> bool:
-    """Whether a container stays below the next power of two; there it is copied and weighed as a whole."""
+    """Whether a container stays below the next power of two; there it is copied and its size checked as a whole."""
     return len(container).bit_length() == (len(container) + more).bit_length()
 
 
 def _check_size(value: Any) -> Any:
-    """The same value; one with too much in it is refused, as everywhere in a plan."""
+    """The same value; raises if it is too large, as everywhere in a plan."""
     return apply_update("append", [], None, value)[0] if isinstance(value, _CONTAINERS) else value
 
 
 BlockPath = str | tuple["BlockPath", str, int]
-"""The place of a block: its text, or that of a loop (block and step) and the turn. Only a failure asks for the text."""
+"""The path of a block: a text, or a loop (block and step) and the turn. It becomes a text only for an error."""
 
 StepCode = Callable[[VariableFrame, BlockPath], bool]
-"""A step: does it in a frame, and says whether the run has its answer."""
+"""Does a step in a frame; returns whether the run has its answer."""
 
 TurnCode = Callable[[VariableFrame, BlockPath, Any], bool]
-"""A turn of a loop, for one item."""
+"""Does a turn of a loop for one item."""
 
 
 class CompiledSteps:
-    """The code of the steps of one run, made when a step is first done.
+    """The local steps of one run as closures, each compiled when it is first done.
 
-    `names` are the variables of an expression, `items` what a loop goes over, and `answer` takes the plan's answer.
+    Args:
+        names: The variables of an expression.
+        items: The items of a loop.
+        answer: Called with the plan's answer.
     """
 
     def __init__(
@@ -232,14 +241,14 @@ class CompiledSteps:
         self._turns: dict[int, TurnCode] = {}
 
     def step(self, step: Step) -> StepCode:
-        """A step; it is done with its own place as the block's."""
+        """The code of a step; its own path is passed as that of the block."""
         found = self._steps.get(id(step))
         if found is None:
             found = self._steps[id(step)] = self._code(step, "")
         return found
 
     def turn(self, each: Each) -> TurnCode:
-        """A turn of a loop."""
+        """The code of a turn of a loop."""
         found = self._turns.get(id(each))
         if found is None:
             found = self._turns[id(each)] = self._one_turn(each)
@@ -348,12 +357,10 @@ class CompiledSteps:
 
         def with_parts(frame: VariableFrame, where: BlockPath, item: Any) -> bool:
             try:
-                parts = unpack_item(item, len(names))
+                frame.bind_item(names, item)
             except BicameralError as error:
-                # It is the loop that fails, not a step of this turn.
+                # The loop fails, not a step of this turn.
                 raise add_step_to_error(error, _loop_path(where)) from None
-            for name, part in zip(names, parts, strict=True):
-                frame.bind(name, part)
             return body(frame, where)
 
         return with_parts

@@ -10,10 +10,9 @@ import contextlib
 import ipaddress
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from bicameral.errors import ServerError
+from bicameral.errors import ServerError, require_extra
 from bicameral.server._tokens import TokenFile
 
 if TYPE_CHECKING:
@@ -30,13 +29,8 @@ REQUIRED_PACKAGES = ("fastapi", "uvicorn", "h11")
 
 def require_server_packages() -> None:
     """Raise `server.not-installed` if a package of the extra is missing."""
-    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
-    if missing:
-        raise ServerError(
-            "server.not-installed",
-            f"the server needs {', '.join(missing)}, which is not installed",
-            fix='Install it with `pip install "bicameral[server]"`.',
-        )
+    code = "server.not-installed"
+    require_extra("server", *REQUIRED_PACKAGES, error=ServerError, code=code, needs="the server needs")
 
 
 def check_may_listen(host: str, tokens: TokenFile) -> None:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from bicameral.errors import missing_packages
 from bicameral.telemetry._signals import current_tracer, safe_text, use_meter_provider, use_tracer_provider
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def export_from_environment(environ: Mapping[str, str] | None = None) -> Generat
     if not (status.traces or status.metrics) or current_tracer() is not None:
         yield status
         return
-    if missing := _missing_package((*status.traces, *status.metrics)):
-        status.problems.append(f"{missing} is not installed: pip install 'bicameral[telemetry]'")
+    otlp = ["opentelemetry.exporter.otlp.proto.http"] if "otlp" in (*status.traces, *status.metrics) else []
+    if missing := missing_packages("opentelemetry.sdk", *otlp):
+        status.problems.append(f"{missing[0]} is not installed: pip install 'bicameral[telemetry]'")
         yield status
         return
     with _collect_problems(status.problems):
@@ -85,18 +86,6 @@ def _chosen_exporters(signal: str, environ: Mapping[str, str], problems: list[st
         problems.append(f"OTLP is sent by {_PROTOCOL} only, and not by {safe_text(protocol, 40)!r}")
         known = tuple(name for name in known if name != "otlp")
     return known
-
-
-def _missing_package(exporters: tuple[str, ...]) -> str | None:
-    """The first required package that is not installed, or None."""
-    needed = ["opentelemetry.sdk", *(["opentelemetry.exporter.otlp.proto.http"] if "otlp" in exporters else [])]
-    for name in needed:
-        try:
-            if find_spec(name) is None:
-                return name
-        except ModuleNotFoundError:
-            return name
-    return None
 
 
 def _build_tracer_provider(names: tuple[str, ...]) -> TracerProvider | None:

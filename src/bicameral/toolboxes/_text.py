@@ -9,26 +9,18 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urljoin, urlsplit
 
-from bicameral.errors import ToolError
+from bicameral.errors import ToolError, require_extra
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
-@cache
 def require_standard(module: str) -> None:
     """Raise `toolboxes.not-installed` if a package of the extra `standard` is missing."""
-    if find_spec(module) is None:
-        raise ToolError(
-            "toolboxes.not-installed",
-            f"this tool needs the package {module!r}",
-            fix="Install it with: pip install 'bicameral[standard]'",
-        )
+    require_extra("standard", module, error=ToolError, code="toolboxes.not-installed", needs="this tool needs")
 
 
 # Pages and mails declared with these charsets are often UTF-8, and other text hardly ever decodes as UTF-8.

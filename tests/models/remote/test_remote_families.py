@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from remote_world import OTHER_KEY, WEATHER, Loopback, Said, as_json, ask, called, completion, error
 
+from bicameral.errors import missing_packages
 from bicameral.models import FAMILIES, Key, Message, ModelFailure, ModelRequest, RemoteProvider, ToolCall, Usage
-from bicameral.models.remote._servers import _is_installed  # pyright: ignore[reportPrivateUsage]
 
 # Their client libraries are not written for warnings that are errors.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -83,7 +83,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def _family(name: str) -> Any:
-    missing = not all(map(_is_installed, ("pydantic_ai", FAMILIES[name].package)))
+    missing = bool(missing_packages("pydantic_ai", FAMILIES[name].package))
     return pytest.param(name, marks=pytest.mark.skipif(missing, reason=f"the extra of {name!r} is not installed"))
 
 

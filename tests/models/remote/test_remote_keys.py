@@ -129,7 +129,7 @@ async def test_a_redirect_is_not_followed_so_that_a_key_goes_nowhere_else() -> N
 def test_a_family_that_needs_a_key_does_not_look_for_one(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI", "AZURE_OPENAI", "ANTHROPIC", "GOOGLE", "MISTRAL", "GROQ"):
         monkeypatch.setenv(f"{name}_API_KEY", KEY)
-    monkeypatch.setattr(families, "_is_installed", str.isprintable)
+    monkeypatch.setattr(families, "missing_packages", str.isspace)
     with pytest.raises(ModelFailure) as raised:
         RemoteProvider(family, "m")
     assert raised.value.code == "models.auth"
@@ -185,7 +185,7 @@ def test_an_unknown_family_and_a_missing_package_say_what_to_do(monkeypatch: pyt
     with pytest.raises(ModelError, match="Did you mean 'anthropic'") as raised:
         RemoteProvider("antropic", "m")
     assert raised.value.code == "models.unknown-family"
-    monkeypatch.setattr(families, "_is_installed", str.isspace)
+    monkeypatch.setattr(families, "missing_packages", str.isprintable)
     for name, family in FAMILIES.items():
         with pytest.raises(ModelError) as raised:
             RemoteProvider(name, "m", key=Key(KEY), base_url="http://localhost/v1")

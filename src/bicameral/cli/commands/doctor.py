@@ -9,9 +9,10 @@ import click
 
 from bicameral.cli._options import CommonOptions, common_options
 from bicameral.cli._output import FAILED, OK
-from bicameral.cli._run_records import has_submitted_runs, masked_address, open_submitted_runs
+from bicameral.cli._run_records import has_submitted_runs, open_submitted_runs
 from bicameral.config import HealthCheck
-from bicameral.errors import BicameralError, ConfigError, DurableError
+from bicameral.errors import BicameralError, ConfigError, DurableError, missing_packages
+from bicameral.postgres import masked_address
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -30,7 +31,9 @@ def durable_checks(config: Config) -> list[HealthCheck]:
     except BicameralError as error:
         return [_failed_check("submitted runs", error)]
     if not there:
-        return [HealthCheck("submitted runs", "ok", f"none yet{_missing_packages_text()}"), *_check_journal(config)]
+        missing = missing_packages("sqlalchemy", "dbos", "psycopg")
+        hint = '; submitting needs `pip install "bicameral[durable]"`' if missing else ""
+        return [HealthCheck("submitted runs", "ok", f"none yet{hint}"), *_check_journal(config)]
     try:
         return [*asyncio.run(_check_database(config)), *_check_journal(config)]
     except DurableError as error:
@@ -41,7 +44,7 @@ async def _check_database(config: Config) -> list[HealthCheck]:
     async with open_submitted_runs(config) as runs:
         counts = {state: number for state, number in (await runs.counts()).items() if number}
         states = ", ".join(f"{number} {state}" for state, number in counts.items()) or "none yet"
-        checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config)}: {states}")]
+        checks = [HealthCheck("submitted runs", "ok", f"{masked_address(config.durable_database)}: {states}")]
         checks.append(await _check_workers(runs, open_=counts.get("queued", 0) + counts.get("running", 0)))
         if not runs.database.sqlite:
             checks += await asyncio.to_thread(_verify_record, runs.run_journal)
@@ -79,13 +82,6 @@ def _verify_record(journal: Journal) -> list[HealthCheck]:
         fix = "`bicameral runs verify` shows all of it. What was changed can not be trusted any more."
         return [HealthCheck("record", "bad", f"{journal.path}: {breaks[0]}", fix)]
     return [HealthCheck("record", "ok", f"{journal.path}: the newest {len(runs)} runs are as they were written")]
-
-
-def _missing_packages_text() -> str:
-    from importlib.util import find_spec
-
-    missing = any(find_spec(name) is None for name in ("sqlalchemy", "dbos", "psycopg"))
-    return '; submitting needs `pip install "bicameral[durable]"`' if missing else ""
 
 
 def _failed_check(name: str, error: BicameralError) -> HealthCheck:

@@ -20,7 +20,8 @@ from bicameral.cli._options import (
     open_agent,
 )
 from bicameral.cli._output import INTERRUPTED, OK, TERMINATED, Output
-from bicameral.cli._run_records import masked_address, open_submitted_runs
+from bicameral.cli._run_records import open_submitted_runs
+from bicameral.postgres import masked_address
 
 if TYPE_CHECKING:
     from bicameral.config import Config
@@ -53,7 +54,7 @@ async def _work(out: Output, config: Config, make: MakeAgent | None, concurrency
     log = WorkerLog(out)
     async with open_submitted_runs(config, make=True) as runs, open_agent(config, make) as agent:
         worker = Worker(runs, agent, concurrency=concurrency, name=name, observer=log.record_state)
-        log.record_start(worker.name, worker.concurrency, masked_address(config))
+        log.record_start(worker.name, worker.concurrency, masked_address(config.durable_database))
         on_signals(log.stop, signal.SIGINT, signal.SIGTERM)
         await worker.run(log.stopping)
     log.record_end(worker.name)

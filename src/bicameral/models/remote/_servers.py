@@ -13,11 +13,10 @@ import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn, final
 from urllib.parse import urlsplit
 
-from bicameral.errors import ModelError, nearest_name
+from bicameral.errors import ModelError, missing_packages, nearest_name
 from bicameral.secrets import register_secret
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ def find_family(name: str) -> Family:
         )
     family = FAMILIES[name]
     for package in ("pydantic_ai", family.package):
-        if not _is_installed(package):
+        if missing_packages(package):
             raise missing_package(f"models of the family {name!r}", package, family.extra)
     return family
 
@@ -259,13 +258,6 @@ def _bedrock_provider(secret: str, url: str | None, options: dict[str, Any]) -> 
 def _pydantic_ai_class(package: str, path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(f"pydantic_ai.{package}.{module}"), name)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def _bad_address(why: str) -> ModelError:
