@@ -44,7 +44,6 @@ from bicameral.plans._plan import (
     Update,
     When,
     load_plan,
-    rewrite_expr,
     rewrite_steps,
     walk,
 )
@@ -91,7 +90,7 @@ from bicameral.plans.labels._walker import (
     labels_after_local_step,
 )
 from bicameral.plans.syntax._parser import ParsedPlan, parse
-from bicameral.plans.syntax._rendering import plan_schema, print_plan
+from bicameral.plans.syntax._rendering import print_plan
 from bicameral.plans.syntax._tasks import ImportedTasks, export_tasks, import_tasks
 
 __all__ = [
@@ -184,12 +183,10 @@ __all__ = [
     "pc_inside",
     "places_after_branch",
     "places_after_call",
-    "plan_schema",
     "print_plan",
     "prove",
     "readers_after_call",
     "recall_stored_labels",
-    "rewrite_expr",
     "rewrite_steps",
     "static_path",
     "turn_labels",

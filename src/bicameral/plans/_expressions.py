@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable
 from functools import wraps
 from keyword import kwlist
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
 
@@ -85,6 +85,9 @@ class Node(BaseModel):
     # Schemas are built at first use: most commands never need a plan. Rules are validators of fields, not of whole
     # models: pydantic would run those again each time a node becomes part of another.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    child_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold other nodes, in the order of evaluation. The order of the fields themselves is that of the
+    JSON form, which the plan's hash depends on."""
 
 
 class Const(Node):
@@ -105,6 +108,7 @@ class Get(Node):
     """A field of a record: `mail.subject`."""
 
     kind: Literal["get"] = "get"
+    child_fields = ("value",)
     value: Expr
     field: Name
 
@@ -113,6 +117,7 @@ class Index(Node):
     """An item of a list or dict: `rows[0]`, `row['amount']`."""
 
     kind: Literal["index"] = "index"
+    child_fields = ("value", "at")
     value: Expr
     at: Expr
 
@@ -121,6 +126,7 @@ class Slice(Node):
     """A part of a list or text: `lines[1:10]`."""
 
     kind: Literal["slice"] = "slice"
+    child_fields = ("value", "start", "stop", "step")
     value: Expr
     start: Expr | None = None
     stop: Expr | None = None
@@ -129,21 +135,25 @@ class Slice(Node):
 
 class ListOf(Node):
     kind: Literal["list"] = "list"
+    child_fields = ("items",)
     items: tuple[Expr, ...] = ()
 
 
 class TupleOf(Node):
     kind: Literal["tuple"] = "tuple"
+    child_fields = ("items",)
     items: tuple[Expr, ...] = ()
 
 
 class DictOf(Node):
     kind: Literal["dict"] = "dict"
+    child_fields = ("entries",)
     entries: tuple[tuple[Expr, Expr], ...] = ()
 
 
 class Arithmetic(Node):
     kind: Literal["arithmetic"] = "arithmetic"
+    child_fields = ("left", "right")
     op: ArithmeticOp
     left: Expr
     right: Expr
@@ -164,6 +174,7 @@ class Negative(Node):
     """`-x`; the negative of a literal number is itself a literal."""
 
     kind: Literal["negative"] = "negative"
+    child_fields = ("value",)
     value: Expr
 
     @field_validator("value")
@@ -176,6 +187,7 @@ class Negative(Node):
 
 class Not(Node):
     kind: Literal["not"] = "not"
+    child_fields = ("value",)
     value: Expr
 
 
@@ -183,6 +195,7 @@ class Logic(Node):
     """`a and b and c` or `a or b`."""
 
     kind: Literal["logic"] = "logic"
+    child_fields = ("items",)
     op: Literal["and", "or"]
     items: Annotated[tuple[Expr, ...], Field(min_length=2)]
 
@@ -191,6 +204,7 @@ class Compare(Node):
     """A comparison, possibly chained: `0 < x <= 10` is first 0, rest (('<', x), ('<=', 10))."""
 
     kind: Literal["compare"] = "compare"
+    child_fields = ("first", "rest")
     first: Expr
     rest: Annotated[tuple[tuple[CompareOp, Expr], ...], Field(min_length=1)]
 
@@ -199,6 +213,7 @@ class Choose(Node):
     """`then if condition else otherwise`."""
 
     kind: Literal["choose"] = "choose"
+    child_fields = ("condition", "then", "otherwise")
     condition: Expr
     then: Expr
     otherwise: Expr
@@ -208,6 +223,7 @@ class Apply(Node):
     """A call of a function of the closed library: `lower(text)`, `sorted(rows, key=…)`."""
 
     kind: Literal["apply"] = "apply"
+    child_fields = ("args", "named")
     function: Name
     args: tuple[Expr, ...] = ()
     named: tuple[tuple[Name, Expr], ...] = ()
@@ -231,6 +247,7 @@ class Shown(Node):
     """A value inside formatted text, with Python's format spec."""
 
     kind: Literal["shown"] = "shown"
+    child_fields = ("value",)
     value: Expr
     spec: Text = ""
 
@@ -239,6 +256,7 @@ class Format(Node):
     """Formatted text (an f-string): texts and values in turn."""
 
     kind: Literal["format"] = "format"
+    child_fields = ("parts",)
     parts: tuple[Text | Shown, ...]
 
     @field_validator("parts")
@@ -255,6 +273,7 @@ class Format(Node):
 class Clause(Node):
     """`for names in over if condition if condition`."""
 
+    child_fields = ("over", "conditions")
     names: Annotated[tuple[Name, ...], Field(min_length=1)]
     over: Expr
     conditions: tuple[Expr, ...] = ()
@@ -264,6 +283,7 @@ class Comprehension(Node):
     """`[element for … ]`, or with a `key` a dict `{key: element for … }`."""
 
     kind: Literal["comprehension"] = "comprehension"
+    child_fields = ("clauses", "key", "element")
     element: Expr
     key: Expr | None = None
     clauses: Annotated[tuple[Clause, ...], Field(min_length=1)]
@@ -273,6 +293,7 @@ class Lambda(Node):
     """A function of a few names, only as an argument of a library function such as `sorted`."""
 
     kind: Literal["lambda"] = "lambda"
+    child_fields = ("body",)
     names: tuple[Name, ...]
     body: Expr
 
@@ -300,40 +321,40 @@ Expr = Annotated[
 ]
 
 
-def children(expr: object) -> tuple[Any, ...]:
-    """The expressions directly inside an expression, in the order they are evaluated."""
-    inside = _CHILDREN.get(type(expr))
-    return () if inside is None else inside(expr)
+def children(node: object) -> tuple[Any, ...]:
+    """The expressions directly inside a node (of a step also the steps), in the order they are evaluated."""
+    found: list[Any] = []
+    for name in getattr(node, "child_fields", ()):
+        _collect_nodes(getattr(node, name), found)
+    return tuple(found)
 
 
-def _slice_children(expr: Slice) -> tuple[Any, ...]:
-    return tuple(e for e in (expr.value, expr.start, expr.stop, expr.step) if e is not None)
+def _collect_nodes(value: Any, found: list[Any]) -> None:
+    if isinstance(value, tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]
+            _collect_nodes(each, found)
+    elif isinstance(value, Clause | Shown):
+        found.extend(children(value))
+    elif isinstance(value, Node):
+        found.append(value)
 
 
-def _comprehension_children(expr: Comprehension) -> tuple[Any, ...]:
-    inner = tuple(e for clause in expr.clauses for e in (clause.over, *clause.conditions))
-    return (*inner, *((expr.key,) if expr.key is not None else ()), expr.element)
+def map_children(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node with each of its `children` changed."""
 
+    def changed(value: Any) -> Any:
+        match value:
+            case tuple():
+                return tuple(map(changed, cast("tuple[Any, ...]", value)))
+            case dict():
+                return {name: changed(each) for name, each in cast("dict[str, Any]", value).items()}
+            case Clause() | Shown():
+                return map_children(value, change)
+            case _:
+                return change(value) if isinstance(value, Node) else value
 
-# By type, since the walk over a plan comes here for every expression in it.
-_CHILDREN: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
-    Get: lambda expr: (expr.value,),
-    Negative: lambda expr: (expr.value,),
-    Not: lambda expr: (expr.value,),
-    Index: lambda expr: (expr.value, expr.at),
-    Slice: _slice_children,
-    ListOf: lambda expr: expr.items,
-    TupleOf: lambda expr: expr.items,
-    Logic: lambda expr: expr.items,
-    DictOf: lambda expr: tuple(e for entry in expr.entries for e in entry),
-    Arithmetic: lambda expr: (expr.left, expr.right),
-    Compare: lambda expr: (expr.first, *(e for _, e in expr.rest)),
-    Choose: lambda expr: (expr.condition, expr.then, expr.otherwise),
-    Apply: lambda expr: (*expr.args, *(e for _, e in expr.named)),
-    Format: lambda expr: tuple(part.value for part in expr.parts if isinstance(part, Shown)),
-    Comprehension: _comprehension_children,
-    Lambda: lambda expr: (expr.body,),
-}
+    fields = node.child_fields
+    return node.model_copy(update={name: changed(getattr(node, name)) for name in fields}) if fields else node
 
 
 @memoize_by_identity

@@ -11,23 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bicameral.errors import BicameralError, Place
-from bicameral.plans._expressions import (
-    Apply,
-    Arithmetic,
-    Choose,
-    Compare,
-    Comprehension,
-    Const,
-    Expr,
-    Get,
-    Index,
-    ListOf,
-    Logic,
-    Not,
-    Ref,
-    Slice,
-    TupleOf,
-)
+from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Call, Compute, Each, Extract, Plan, Update, When, walk
 from bicameral.plans._type_rules import merge
 from bicameral.tools import Effect, Registry
@@ -151,23 +135,23 @@ Lengths = dict[str, int]
 def known_length(expr: Any, lengths: Mapping[str, int]) -> int | None:
     """The most items a list can have, if that is known before the run."""
     match expr:
-        case ListOf(items=items) | TupleOf(items=items):
+        case ir.ListOf(items=items) | ir.TupleOf(items=items):
             return len(items)
-        case Ref(name=name):
+        case ir.Ref(name=name):
             return lengths.get(name)
-        case Slice():
+        case ir.Slice():
             return _slice_length(expr, lengths)
-        case Choose(then=then, otherwise=otherwise):
+        case ir.Choose(then=then, otherwise=otherwise):
             return _combine_lengths(max, known_length(then, lengths), known_length(otherwise, lengths))
-        case Arithmetic(op="+", left=left, right=right):
+        case ir.Arithmetic(op="+", left=left, right=right):
             return _combine_lengths(int.__add__, known_length(left, lengths), known_length(right, lengths))
-        case Comprehension(clauses=clauses):
+        case ir.Comprehension(clauses=clauses):
             return _multiply_lengths([known_length(clause.over, lengths) for clause in clauses])
-        case Apply(function="range", args=args):
+        case ir.Apply(function="range", args=args):
             return _range_length(args)
-        case Apply(function="zip", args=args):
+        case ir.Apply(function="zip", args=args):
             return min((n for arg in args if (n := known_length(arg, lengths)) is not None), default=None)
-        case Apply(function=function, args=(first, *_)) if function in _SAME_LENGTH:
+        case ir.Apply(function=function, args=(first, *_)) if function in _SAME_LENGTH:
             return known_length(first, lengths)
         case _:
             return None
@@ -187,10 +171,10 @@ def _multiply_lengths(numbers: list[int | None]) -> int | None:
 
 
 def _constant_int(expr: Any) -> int | None:
-    return expr.value if isinstance(expr, Const) and type(expr.value) is int else None
+    return expr.value if isinstance(expr, ir.Const) and type(expr.value) is int else None
 
 
-def _slice_length(expr: Slice, lengths: Mapping[str, int]) -> int | None:
+def _slice_length(expr: ir.Slice, lengths: Mapping[str, int]) -> int | None:
     whole = known_length(expr.value, lengths)
     start, stop = _constant_int(expr.start), _constant_int(expr.stop)
     part: int | None = None
@@ -459,51 +443,51 @@ class Scope:
         """The same without what tests have shown about the fields of these variables."""
         return replace(self, narrowed={key: known for key, known in self.narrowed.items() if key[0] not in names})
 
-    def narrow(self, condition: Expr, *, holds: bool) -> Scope:
+    def narrow(self, condition: ir.Expr, *, holds: bool) -> Scope:
         """What is known when a condition holds, or when it does not: which values are (not) None."""
         match condition:
-            case Not(value=value):
+            case ir.Not(value=value):
                 return self.narrow(value, holds=not holds)
-            case Logic(op=op, items=items) if (op == "and") == holds:
+            case ir.Logic(op=op, items=items) if (op == "and") == holds:
                 scope = self
                 for item in items:
                     scope = scope.narrow(item, holds=holds)
                 return scope
-            case Compare(first=first, rest=((("==" | "!=") as op, second),)):
+            case ir.Compare(first=first, rest=((("==" | "!=") as op, second),)):
                 return self._narrow_equal(first, second, same=(op == "==") == holds)
             case _:
                 return self._not_none(condition) if holds else self
 
-    def _narrow_equal(self, first: Expr, second: Expr, *, same: bool) -> Scope:
-        if isinstance(first, Const):
+    def _narrow_equal(self, first: ir.Expr, second: ir.Expr, *, same: bool) -> Scope:
+        if isinstance(first, ir.Const):
             first, second = second, first
         match second:
-            case Const(value=None):
+            case ir.Const(value=None):
                 return self._with_known_type(first, NULL) if same else self._not_none(first)
-            case Const() if same:
+            case ir.Const() if same:
                 return self._not_none(first)
             case _:
                 return self
 
-    def _not_none(self, expr: Expr) -> Scope:
+    def _not_none(self, expr: ir.Expr) -> Scope:
         return self._with_known_type(expr, None)
 
-    def _with_known_type(self, expr: Expr, type_: Type | None) -> Scope:
+    def _with_known_type(self, expr: ir.Expr, type_: Type | None) -> Scope:
         """Note the type of a name or field; None stands for what it is when it is not None."""
         match expr:
-            case Ref(name=name):
+            case ir.Ref(name=name):
                 variable = self.variables.get(name)
                 known = _without_none(variable.type) if variable and type_ is None else type_
                 if variable is None or known is None:
                     return self
                 return replace(self, variables={**self.variables, name: replace(variable, type=known)})
-            case Get() | Index():
+            case ir.Get() | ir.Index():
                 key = field_path(expr)
                 return self if key is None else replace(self, narrowed={**self.narrowed, key: type_ or _NOT_NONE})
             case _:
                 return self
 
-    def narrowed_type(self, expr: Expr, declared: Type) -> Type:
+    def narrowed_type(self, expr: ir.Expr, declared: Type) -> Type:
         """The type of a field here, which may be narrower than the declared one."""
         key = field_path(expr)
         if key is None or key not in self.narrowed:
@@ -516,12 +500,12 @@ _NOT_NONE = OptionalType(ANY)
 """Stands in `narrowed` for "whatever is declared, but not None"."""
 
 
-def field_path(expr: Expr) -> FieldPath | None:
+def field_path(expr: ir.Expr) -> FieldPath | None:
     """`mail.date` (or `mail['date']`) as a key, if it is a field of a field … of a name."""
     match expr:
-        case Ref(name=name):
+        case ir.Ref(name=name):
             return (name,)
-        case Get(value=value, field=field_) | Index(value=value, at=Const(value=str() as field_)):
+        case ir.Get(value=value, field=field_) | ir.Index(value=value, at=ir.Const(value=str() as field_)):
             inner = field_path(value)
             return None if inner is None else (*inner, field_)
         case _:

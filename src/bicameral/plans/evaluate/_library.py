@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.plans._type_rules import (
     ANYTHING,
     BOOLEAN,
@@ -39,19 +40,6 @@ from bicameral.plans._type_rules import (
 from bicameral.plans.evaluate._bounds import EvaluationError, bad_value, check_length, preview
 from bicameral.plans.evaluate._library_scalars import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from bicameral.plans.evaluate._values import distinct_values, extreme_position, format_value, sorted_positions
-from bicameral.types import (
-    ANY,
-    INT,
-    STR,
-    AnyType,
-    DictType,
-    ListType,
-    OptionalType,
-    RecordType,
-    TupleType,
-    Type,
-    optional_type,
-)
 
 
 def _list(xs: Any = ()) -> list[Any]:
@@ -145,76 +133,76 @@ def _len(value: Any) -> int:
 # The types of results
 
 
-def _items_list_type(given: CallTypes) -> Type:
-    return ListType(item_type(given["xs"])) if "xs" in given.types else ListType(BOTTOM)
+def _items_list_type(given: CallTypes) -> t.Type:
+    return t.ListType(item_type(given["xs"])) if "xs" in given.types else t.ListType(BOTTOM)
 
 
-def _enumerate_type(given: CallTypes) -> Type:
-    return ListType(TupleType((INT, item_type(given["xs"]))))
+def _enumerate_type(given: CallTypes) -> t.Type:
+    return t.ListType(t.TupleType((t.INT, item_type(given["xs"]))))
 
 
-def _zip_type(given: CallTypes) -> Type:
-    return ListType(TupleType(tuple(item_type(type_) for type_ in given.variadic_types)))
+def _zip_type(given: CallTypes) -> t.Type:
+    return t.ListType(t.TupleType(tuple(item_type(type_) for type_ in given.variadic_types)))
 
 
-def _flatten_type(given: CallTypes) -> Type:
-    return ListType(merge_all(item_type(item) for item in item_types(given["xs"])) or ANY)
+def _flatten_type(given: CallTypes) -> t.Type:
+    return t.ListType(merge_all(item_type(item) for item in item_types(given["xs"])) or t.ANY)
 
 
-def _item_or_default_type(given: CallTypes) -> Type:
+def _item_or_default_type(given: CallTypes) -> t.Type:
     item = item_type(given["xs"])
     default = given.get("default")
-    return optional_type(item) if default is None else merge(item, default) or ANY
+    return t.optional_type(item) if default is None else merge(item, default) or t.ANY
 
 
-def dict_value_type(type_: Type) -> Type:
+def dict_value_type(type_: t.Type) -> t.Type:
     """The type of what is under the keys of a dict."""
     match type_:
-        case DictType(value=value):
+        case t.DictType(value=value):
             return value
-        case RecordType(fields=fields, name=""):
-            return merge_all(field.type for field in fields) or ANY
+        case t.RecordType(fields=fields, name=""):
+            return merge_all(field.type for field in fields) or t.ANY
         case _:
             # A tool's record may carry more fields than it declares.
-            return ANY
+            return t.ANY
 
 
-def _get_type(given: CallTypes) -> Type:
+def _get_type(given: CallTypes) -> t.Type:
     entries, key = given["entries"], given.constants.get("key")
     value = dict_value_type(entries)
-    if isinstance(entries, RecordType) and isinstance(key, str):
+    if isinstance(entries, t.RecordType) and isinstance(key, str):
         field = entries.get(key)
         if field is not None:
             return field
-        value = ANY
+        value = t.ANY
     default = given.get("default")
-    return optional_type(value) if default is None else merge(value, default) or ANY
+    return t.optional_type(value) if default is None else merge(value, default) or t.ANY
 
 
-def _dict_type(given: CallTypes) -> Type:
+def _dict_type(given: CallTypes) -> t.Type:
     if "entries" in given.types:
         return given["entries"]
     if "pairs" not in given.types:
-        return RecordType(())
+        return t.RecordType(())
     pair = item_type(given["pairs"])
     match pair:
-        case TupleType(items=(key, value)):
+        case t.TupleType(items=(key, value)):
             _check_dict_key_type(given, key)
-            return DictType(value)
-        case ListType(item=item):
+            return t.DictType(value)
+        case t.ListType(item=item):
             _check_dict_key_type(given, item)
-            return DictType(item)
+            return t.DictType(item)
         case _:
-            return DictType(ANY)
+            return t.DictType(t.ANY)
 
 
-def _check_dict_key_type(given: CallTypes, key: Type) -> None:
+def _check_dict_key_type(given: CallTypes, key: t.Type) -> None:
     if not TEXT.fits(key):
         given.report("plan.wrong-type", f"the keys of a dict are text, not {key}", "Use str(key).")
 
 
-def _items_type(given: CallTypes) -> Type:
-    return ListType(TupleType((STR, dict_value_type(given["entries"]))))
+def _items_type(given: CallTypes) -> t.Type:
+    return t.ListType(t.TupleType((t.STR, dict_value_type(given["entries"]))))
 
 
 def _collection_function(
@@ -231,7 +219,7 @@ LIST_FUNCTIONS: tuple[LibraryFunction, ...] = (
     _collection_function(
         "len",
         "How many items (of a text: characters) there are.",
-        Signature((param("xs", SIZED),), INT, _len),
+        Signature((param("xs", SIZED),), t.INT, _len),
         cost="constant",
     ),
     _collection_function(
@@ -266,8 +254,10 @@ LIST_FUNCTIONS: tuple[LibraryFunction, ...] = (
     _collection_function(
         "range",
         "The whole numbers from start (or 0) up to, not including, stop.",
-        Signature((param("stop", INTEGER),), ListType(INT), _range),
-        Signature((param("start", INTEGER), param("stop", INTEGER), option("step", INTEGER)), ListType(INT), _range),
+        Signature((param("stop", INTEGER),), t.ListType(t.INT), _range),
+        Signature(
+            (param("start", INTEGER), param("stop", INTEGER), option("step", INTEGER)), t.ListType(t.INT), _range
+        ),
     ),
     _collection_function(
         "enumerate",
@@ -309,11 +299,13 @@ DICT_FUNCTIONS: tuple[LibraryFunction, ...] = (
         group="dicts",
         cost="constant",
     ),
-    _collection_function("keys", "The keys of a dict.", Signature((_ENTRIES,), ListType(STR), _keys), group="dicts"),
+    _collection_function(
+        "keys", "The keys of a dict.", Signature((_ENTRIES,), t.ListType(t.STR), _keys), group="dicts"
+    ),
     _collection_function(
         "values",
         "The values of a dict.",
-        Signature((_ENTRIES,), lambda given: ListType(dict_value_type(given["entries"])), _values),
+        Signature((_ENTRIES,), lambda given: t.ListType(dict_value_type(given["entries"])), _values),
         group="dicts",
     ),
     _collection_function(
@@ -396,35 +388,35 @@ def _count_by(xs: Iterable[Any], key: KeyFunction | str | None = None) -> dict[s
 
 def _check_order_key(given: CallTypes, name: str = "key") -> None:
     found = given.lambda_result(name, (item_type(given["xs"]),))
-    if found is None or isinstance(found, AnyType):
+    if found is None or isinstance(found, t.AnyType):
         return
-    if isinstance(found, OptionalType) and is_orderable(found.item):
+    if isinstance(found, t.OptionalType) and is_orderable(found.item):
         given.report("plan.none-value", "the key of the order may be None", "Write `x.field or ''` or filter first.")
     elif not is_orderable(found):
         given.report("plan.wrong-type", f"values of type {found} have no order", "Order by a number, text or date.")
 
 
-def _sorted_type(given: CallTypes) -> Type:
+def _sorted_type(given: CallTypes) -> t.Type:
     _check_order_key(given)
-    return ListType(item_type(given["xs"]))
+    return t.ListType(item_type(given["xs"]))
 
 
-def _extreme_type(given: CallTypes) -> Type:
+def _extreme_type(given: CallTypes) -> t.Type:
     _check_order_key(given)
     item, default = item_type(given["xs"]), given.get("default")
-    return item if default is None else merge(item, default) or ANY
+    return item if default is None else merge(item, default) or t.ANY
 
 
-def _extreme_of_values_type(given: CallTypes) -> Type:
+def _extreme_of_values_type(given: CallTypes) -> t.Type:
     types = (given["value"], *given.variadic_types)
     found = merge_all(types)
     if found is None or not is_orderable(found):
         shown = " and ".join(dict.fromkeys(map(str, types)))
         given.report("plan.wrong-type", f"{shown} cannot be compared", "Give values of one type.")
-    return found or ANY
+    return found or t.ANY
 
 
-def _check_group_key(given: CallTypes) -> Type:
+def _check_group_key(given: CallTypes) -> t.Type:
     """The type of the items; the field they are grouped by must be one of theirs."""
     item, field = item_type(given["xs"]), given.constants.get("key")
     given.lambda_result("key", (item,))
@@ -432,18 +424,18 @@ def _check_group_key(given: CallTypes) -> Type:
         return item
     if not DICT.fits(item):
         given.report("plan.wrong-type", f"each item is {item}; it has no fields", "Use a lambda: lambda x: x.")
-    elif isinstance(item, RecordType) and isinstance(field, str) and field not in item.names:
+    elif isinstance(item, t.RecordType) and isinstance(field, str) and field not in item.names:
         given.report("plan.unknown-field", f"the items have no field {field!r}", f"Fields: {', '.join(item.names)}.")
     return item
 
 
-def _group_by_type(given: CallTypes) -> Type:
-    return DictType(ListType(_check_group_key(given)))
+def _group_by_type(given: CallTypes) -> t.Type:
+    return t.DictType(t.ListType(_check_group_key(given)))
 
 
-def _count_by_type(given: CallTypes) -> Type:
+def _count_by_type(given: CallTypes) -> t.Type:
     _check_group_key(given)
-    return DictType(INT)
+    return t.DictType(t.INT)
 
 
 _ORDER_ITEMS, _ORDERED_ITEMS = param("xs", ITERABLE), param("xs", ORDERED)

@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
+from bicameral import types as t
 from bicameral.plans._type_rules import (
     ANYTHING,
     DATE_KIND,
@@ -44,24 +45,18 @@ from bicameral.plans.evaluate._bounds import (
     preview,
 )
 from bicameral.plans.evaluate._values import contains, format_date, format_value, parse_date
-from bicameral.types import ANY, BOOL, DATE, DATETIME, DURATION, FLOAT, INT, STR, TIME, AnyType, ListType, Type
 
 DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-DATE_FIELDS: dict[str, Callable[[Any], int]] = {
-    "year": lambda value: value.year,
-    "month": lambda value: value.month,
-    "day": lambda value: value.day,
+DATE_FIELDS = ("year", "month", "day")
+TIME_FIELDS = ("hour", "minute", "second")
+DATE_FIELDS_BY_TYPE: dict[type[Any], tuple[str, ...]] = {
+    **dict.fromkeys((dt.date, t.DateType), DATE_FIELDS),
+    **dict.fromkeys((dt.time, t.TimeType), TIME_FIELDS),
+    **dict.fromkeys((dt.datetime, t.DateTimeType), (*DATE_FIELDS, *TIME_FIELDS)),
+    **dict.fromkeys((dt.timedelta, t.DurationType), ("days", "seconds")),
 }
-TIME_FIELDS: dict[str, Callable[[Any], int]] = {
-    "hour": lambda value: value.hour,
-    "minute": lambda value: value.minute,
-    "second": lambda value: value.second,
-}
-DURATION_FIELDS: dict[str, Callable[[Any], int]] = {
-    "days": lambda value: value.days,
-    "seconds": lambda value: value.seconds,
-}
+"""The fields that a plan can read of dates, times and durations, by the class of the value and by its type."""
 
 
 def _with_date_error(make: Callable[..., Any], what: str) -> Callable[..., Any]:
@@ -143,8 +138,8 @@ def replace_date_signatures() -> tuple[Signature, ...]:
     clock = tuple(option(name, INTEGER, named_only=True) for name in ("hour", "minute", "second"))
     run = _with_date_error(_replace_date, "date")
     return (
-        Signature((param("value", DATETIME_KIND), *fields, *clock), DATETIME, run),
-        Signature((param("value", DATE_KIND), *fields), DATE, run),
+        Signature((param("value", DATETIME_KIND), *fields, *clock), t.DATETIME, run),
+        Signature((param("value", DATE_KIND), *fields), t.DATE, run),
     )
 
 
@@ -156,25 +151,27 @@ DATE_FUNCTIONS: tuple[LibraryFunction, ...] = (
     _date_function(
         "date",
         "A date from its numbers or from text like '2026-03-31', or the date of a datetime.",
-        Signature((param("text", TEXT),), DATE, _with_date_error(_date_from_text, "date")),
-        Signature((param("value", DAY),), DATE, _to_date),
-        Signature(_integer_params("year", "month", "day", required=3), DATE, _with_date_error(dt.date, "date")),
+        Signature((param("text", TEXT),), t.DATE, _with_date_error(_date_from_text, "date")),
+        Signature((param("value", DAY),), t.DATE, _to_date),
+        Signature(_integer_params("year", "month", "day", required=3), t.DATE, _with_date_error(dt.date, "date")),
     ),
     _date_function(
         "time",
         "A time of day from its numbers or from text like '09:30', or the time of a datetime.",
-        Signature((param("text", TEXT),), TIME, _with_date_error(dt.time.fromisoformat, "time")),
-        Signature((param("value", DATETIME_KIND),), TIME, _to_time),
-        Signature(_integer_params("hour", "minute", "second", required=1), TIME, _with_date_error(_make_time, "time")),
+        Signature((param("text", TEXT),), t.TIME, _with_date_error(dt.time.fromisoformat, "time")),
+        Signature((param("value", DATETIME_KIND),), t.TIME, _to_time),
+        Signature(
+            _integer_params("hour", "minute", "second", required=1), t.TIME, _with_date_error(_make_time, "time")
+        ),
     ),
     _date_function(
         "datetime",
         "A date with a time, from its numbers or from text like '2026-03-31T09:30'.",
-        Signature((param("text", TEXT),), DATETIME, _with_date_error(dt.datetime.fromisoformat, "datetime")),
-        Signature((param("value", DAY),), DATETIME, _to_datetime),
+        Signature((param("text", TEXT),), t.DATETIME, _with_date_error(dt.datetime.fromisoformat, "datetime")),
+        Signature((param("value", DAY),), t.DATETIME, _to_datetime),
         Signature(
             _integer_params("year", "month", "day", "hour", "minute", "second", required=3),
-            DATETIME,
+            t.DATETIME,
             _with_date_error(_make_datetime, "datetime"),
         ),
     ),
@@ -183,53 +180,53 @@ DATE_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "A length of time: `timedelta(days=1, hours=2)`.",
         Signature(
             tuple(option(name, NUMBER) for name in ("days", "hours", "minutes", "seconds", "weeks")),
-            DURATION,
+            t.DURATION,
             _make_duration,
         ),
     ),
     _date_function(
         "combine",
         "The datetime of a date and a time.",
-        Signature((param("date", DAY), param("time", TIME_KIND)), DATETIME, _combine),
+        Signature((param("date", DAY), param("time", TIME_KIND)), t.DATETIME, _combine),
     ),
     _date_function(
         "parse_date",
         "The date in a text in one of the usual forms, such as '31 March 2026' or '31.03.2026'.",
-        Signature((param("text", TEXT),), DATE, parse_date),
+        Signature((param("text", TEXT),), t.DATE, parse_date),
     ),
     _date_function(
         "isoformat",
         "A date or time as text like '2026-03-31'.",
-        Signature((param("value", MOMENT),), STR, _isoformat),
+        Signature((param("value", MOMENT),), t.STR, _isoformat),
         method=True,
     ),
     _date_function(
         "strftime",
         "A date or time by a pattern: `day.strftime('%d %B %Y')`.",
-        Signature((param("value", MOMENT), param("pattern", TEXT)), STR, format_date),
+        Signature((param("value", MOMENT), param("pattern", TEXT)), t.STR, format_date),
         method=True,
     ),
     _date_function(
         "weekday",
         "The day of the week as a number: Monday is 0.",
-        Signature((param("value", DAY),), INT, dt.date.weekday),
+        Signature((param("value", DAY),), t.INT, dt.date.weekday),
         method=True,
     ),
     _date_function(
         "day_name",
         "The day of the week in English: 'Monday'.",
-        Signature((param("value", DAY),), STR, _day_name),
+        Signature((param("value", DAY),), t.STR, _day_name),
     ),
     _date_function(
         "total_seconds",
         "A length of time in seconds.",
-        Signature((param("value", DURATION_KIND),), FLOAT, dt.timedelta.total_seconds),
+        Signature((param("value", DURATION_KIND),), t.FLOAT, dt.timedelta.total_seconds),
         method=True,
     ),
 )
 
 
-_LINES = ListType(STR)
+_LINES = t.ListType(t.STR)
 
 
 def _split(text: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
@@ -300,7 +297,7 @@ def _list_count(xs: list[Any], value: object) -> int:
 
 
 def _text_method(
-    name: str, doc: str, result: Type, run: Callable[..., Any], *more: Parameter, grows: bool = False
+    name: str, doc: str, result: t.Type, run: Callable[..., Any], *more: Parameter, grows: bool = False
 ) -> LibraryFunction:
     return LibraryFunction(
         name, doc, "text", (Signature((param("text", TEXT), *more), result, run),), True, grows=grows
@@ -313,15 +310,15 @@ _WIDTH, _FILL = param("width", INTEGER), option("fill", TEXT)
 _PART = param("part", TEXT)
 
 TEXT_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _text_method("lower", "In small letters.", STR, str.lower),
-    _text_method("upper", "In capital letters.", STR, str.upper, grows=True),
-    _text_method("title", "Each Word With a Capital.", STR, str.title, grows=True),
-    _text_method("capitalize", "The first letter a capital, the others small.", STR, str.capitalize, grows=True),
-    _text_method("strip", "Without white space (or the given characters) at both ends.", STR, str.strip, _CHARS),
-    _text_method("lstrip", "Without white space at the start.", STR, str.lstrip, _CHARS),
-    _text_method("rstrip", "Without white space at the end.", STR, str.rstrip, _CHARS),
-    _text_method("removeprefix", "Without this start, if it has it.", STR, str.removeprefix, _AFFIX),
-    _text_method("removesuffix", "Without this end, if it has it.", STR, str.removesuffix, _AFFIX),
+    _text_method("lower", "In small letters.", t.STR, str.lower),
+    _text_method("upper", "In capital letters.", t.STR, str.upper, grows=True),
+    _text_method("title", "Each Word With a Capital.", t.STR, str.title, grows=True),
+    _text_method("capitalize", "The first letter a capital, the others small.", t.STR, str.capitalize, grows=True),
+    _text_method("strip", "Without white space (or the given characters) at both ends.", t.STR, str.strip, _CHARS),
+    _text_method("lstrip", "Without white space at the start.", t.STR, str.lstrip, _CHARS),
+    _text_method("rstrip", "Without white space at the end.", t.STR, str.rstrip, _CHARS),
+    _text_method("removeprefix", "Without this start, if it has it.", t.STR, str.removeprefix, _AFFIX),
+    _text_method("removesuffix", "Without this end, if it has it.", t.STR, str.removesuffix, _AFFIX),
     _text_method(
         "split", "The parts between separators (by default white space).", _LINES, _split, _SEP, _MAXSPLIT, grows=True
     ),
@@ -331,7 +328,7 @@ TEXT_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "join",
         'The texts of a list with a separator between them: `", ".join(names)`.',
         "text",
-        (Signature((param("sep", TEXT), param("texts", TEXTS)), STR, _join),),
+        (Signature((param("sep", TEXT), param("texts", TEXTS)), t.STR, _join),),
         method=True,
     ),
     LibraryFunction(
@@ -340,22 +337,22 @@ TEXT_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "text",
         (
             Signature(
-                (param("text", TEXT), param("old", TEXT), param("new", TEXT), option("count", INTEGER)), STR, _replace
+                (param("text", TEXT), param("old", TEXT), param("new", TEXT), option("count", INTEGER)), t.STR, _replace
             ),
             *replace_date_signatures(),
         ),
         method=True,
     ),
-    _text_method("startswith", "Whether the text begins so.", BOOL, str.startswith, _AFFIX),
-    _text_method("endswith", "Whether the text ends so.", BOOL, str.endswith, _AFFIX),
-    _text_method("find", "Where the part begins, or -1.", INT, str.find, _PART),
+    _text_method("startswith", "Whether the text begins so.", t.BOOL, str.startswith, _AFFIX),
+    _text_method("endswith", "Whether the text ends so.", t.BOOL, str.endswith, _AFFIX),
+    _text_method("find", "Where the part begins, or -1.", t.INT, str.find, _PART),
     LibraryFunction(
         "count",
         "How often a part is in a text, or a value in a list.",
         "text",
         (
-            Signature((param("text", TEXT), _PART), INT, str.count),
-            Signature((param("xs", LIST), param("value")), INT, _list_count),
+            Signature((param("text", TEXT), _PART), t.INT, str.count),
+            Signature((param("xs", LIST), param("value")), t.INT, _list_count),
         ),
         method=True,
         cost="deep",
@@ -365,8 +362,8 @@ TEXT_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "Where a part begins in a text, or a value stands in a list; it must be there.",
         "text",
         (
-            Signature((param("text", TEXT), _PART), INT, _text_index),
-            Signature((param("xs", LIST), param("value")), INT, _list_index),
+            Signature((param("text", TEXT), _PART), t.INT, _text_index),
+            Signature((param("xs", LIST), param("value")), t.INT, _list_index),
         ),
         method=True,
         cost="deep",
@@ -376,18 +373,18 @@ TEXT_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "Whether a text has a part, a list a value, a dict a key: the same as `value in container`.",
         "text",
         (
-            Signature((param("text", TEXT), _PART), BOOL, contains),
-            Signature((param("xs", ITERABLE), param("value")), BOOL, contains),
+            Signature((param("text", TEXT), _PART), t.BOOL, contains),
+            Signature((param("xs", ITERABLE), param("value")), t.BOOL, contains),
         ),
         cost="deep",
     ),
-    _text_method("isdigit", "Whether there are only digits (and at least one).", BOOL, str.isdigit),
-    _text_method("isalpha", "Whether there are only letters (and at least one).", BOOL, str.isalpha),
-    _text_method("zfill", "With zeros in front up to a width.", STR, _zfill, _WIDTH),
-    _text_method("ljust", "Filled up at the end to a width.", STR, _padding_function(str.ljust), _WIDTH, _FILL),
-    _text_method("rjust", "Filled up in front to a width.", STR, _padding_function(str.rjust), _WIDTH, _FILL),
+    _text_method("isdigit", "Whether there are only digits (and at least one).", t.BOOL, str.isdigit),
+    _text_method("isalpha", "Whether there are only letters (and at least one).", t.BOOL, str.isalpha),
+    _text_method("zfill", "With zeros in front up to a width.", t.STR, _zfill, _WIDTH),
+    _text_method("ljust", "Filled up at the end to a width.", t.STR, _padding_function(str.ljust), _WIDTH, _FILL),
+    _text_method("rjust", "Filled up in front to a width.", t.STR, _padding_function(str.rjust), _WIDTH, _FILL),
     LibraryFunction(
-        "str", "Any value as text.", "text", (Signature((param("value"),), STR, format_value),), cost="deep"
+        "str", "Any value as text.", "text", (Signature((param("value"),), t.STR, format_value),), cost="deep"
     ),
 )
 
@@ -443,19 +440,19 @@ def _mean(xs: list[Any]) -> Any:
     return _sum(xs) / len(xs)
 
 
-def _number_type(given: CallTypes) -> Type:
-    return INT if given["x"] == BOOL else given["x"]
+def _number_type(given: CallTypes) -> t.Type:
+    return t.INT if given["x"] == t.BOOL else given["x"]
 
 
-def _round_type(given: CallTypes) -> Type:
-    return _number_type(given) if "digits" in given.types else INT
+def _round_type(given: CallTypes) -> t.Type:
+    return _number_type(given) if "digits" in given.types else t.INT
 
 
-def _sum_type(given: CallTypes) -> Type:
+def _sum_type(given: CallTypes) -> t.Type:
     types = [item_type(given["xs"]), *([given["start"]] if "start" in given.types else [])]
-    if any(isinstance(type_, AnyType) for type_ in types):
-        return ANY
-    return FLOAT if FLOAT in types else INT
+    if any(isinstance(type_, t.AnyType) for type_ in types):
+        return t.ANY
+    return t.FLOAT if t.FLOAT in types else t.INT
 
 
 def _number_function(name: str, doc: str, *signatures: Signature, cost: CostClass = "constant") -> LibraryFunction:
@@ -469,7 +466,7 @@ NUMBER_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "abs",
         "Without its sign.",
         Signature((param("x", NUMBER),), _number_type, abs),
-        Signature((param("x", DURATION_KIND),), DURATION, abs),
+        Signature((param("x", DURATION_KIND),), t.DURATION, abs),
     ),
     _number_function(
         "round",
@@ -480,33 +477,33 @@ NUMBER_FUNCTIONS: tuple[LibraryFunction, ...] = (
         "sum",
         "All numbers (or timedeltas) of a list together.",
         Signature((param("xs", NUMBERS), option("start", NUMBER)), _sum_type, _sum),
-        Signature((param("xs", DURATIONS),), DURATION, _sum),
+        Signature((param("xs", DURATIONS),), t.DURATION, _sum),
         cost="flat",
     ),
     _number_function(
         "mean",
         "The arithmetic mean of a list of numbers.",
-        Signature((param("xs", NUMBERS),), FLOAT, _mean),
-        Signature((param("xs", DURATIONS),), DURATION, _mean),
+        Signature((param("xs", NUMBERS),), t.FLOAT, _mean),
+        Signature((param("xs", DURATIONS),), t.DURATION, _mean),
         cost="flat",
     ),
     _number_function(
         "int",
         "A text or number as a whole number.",
-        Signature((param("x", TEXT),), INT, _to_int),
-        Signature((param("x", NUMBER),), INT, _to_int),
+        Signature((param("x", TEXT),), t.INT, _to_int),
+        Signature((param("x", NUMBER),), t.INT, _to_int),
     ),
     _number_function(
         "float",
         "A text or number as a number with a fraction.",
-        Signature((param("x", TEXT),), FLOAT, _to_float),
-        Signature((param("x", NUMBER),), FLOAT, _to_float),
+        Signature((param("x", TEXT),), t.FLOAT, _to_float),
+        Signature((param("x", NUMBER),), t.FLOAT, _to_float),
     ),
     _number_function(
-        "bool", "Whether a value is not empty, zero or None.", Signature((param("x", ANYTHING),), BOOL, bool)
+        "bool", "Whether a value is not empty, zero or None.", Signature((param("x", ANYTHING),), t.BOOL, bool)
     ),
     _number_function(
-        "any", "Whether at least one value of a list is true.", Signature((_ITEMS,), BOOL, any), cost="flat"
+        "any", "Whether at least one value of a list is true.", Signature((_ITEMS,), t.BOOL, any), cost="flat"
     ),
-    _number_function("all", "Whether every value of a list is true.", Signature((_ITEMS,), BOOL, all), cost="flat"),
+    _number_function("all", "Whether every value of a list is true.", Signature((_ITEMS,), t.BOOL, all), cost="flat"),
 )

@@ -31,7 +31,7 @@ from bicameral.plans.evaluate._bounds import (
     type_name,
 )
 from bicameral.plans.evaluate._library import FUNCTIONS, check_dict_key
-from bicameral.plans.evaluate._library_scalars import DATE_FIELDS, DURATION_FIELDS, TIME_FIELDS
+from bicameral.plans.evaluate._library_scalars import DATE_FIELDS_BY_TYPE
 from bicameral.plans.evaluate._values import align_time_zones, comparable_values, contains, is_equal, not_ordered_error
 
 Operator = Callable[[Any, Any], Any]
@@ -185,27 +185,13 @@ def get_field(value: Any, field: str) -> Any:
             return cast("dict[str, Any]", value)[field]
         except KeyError:
             raise _no_field_error(field, cast("dict[str, Any]", value)) from None
-    table = _date_fields(value)
-    if field in table:
-        return table[field](value)
+    classes = (each for each in type(value).__mro__ if each in DATE_FIELDS_BY_TYPE)
+    if field in DATE_FIELDS_BY_TYPE.get(next(classes, object), ()):
+        return getattr(value, field)
     if isinstance(value, list | tuple):
         fix = f"Take one item, or all: [item.{field} for item in xs]."
         raise bad_value(f"a list has no field {field!r}", [], fix=fix)
     raise bad_value(f"{preview(value)} has no field {field!r}", [value])
-
-
-def _date_fields(value: object) -> dict[str, Callable[[Any], int]]:
-    match value:
-        case dt.datetime():
-            return DATE_FIELDS | TIME_FIELDS
-        case dt.date():
-            return DATE_FIELDS
-        case dt.time():
-            return TIME_FIELDS
-        case dt.timedelta():
-            return DURATION_FIELDS
-        case _:
-            return {}
 
 
 def _no_field_error(field: str, entries: dict[str, Any]) -> EvaluationError:

@@ -11,20 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.plans.evaluate._bounds import MAX_TEXT, EvaluationError, bad_value, check_length, measure, preview
 from bicameral.text import ENGLISH_MONTH_NUMBERS
-from bicameral.types import (
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    FloatType,
-    IntType,
-    LiteralType,
-    StrType,
-    TimeType,
-    Type,
-)
 
 
 def align_time_zones(values: Sequence[Any]) -> Sequence[Any]:
@@ -215,24 +204,24 @@ def _is_encodable(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def spec_problem(spec: str, type_: Type) -> str | None:
+def spec_problem(spec: str, type_: t.Type) -> str | None:
     """What is wrong with a format spec for values of a type, or None; an unknown type takes any sound spec."""
     if not spec:
         return None
     match type_:
-        case DateType() | TimeType() | DateTimeType():
+        case t.DateType() | t.TimeType() | t.DateTimeType():
             return pattern_problem(spec)
-        case AnyType():
+        case t.AnyType():
             return (
                 None
                 if _spec_class_problem(spec, "any") is None
                 else pattern_problem(spec) and _spec_class_problem(spec, "any")
             )
-        case IntType() | BoolType():
+        case t.IntType() | t.BoolType():
             return _spec_class_problem(spec, "int")
-        case FloatType():
+        case t.FloatType():
             return _spec_class_problem(spec, "float")
-        case StrType() | LiteralType():
+        case t.StrType() | t.LiteralType():
             return _spec_class_problem(spec, "text")
         case _:
             return _spec_class_problem(spec, "other")

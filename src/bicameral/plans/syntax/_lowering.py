@@ -17,35 +17,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.errors import Place, PlanError, nearest_name
 from bicameral.plans._expressions import SURFACE_WORDS, Const, Expr, Index, Ref
 from bicameral.plans._plan import Compute, Step, too_deep_error
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.tools import Registry
-from bicameral.types import (
-    ANY,
-    BOOL,
-    DATE,
-    DATETIME,
-    DURATION,
-    FLOAT,
-    FORMATS,
-    INT,
-    MONEY,
-    NULL,
-    NUMBER,
-    STR,
-    TIME,
-    DictType,
-    Field,
-    ListType,
-    LiteralType,
-    RecordType,
-    StrType,
-    TupleType,
-    Type,
-    optional_type,
-)
 
 MAX_SOURCE_BYTES = 200_000
 # Python's parser takes time that grows with the square of the values in an f-string.
@@ -300,97 +277,88 @@ class AssignmentTarget:
         self.names = names
         self.parts = parts
 
-    def unpack(self, reading: Lowering, node: ast.AST) -> None:
+    def unpack(self, lowering: Lowering, node: ast.AST) -> None:
         """Write the steps that give the nested names their values."""
         for name, value in self.parts.items():
-            reading.add_step(Compute(name=name, value=value), node)
+            lowering.add_step(Compute(name=name, value=value), node)
 
 
-def loop_target(reading: Lowering, node: ast.expr) -> AssignmentTarget:
+def loop_target(lowering: Lowering, node: ast.expr) -> AssignmentTarget:
     """The names of `for a, (b, c) in …`: `b` and `c` are parts of a fresh name."""
     if isinstance(node, ast.Name):
-        return AssignmentTarget((reading.check_name(node, node.id),), {})
+        return AssignmentTarget((lowering.check_name(node, node.id),), {})
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2:
-        raise reading.refusal(node, "this as the name of a loop", "Write `for name in list:`.")
+        raise lowering.refusal(node, "this as the name of a loop", "Write `for name in list:`.")
     names: list[str] = []
     parts: dict[str, Expr] = {}
     for item in node.elts:
         if isinstance(item, ast.Name):
-            names.append(reading.check_name(item, item.id))
+            names.append(lowering.check_name(item, item.id))
         else:
-            names.append(reading.fresh_name())
-            parts |= target_parts(reading, item, Ref(name=names[-1]))
+            names.append(lowering.fresh_name())
+            parts |= target_parts(lowering, item, Ref(name=names[-1]))
     return AssignmentTarget(tuple(names), parts)
 
 
-def target_parts(reading: Lowering, node: ast.expr, whole: Expr) -> dict[str, Expr]:
+def target_parts(lowering: Lowering, node: ast.expr, whole: Expr) -> dict[str, Expr]:
     """Each name in a nested target, with the part of `whole` that it stands for."""
     match node:
         case ast.Name(id=name):
-            return {reading.check_name(node, name): whole}
+            return {lowering.check_name(node, name): whole}
         case ast.Tuple(elts=items) | ast.List(elts=items):
             parts: dict[str, Expr] = {}
             for number, item in enumerate(items):
-                parts |= target_parts(reading, item, Index(value=whole, at=Const(value=number)))
+                parts |= target_parts(lowering, item, Index(value=whole, at=Const(value=number)))
             return parts
         case ast.Starred():
-            raise reading.refusal(node, "`*` in a target", "Use a slice: `rest = xs[1:]`.")
+            raise lowering.refusal(node, "`*` in a target", "Use a slice: `rest = xs[1:]`.")
         case _:
-            raise reading.refusal(node, "this as a target", "Assign to a name.")
+            raise lowering.refusal(node, "this as a target", "Assign to a name.")
 
 
-_PLAIN_TYPES: dict[str, Type] = {
-    "str": STR,
-    "int": INT,
-    "float": FLOAT,
-    "bool": BOOL,
-    "date": DATE,
-    "time": TIME,
-    "datetime": DATETIME,
-    "timedelta": DURATION,
-    "None": NULL,
-    "Any": ANY,
-    "list": ListType(ANY),
-    "dict": DictType(ANY),
+_PLAIN_TYPES: dict[str, t.Type] = {
+    **{name: t.type_from_json(name) for name in "str int float bool date time datetime timedelta None Any".split()},
+    "list": t.ListType(t.ANY),
+    "dict": t.DictType(t.ANY),
 }
-_NAMED_TYPES: dict[str, Type] = {
+_NAMED_TYPES: dict[str, t.Type] = {
     **_PLAIN_TYPES,
-    "number": NUMBER,
-    "money": MONEY,
-    **{name: StrType(name) for name in FORMATS},
+    "number": t.NUMBER,
+    "money": t.MONEY,
+    **{name: t.StrType(name) for name in t.FORMATS},
 }
 _EXPECTED_TYPE = 'a type such as str, int, date, email, list[str], {"name": str} or str | None'
 MAX_QUOTED_TYPE = 2_000
 
 
-def read_type(reading: Lowering, node: ast.expr) -> Type:
+def read_type(lowering: Lowering, node: ast.expr) -> t.Type:
     """The type that a node writes."""
-    reading.enter(node)
-    found = _read_type_node(reading, node)
-    reading.depth -= 1
+    lowering.enter(node)
+    found = _read_type_node(lowering, node)
+    lowering.depth -= 1
     return found
 
 
-def _read_type_node(reading: Lowering, node: ast.expr) -> Type:
+def _read_type_node(lowering: Lowering, node: ast.expr) -> t.Type:
     match node:
         case ast.Name(id=name) if name in _NAMED_TYPES:
             return _NAMED_TYPES[name]
         case ast.Attribute(attr=name) if name in _PLAIN_TYPES:  # datetime.date
             return _PLAIN_TYPES[name]
         case ast.Constant(value=None):
-            return NULL
+            return t.NULL
         case ast.Constant(value=str() as text):
-            return _read_quoted_type(reading, node, text)
+            return _read_quoted_type(lowering, node, text)
         case ast.Subscript(value=ast.Name(id=name), slice=inner):
-            return _read_generic_type(reading, node, name, inner)
+            return _read_generic_type(lowering, node, name, inner)
         case ast.BinOp(op=ast.BitOr()):
-            return _read_union_type(reading, node)
+            return _read_union_type(lowering, node)
         case ast.Dict(keys=keys, values=values):
-            return _read_record_type(reading, node, keys, values)
+            return _read_record_type(lowering, node, keys, values)
         case ast.List(elts=[item]):
-            return ListType(read_type(reading, item))
+            return t.ListType(read_type(lowering, item))
         case ast.Name(id=name):
-            raise reading.error(
+            raise lowering.error(
                 node,
                 "plan.bad-type",
                 f"{name!r} is not a type",
@@ -398,28 +366,28 @@ def _read_type_node(reading: Lowering, node: ast.expr) -> Type:
                 nearest=nearest_name(name, _NAMED_TYPES),
             )
         case _:
-            raise _bad_type_error(reading, node)
+            raise _bad_type_error(lowering, node)
 
 
 def _bad_type_error(
-    reading: Lowering, node: ast.AST, message: str = "this is not a type", fix: str | None = None
+    lowering: Lowering, node: ast.AST, message: str = "this is not a type", fix: str | None = None
 ) -> Exception:
-    return reading.error(node, "plan.bad-type", message, expected=_EXPECTED_TYPE, fix=fix)
+    return lowering.error(node, "plan.bad-type", message, expected=_EXPECTED_TYPE, fix=fix)
 
 
-def _read_quoted_type(reading: Lowering, node: ast.expr, text: str) -> Type:
+def _read_quoted_type(lowering: Lowering, node: ast.expr, text: str) -> t.Type:
     if text in _NAMED_TYPES:
         return _NAMED_TYPES[text]
     if len(text) > MAX_QUOTED_TYPE:
-        raise _bad_type_error(reading, node)
+        raise _bad_type_error(lowering, node)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             inner = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _bad_type_error(reading, node, f"{text!r} is not a type") from None
+        raise _bad_type_error(lowering, node, f"{text!r} is not a type") from None
     if isinstance(inner, ast.Constant | ast.Name):  # a quoted quote would never end; a name was looked up above
-        raise reading.error(
+        raise lowering.error(
             node,
             "plan.bad-type",
             f"{text!r} is not a type",
@@ -428,49 +396,51 @@ def _read_quoted_type(reading: Lowering, node: ast.expr, text: str) -> Type:
         )
     for part in ast.walk(inner):
         ast.copy_location(part, node)
-    return read_type(reading, inner)
+    return read_type(lowering, inner)
 
 
-def _read_generic_type(reading: Lowering, node: ast.expr, name: str, inner: ast.expr) -> Type:
+def _read_generic_type(lowering: Lowering, node: ast.expr, name: str, inner: ast.expr) -> t.Type:
     items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     match name, items:
         case (("list" | "List"), [item]):
-            return ListType(read_type(reading, item))
+            return t.ListType(read_type(lowering, item))
         case (("dict" | "Dict"), [ast.Name(id="str") | ast.Constant(value="str"), value]):
-            return DictType(read_type(reading, value))
+            return t.DictType(read_type(lowering, value))
         case (("dict" | "Dict"), [_, _]):
-            raise _bad_type_error(reading, node, "the keys of a dict are text", "Write dict[str, …].")
+            raise _bad_type_error(lowering, node, "the keys of a dict are text", "Write dict[str, …].")
         case "Optional", [item]:
-            return optional_type(read_type(reading, item))
+            return t.optional_type(read_type(lowering, item))
         case (("tuple" | "Tuple"), [item, ast.Constant(value=end)]) if end is ...:
-            return ListType(read_type(reading, item))
+            return t.ListType(read_type(lowering, item))
         case (("tuple" | "Tuple"), _):
-            return TupleType(tuple(read_type(reading, item) for item in items))
+            return t.TupleType(tuple(read_type(lowering, item) for item in items))
         case "Literal", [_, *_]:
-            return LiteralType(tuple(_read_text_literal(reading, item) for item in items))
+            return t.LiteralType(tuple(_read_text_literal(lowering, item) for item in items))
         case "str", [item]:
-            return StrType(_read_text_literal(reading, item))
+            return t.StrType(_read_text_literal(lowering, item))
         case _:
-            raise _bad_type_error(reading, node)
+            raise _bad_type_error(lowering, node)
 
 
-def _read_union_type(reading: Lowering, node: ast.BinOp) -> Type:
-    left, right = read_type(reading, node.left), read_type(reading, node.right)
-    if right == NULL:
-        return optional_type(left)
-    if left == NULL:
-        return optional_type(right)
-    raise _bad_type_error(reading, node, "a value has one type or none", "Write `T | None`.")
+def _read_union_type(lowering: Lowering, node: ast.BinOp) -> t.Type:
+    left, right = read_type(lowering, node.left), read_type(lowering, node.right)
+    if right == t.NULL:
+        return t.optional_type(left)
+    if left == t.NULL:
+        return t.optional_type(right)
+    raise _bad_type_error(lowering, node, "a value has one type or none", "Write `T | None`.")
 
 
-def _read_record_type(reading: Lowering, node: ast.expr, keys: list[ast.expr | None], values: list[ast.expr]) -> Type:
-    names = [_read_text_literal(reading, key or node) for key in keys]
+def _read_record_type(
+    lowering: Lowering, node: ast.expr, keys: list[ast.expr | None], values: list[ast.expr]
+) -> t.Type:
+    names = [_read_text_literal(lowering, key or node) for key in keys]
     if len(set(names)) < len(names):
-        raise _bad_type_error(reading, node, "a record has two fields of the same name")
-    return RecordType(tuple(Field(name, read_type(reading, v)) for name, v in zip(names, values, strict=True)))
+        raise _bad_type_error(lowering, node, "a record has two fields of the same name")
+    return t.RecordType(tuple(t.Field(name, read_type(lowering, v)) for name, v in zip(names, values, strict=True)))
 
 
-def _read_text_literal(reading: Lowering, node: ast.expr) -> str:
+def _read_text_literal(lowering: Lowering, node: ast.expr) -> str:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        raise _bad_type_error(reading, node, "only a text in quotes can stand here")
-    return reading.check_text(node, node.value)
+        raise _bad_type_error(lowering, node, "only a text in quotes can stand here")
+    return lowering.check_text(node, node.value)

@@ -13,27 +13,13 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bicameral import types as t
 from bicameral.errors import Place, PlanError, nearest_name
 from bicameral.plans._expressions import Apply, Const, Expr, ListOf, Ref
 from bicameral.plans._plan import Answer, Ask, Call, Plan, Step
 from bicameral.tools import Argument, Registry, Tool
-from bicameral.types import (
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    StrType,
-    TimeType,
-    Type,
-)
 
-_DATE_FUNCTIONS: dict[type[Type], str] = {DateType: "date", TimeType: "time", DateTimeType: "datetime"}
+_DATE_FUNCTIONS: dict[type[t.Type], str] = {t.DateType: "date", t.TimeType: "time", t.DateTimeType: "datetime"}
 
 
 def parse_word(word: str, argument: Argument, tool: Tool, place: Place) -> Expr:
@@ -49,21 +35,21 @@ def parse_word(word: str, argument: Argument, tool: Tool, place: Place) -> Expr:
     return value
 
 
-def _parse_value(word: str, type_: Type) -> Expr | None:
+def _parse_value(word: str, type_: t.Type) -> Expr | None:
     match type_:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return Const(value=None) if word == "null" else _parse_value(word, item)
-        case StrType() | AnyType():
+        case t.StrType() | t.AnyType():
             return _make_const(word)
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return _make_const(word) if word in values else None
-        case BoolType():
+        case t.BoolType():
             return Const(value=word == "true") if word in ("true", "false") else None
-        case IntType() | FloatType():
-            return _parse_number(word, whole=isinstance(type_, IntType))
-        case DateType() | TimeType() | DateTimeType():
+        case t.IntType() | t.FloatType():
+            return _parse_number(word, whole=isinstance(type_, t.IntType))
+        case t.DateType() | t.TimeType() | t.DateTimeType():
             return Apply(function=_DATE_FUNCTIONS[type(type_)], args=(Const(value=word),))
-        case ListType(item=item):
+        case t.ListType(item=item):
             return _parse_list(word, item)
         case _:
             return None
@@ -87,7 +73,7 @@ def _parse_number(word: str, *, whole: bool) -> Expr | None:
         return None
 
 
-def _parse_list(word: str, item: Type) -> Expr | None:
+def _parse_list(word: str, item: t.Type) -> Expr | None:
     """A list is written as JSON; a word that is not JSON stands for a list of itself."""
     try:
         found: Any = json.loads(word) if word.startswith("[") else [word]
@@ -286,7 +272,7 @@ class _TaskImporter:
         args = self._call_arguments(task, tool, operands, place)
         self._note_timeout(task, tool)
         self.tools[number] = tool
-        name = None if isinstance(tool.result, NullType) else _result_name(number)
+        name = None if isinstance(tool.result, t.NullType) else _result_name(number)
         self.steps.append(Call(name=name, tool=tool.name, args=args))
 
     def _call_arguments(self, task: Task, tool: Tool, operands: CommandOperands, place: Place) -> dict[str, Expr]:
@@ -316,7 +302,7 @@ class _TaskImporter:
                 place=place,
                 expected=f"one of {sorted(self.tools)}" if self.tools else "no input, as this task is the first",
             )
-        if isinstance(source.result, NullType):
+        if isinstance(source.result, t.NullType):
             raise PlanError("plan.wrong-type", f"the task {number} ({source.name!r}) has no result", place=place)
         if not free:
             raise PlanError("plan.unknown-argument", f"{tool.name!r} reads no input", place=place)
@@ -351,7 +337,7 @@ class _TaskImporter:
 
     def build_plan(self, goal: str) -> Plan:
         last = max(self.tools)
-        void = isinstance(self.tools[last].result, NullType)
+        void = isinstance(self.tools[last].result, t.NullType)
         answer: Expr = Const(value=None) if void else Ref(name=_result_name(last))
         return Plan(goal=goal, steps=(*self.steps, Answer(value=answer)))
 
@@ -365,8 +351,8 @@ def _result_name(number: int) -> str:
 
 
 def _takes_lines(argument: Argument) -> bool:
-    type_ = argument.type.item if isinstance(argument.type, OptionalType) else argument.type
-    return argument.required and isinstance(type_, ListType)
+    type_ = argument.type.item if isinstance(argument.type, t.OptionalType) else argument.type
+    return argument.required and isinstance(type_, t.ListType)
 
 
 def export_tasks(plan: Plan, registry: Registry) -> dict[str, Any]:
