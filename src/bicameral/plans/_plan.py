@@ -131,10 +131,7 @@ class Answer(ir.Node):
     value: ir.Expr
 
 
-Step = Annotated[
-    Call | Extract | Compute | Update | Each | When | Ask | Answer,
-    Field(discriminator="do"),
-]
+Step = Annotated[Call | Extract | Compute | Update | Each | When | Ask | Answer, Field(discriminator="do")]
 
 
 class Plan(ir.Node):

@@ -215,41 +215,51 @@ def item_type(type_: t.Type) -> t.Type:
     return t.ANY if found is None else found
 
 
-TEXT = ParameterKind("str", (t.StrType, t.LiteralType), (str,))
-INTEGER = ParameterKind("int", (t.IntType, t.BoolType), (int,))
-NUMBER = ParameterKind("number", (t.IntType, t.FloatType, t.BoolType), (int, float))
-BOOLEAN = ParameterKind("bool", (t.BoolType,), (bool,))
-DURATION_KIND = ParameterKind("timedelta", (t.DurationType,), (dt.timedelta,))
-DATE_KIND = ParameterKind("date", (t.DateType,), (dt.date,))
-TIME_KIND = ParameterKind("time", (t.TimeType,), (dt.time,))
-DATETIME_KIND = ParameterKind("datetime", (t.DateTimeType,), (dt.datetime,))
-DAY = ParameterKind("date or datetime", (t.DateType, t.DateTimeType), (dt.date,))
-MOMENT = ParameterKind("date, time or datetime", (t.DateType, t.TimeType, t.DateTimeType), (dt.date, dt.time))
-
 _LIST_TYPES = (t.ListType, t.TupleType)
 _DICT_TYPES = (t.DictType, t.RecordType)
-LIST = ParameterKind("list", _LIST_TYPES, (list, tuple))
+TEXT = ParameterKind("str", (t.StrType, t.LiteralType), (str,))
 DICT = ParameterKind("dict", _DICT_TYPES, (dict,))
-ITERABLE = ParameterKind("list", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict))
-"""Anything to go over; going over a dict gives its keys."""
-SIZED = ParameterKind(
-    "list, dict or str", (*_LIST_TYPES, *_DICT_TYPES, t.StrType, t.LiteralType), (list, tuple, dict, str)
-)
 TEXTS = ParameterKind("list[str]", _LIST_TYPES, (list, tuple), item=TEXT)
-NUMBERS = ParameterKind("list of numbers", _LIST_TYPES, (list, tuple), item=NUMBER)
-DURATIONS = ParameterKind("list[timedelta]", _LIST_TYPES, (list, tuple), item=DURATION_KIND)
-LISTS = ParameterKind("list of lists", _LIST_TYPES, (list, tuple), item=LIST)
-PAIRS = ParameterKind("list of pairs", _LIST_TYPES, (list, tuple), item=LIST)
-ORDERED = ParameterKind("list of comparable values", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict), orderable=True)
-ANYTHING = ParameterKind("any value", (), (object,))
+_ANYTHING = ParameterKind("any value", (), (object,))
+_LIST = ParameterKind("list", _LIST_TYPES, (list, tuple))
+_NUMBER = ParameterKind("number", (t.IntType, t.FloatType, t.BoolType), (int, float))
+_DURATION = ParameterKind("timedelta", (t.DurationType,), (dt.timedelta,))
+_SIZED_TYPES = (*_LIST_TYPES, *_DICT_TYPES, t.StrType, t.LiteralType)
+_COMPARABLE = "list of comparable values"
+
+KINDS: dict[str, ParameterKind] = {
+    "any": _ANYTHING,
+    "lambda": _ANYTHING,
+    "text": TEXT,
+    "int": ParameterKind("int", (t.IntType, t.BoolType), (int,)),
+    "number": _NUMBER,
+    "bool": ParameterKind("bool", (t.BoolType,), (bool,)),
+    "duration": _DURATION,
+    "date": ParameterKind("date", (t.DateType,), (dt.date,)),
+    "time": ParameterKind("time", (t.TimeType,), (dt.time,)),
+    "datetime": ParameterKind("datetime", (t.DateTimeType,), (dt.datetime,)),
+    "day": ParameterKind("date or datetime", (t.DateType, t.DateTimeType), (dt.date,)),
+    "moment": ParameterKind("date, time or datetime", (t.DateType, t.TimeType, t.DateTimeType), (dt.date, dt.time)),
+    "list": _LIST,
+    "dict": DICT,
+    "iterable": ParameterKind("list", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict)),  # of a dict its keys
+    "sized": ParameterKind("list, dict or str", _SIZED_TYPES, (list, tuple, dict, str)),
+    "texts": TEXTS,
+    "numbers": ParameterKind("list of numbers", _LIST_TYPES, (list, tuple), item=_NUMBER),
+    "durations": ParameterKind("list[timedelta]", _LIST_TYPES, (list, tuple), item=_DURATION),
+    "lists": ParameterKind("list of lists", _LIST_TYPES, (list, tuple), item=_LIST),
+    "pairs": ParameterKind("list of pairs", _LIST_TYPES, (list, tuple), item=_LIST),
+    "ordered": ParameterKind(_COMPARABLE, (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict), orderable=True),
+}
+"""What the parameters of library functions take, by the name that `signature` knows it by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: a value of a kind or, with `takes` > 0, a lambda of that many names."""
+    """One parameter: a value of a kind or, with a `lambda_arity`, a lambda of that many names."""
 
     name: str
-    kind: ParameterKind = ANYTHING
+    kind: ParameterKind = _ANYTHING
     required: bool = True
     variadic: bool = False
     named_only: bool = False
@@ -338,9 +348,31 @@ class LibraryFunction:
         return " or ".join(f"{self.name}({', '.join(map(str, s.parameters))})" for s in self.signatures)
 
 
-def param(name: str, kind: ParameterKind = ANYTHING) -> Parameter:
-    return Parameter(name, kind)
+def signature(parameters: str, result: t.Type | TypeRule, run: Callable[..., Any]) -> Signature:
+    """A signature whose parameters are written as text: `"xs: list, default?"`.
+
+    A parameter is `name: kind` with a kind of `KINDS` (none: any value). `?` after the name means that it may be left
+    out, `*` before it that it takes all further arguments; those after a lone `*` are given by name only.
+    """
+    found: list[Parameter] = []
+    named_only = False
+    for part in filter(None, parameters.split(", ")):
+        if part == "*":
+            named_only = True
+            continue
+        name, _, kind = part.partition(": ")
+        shape = {"required": not name.endswith("?"), "variadic": name.startswith("*"), "named_only": named_only}
+        found.append(Parameter(name.strip("*?"), KINDS[kind or "any"], **shape, lambda_arity=int(kind == "lambda")))
+    return Signature(tuple(found), result, run)
 
 
-def option(name: str, kind: ParameterKind = ANYTHING, *, named_only: bool = False) -> Parameter:
-    return Parameter(name, kind, required=False, named_only=named_only)
+def library_function(
+    group: str,
+    name: str,
+    doc: str,
+    *signatures: Signature,
+    method: bool = False,
+    cost: CostClass = "flat",
+    grows: bool = False,
+) -> LibraryFunction:
+    return LibraryFunction(name, doc, group, signatures, method, cost, grows)

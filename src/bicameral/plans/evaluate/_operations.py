@@ -217,9 +217,7 @@ def get_item(value: Any, at: Any) -> Any:
         )
     if not -len(items) <= at < len(items):
         raise EvaluationError(
-            "run.index",
-            f"there is no item {preview(at)}: {preview(items)}",
-            fix="Use first(xs) or test len(xs) first.",
+            "run.index", f"there is no item {preview(at)}: {preview(items)}", fix="Use first(xs) or test len(xs) first."
         )
     return items[at]
 

@@ -321,10 +321,7 @@ def _read_expression_statement(lowering: Lowering, node: ast.stmt, value: ast.ex
             _CHANGE_WRITERS[method](lowering, value, receiver)
         case _:
             raise lowering.error(
-                node,
-                "plan.no-effect",
-                "this value is not used",
-                fix="Give it a name (`x = …`), or `answer(…)` it.",
+                node, "plan.no-effect", "this value is not used", fix="Give it a name (`x = …`), or `answer(…)` it."
             )
 
 

@@ -368,11 +368,7 @@ def export_tasks(plan: Plan, registry: Registry) -> dict[str, Any]:
             numbers[step.name] = len(tasks)
     if not tasks or not _is_answer_of(last, steps[-1] if steps else None):
         raise _export_error(len(steps), "the answer must be the result of the last task")
-    return {
-        "plan_id": str(uuid.UUID(plan.hash[:32])),
-        "plan_description": plan.goal,
-        "tasks": tasks,
-    }
+    return {"plan_id": str(uuid.UUID(plan.hash[:32])), "plan_description": plan.goal, "tasks": tasks}
 
 
 def _is_answer_of(step: Step | None, last: Step | None) -> bool:
