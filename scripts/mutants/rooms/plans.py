@@ -139,7 +139,7 @@ MUTANTS = (
     Mutant(
         "proof.request-says-anything",
         WALKER,
-        "_AssembledWalker._is_in_request",
+        "_AssembledMarks._is_in_request",
         'if bare in ("", ".") or bare.lower() in self._own_addresses:',
         'if "@" not in bare or bare.lower() in self._own_addresses:',
         "a path that a model made up would count as said by the user",

@@ -58,9 +58,13 @@ SURFACE_WORDS = frozenset({"answer", "ask", "concat", "extract", "format", "prin
 MAX_INT = 10**15
 
 
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text has half of a surrogate pair. It has no bytes: such text cannot be saved, hashed or sent."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _validate_text(text: str) -> str:
-    # A lone half of a surrogate pair has no bytes: such text cannot be saved, hashed or sent.
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if has_lone_surrogate(text):
         raise ValueError("the text has half a character (a lone surrogate)")
     return text
 
@@ -323,19 +327,24 @@ Expr = Annotated[
 
 def children(node: object) -> tuple[Any, ...]:
     """The expressions directly inside a node (of a step also the steps), in the order they are evaluated."""
+    names = getattr(node, "child_fields", ())
+    if not names:
+        return ()
     found: list[Any] = []
-    for name in getattr(node, "child_fields", ()):
+    for name in names:
         _collect_nodes(getattr(node, name), found)
     return tuple(found)
 
 
 def _collect_nodes(value: Any, found: list[Any]) -> None:
-    if isinstance(value, tuple | dict):
-        for each in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]
+    # By exact type: isinstance is slow for pydantic models, and a plan's whole tree passes here.
+    kind: type[Any] = type(value)
+    if kind is tuple or kind is dict:
+        for each in value.values() if kind is dict else value:
             _collect_nodes(each, found)
-    elif isinstance(value, Clause | Shown):
+    elif kind is Clause or kind is Shown:
         found.extend(children(value))
-    elif isinstance(value, Node):
+    elif value is not None and kind is not str:
         found.append(value)
 
 

@@ -206,15 +206,11 @@ def _is_too_deep(step: Any) -> bool:
 
 
 def _nested_parts(part: Any) -> tuple[Any, ...]:
-    match part:
-        case dict():  # a composite type as JSON
-            return tuple(cast("dict[str, Any]", part).values())
-        case list():
-            return tuple(cast("list[Any]", part))
-        case Extract() | Ask():
-            return (*ir.children(part), part.type)
-        case _:
-            return ir.children(part)
+    kind: type[Any] = type(part)
+    if kind is dict or kind is list:  # a composite type as JSON
+        return tuple(part.values() if kind is dict else part)
+    found = ir.children(part)
+    return (*found, part.type) if kind is Extract or kind is Ask else found
 
 
 MAX_JSON_BYTES = 4_000_000

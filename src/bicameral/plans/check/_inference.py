@@ -115,54 +115,47 @@ class Inference:
         return (t.ANY,) * len(names)
 
     def _infer_node(self, expr: Any, scope: Scope) -> t.Type:
-        match expr:
-            case ir.Const(value=None):
-                return t.NULL
-            case ir.Const(value=bool()):
-                return t.BOOL
-            case ir.Const(value=int()):
-                return t.INT
-            case ir.Const(value=float()):
-                return t.FLOAT
-            case ir.Const(value=str() as text):
-                return t.LiteralType((text,))
-            case ir.Ref(name=name):
-                return self._infer_ref(name, scope)
-            case ir.Get(value=value, field=field):
-                type_ = self._field_type(excerpt(value), self.infer_not_none(value, scope), field)
+        # By the word and not by the class: isinstance is slow for pydantic models.
+        match expr.kind:
+            case "const":
+                return _const_type(expr.value)
+            case "ref":
+                return self._infer_ref(expr.name, scope)
+            case "get":
+                type_ = self._field_type(excerpt(expr.value), self.infer_not_none(expr.value, scope), expr.field)
                 return scope.narrowed_type(expr, type_)
-            case ir.Index(value=value, at=at):
-                type_ = self._index_type(expr, self.infer_not_none(value, scope), self.infer_not_none(at, scope))
-                return scope.narrowed_type(expr, type_)
-            case ir.Slice():
+            case "index":
+                value, at = self.infer_not_none(expr.value, scope), self.infer_not_none(expr.at, scope)
+                return scope.narrowed_type(expr, self._index_type(expr, value, at))
+            case "slice":
                 return self._infer_slice(expr, scope)
-            case ir.ListOf(items=items):
-                return t.ListType(merge_all([self.infer(item, scope) for item in items]) or t.ANY)
-            case ir.TupleOf(items=items):
-                return t.TupleType(tuple(self.infer(item, scope) for item in items))
-            case ir.DictOf():
+            case "list":
+                return t.ListType(merge_all([self.infer(item, scope) for item in expr.items]) or t.ANY)
+            case "tuple":
+                return t.TupleType(tuple(self.infer(item, scope) for item in expr.items))
+            case "dict":
                 return self._infer_dict(expr, scope)
-            case ir.Arithmetic(left=left, right=right):
-                types = self.infer_not_none(left, scope), self.infer_not_none(right, scope)
-                return ops.infer_arithmetic(self, expr.op, (left, types[0]), (right, types[1]))
-            case ir.Negative(value=value):
-                return self._negative_type(self.infer_not_none(value, scope))
-            case ir.Not(value=value):
-                self.infer(value, scope)
+            case "arithmetic":
+                left, right = self.infer_not_none(expr.left, scope), self.infer_not_none(expr.right, scope)
+                return ops.infer_arithmetic(self, expr.op, (expr.left, left), (expr.right, right))
+            case "negative":
+                return self._negative_type(self.infer_not_none(expr.value, scope))
+            case "not":
+                self.infer(expr.value, scope)
                 return t.BOOL
-            case ir.Logic():
+            case "logic":
                 return self._infer_logic(expr, scope)
-            case ir.Compare():
+            case "compare":
                 return self._infer_compare(expr, scope)
-            case ir.Choose(condition=condition):
-                self.infer(condition, scope)
-                then = self.infer(expr.then, scope.narrow(condition, holds=True))
-                return merge(then, self.infer(expr.otherwise, scope.narrow(condition, holds=False))) or t.ANY
-            case ir.Format():
+            case "choose":
+                self.infer(expr.condition, scope)
+                then = self.infer(expr.then, scope.narrow(expr.condition, holds=True))
+                return merge(then, self.infer(expr.otherwise, scope.narrow(expr.condition, holds=False))) or t.ANY
+            case "format":
                 return self._infer_format(expr, scope)
-            case ir.Comprehension():
+            case "comprehension":
                 return self._infer_comprehension(expr, scope)
-            case ir.Apply():
+            case "apply":
                 return ops.infer_call(self, expr, scope)
             case _:
                 expected = "as in sorted(xs, key=lambda x: x.name)"
@@ -330,6 +323,20 @@ class Inference:
             return t.ListType(self.infer(expr.element, scope))
         self.require_text(expr.key, self.infer(expr.key, scope), "a key of a dict")
         return t.DictType(self.infer(expr.element, scope))
+
+
+def _const_type(value: object) -> t.Type:
+    match value:
+        case str():
+            return t.LiteralType((value,))
+        case bool():
+            return t.BOOL
+        case int():
+            return t.INT
+        case float():
+            return t.FLOAT
+        case _:
+            return t.NULL
 
 
 def type_of(expr: Any, scope: Scope, findings: list[Finding] | None = None) -> t.Type:

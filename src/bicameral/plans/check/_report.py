@@ -7,7 +7,7 @@ bound says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from bicameral.errors import BicameralError, Place
@@ -35,24 +35,13 @@ class Finding:
 
     def __str__(self) -> str:
         place = self.place or (Place(step=self.path) if self.path else None)
-        told = BicameralError(
-            self.code, self.message, place=place, expected=self.expected, nearest=self.nearest, fix=self.fix
-        )
-        return str(told)
+        hints = {"expected": self.expected, "nearest": self.nearest, "fix": self.fix}
+        return str(BicameralError(self.code, self.message, place=place, **hints))
 
     def to_json(self) -> dict[str, Any]:
         """The same facts for a program: absent ones are left out."""
-        pairs = (
-            ("severity", self.severity),
-            ("code", self.code),
-            ("message", self.message),
-            ("path", self.path or None),
-            ("place", self.place.to_json() if self.place else None),
-            ("expected", self.expected),
-            ("nearest", self.nearest),
-            ("fix", self.fix),
-        )
-        return {key: value for key, value in pairs if value is not None}
+        facts = asdict(self) | {"path": self.path or None, "place": self.place.to_json() if self.place else None}
+        return {key: value for key, value in facts.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +100,11 @@ class Report:
         return not self.errors
 
     def to_json(self) -> dict[str, Any]:
-        def bound(bound: CallBound) -> dict[str, Any]:
-            return {"most": bound.most, "assumed": bound.assumed}
-
         return {
             "ok": self.ok,
             "findings": [finding.to_json() for finding in self.findings],
-            "effects": [{"path": use.path, "tool": use.tool, "effect": use.effect} for use in self.effects],
-            "cost": {"model_calls": bound(self.cost.model_calls), "tool_calls": bound(self.cost.tool_calls)},
+            "effects": [asdict(use) for use in self.effects],
+            "cost": asdict(self.cost),
             "types": {name: type_to_json(type_) for name, type_ in self.types.items()},
         }
 
@@ -308,24 +294,16 @@ def assigned_names(steps: tuple[Any, ...]) -> frozenset[str]:
 def _appends_per_turn(steps: tuple[Any, ...], name: str) -> int | None:
     """How many items a round of a loop adds to a list, if it only appends to it, outside of inner loops."""
     grown = 0
+    loops: list[str] = []
     for path, step in walk(steps):
-        if name not in assigned_names((step,)):
+        if isinstance(step, Each):
+            loops.append(f"{path}/")
+        if name not in assigned_names((step,)) or isinstance(step, Each | When):
             continue
-        match step:
-            case Update(op="append"):
-                if _is_inside_each(steps, path):
-                    return None
-                grown += 1
-            case Each() | When():
-                pass
-            case _:
-                return None
+        if not (isinstance(step, Update) and step.op == "append") or path.startswith(tuple(loops)):
+            return None
+        grown += 1
     return grown
-
-
-def _is_inside_each(steps: tuple[Any, ...], path: str) -> bool:
-    inner = [outer for outer, step in walk(steps) if isinstance(step, Each)]
-    return any(path.startswith(f"{outer}/") for outer in inner)
 
 
 def estimate_cost(plan: Plan, registry: Registry, limits: PlanLimits) -> tuple[PlanCost, list[Finding]]:

@@ -7,7 +7,6 @@ values and leave everything else, and every failure, to the operator that they s
 from __future__ import annotations
 
 import operator
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -278,9 +277,8 @@ def choose_code(condition: ops.Code, then: ops.Code, otherwise: ops.Code) -> ops
 
 _MAX_CONSTANT = 1 << 60
 
-_compiled_codes: dict[int, tuple[weakref.ref[Any], ops.Code]] = {}
 
-
+@ir.memoize_by_identity
 def compile_expr(expr: Any) -> ops.Code:
     """The expression as a function of the variables, compiled once for each expression object.
 
@@ -288,15 +286,7 @@ def compile_expr(expr: Any) -> ops.Code:
         >>> compile_expr(Apply(function="upper", args=(Ref(name="name"),)))({"name": "ada"})
         'ADA'
     """
-    key = id(expr)
-    known = _compiled_codes.get(key)
-    if known is not None and known[0]() is expr:
-        return known[1]
-    code = _guard_code(_ExpressionCompiler().compile(expr))
-    # The bound method outlives the module's names, which are gone when the interpreter ends.
-    forget = _compiled_codes.pop
-    _compiled_codes[key] = (weakref.ref(expr, lambda _: forget(key, None)), code)
-    return code
+    return _guard_code(_ExpressionCompiler().compile(expr))
 
 
 def evaluate_expr(expr: Any, variables: ops.Env) -> Any:

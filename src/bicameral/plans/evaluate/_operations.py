@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from bicameral.errors import nearest_name
 from bicameral.plans._expressions import Apply, Const, Lambda
-from bicameral.plans._type_rules import LibraryFunction, Parameter, Signature
+from bicameral.plans._type_rules import CostClass, LibraryFunction, Parameter, Signature
 from bicameral.plans.evaluate._bounds import (
     MAX_BITS,
     MAX_TEXT,
@@ -154,27 +154,15 @@ def _order_comparison(plain: Operator) -> Operator:
     return run
 
 
-def _is_unequal(left: Any, right: Any) -> bool:
-    return not is_equal(left, right)
-
-
-def _is_in(left: Any, right: Any) -> bool:
-    return contains(right, left)
-
-
-def _is_not_in(left: Any, right: Any) -> bool:
-    return not contains(right, left)
-
-
 COMPARISONS: dict[str, Operator] = {
     "==": is_equal,
-    "!=": _is_unequal,
+    "!=": lambda left, right: not is_equal(left, right),
     "<": _order_comparison(operator.lt),
     "<=": _order_comparison(operator.le),
     ">": _order_comparison(operator.gt),
     ">=": _order_comparison(operator.ge),
-    "in": _is_in,
-    "not in": _is_not_in,
+    "in": lambda left, right: contains(right, left),
+    "not in": lambda left, right: not contains(right, left),
 }
 
 
@@ -309,7 +297,7 @@ def compile_call(expr: Apply, codes: Sequence[Code], *, in_loop: bool) -> Code:
                 "run.bad-call", f"{expr.function}() is not called like this", expected=function.usage
             )
         )
-    return _call_code(function, ways, tuple(codes), _cost_function(function) if in_loop else None)
+    return _call_code(function, ways, tuple(codes), _COST_FUNCTIONS[function.cost] if in_loop else None)
 
 
 def failing_code(error: Callable[[], EvaluationError]) -> Code:
@@ -350,18 +338,11 @@ def call_form(signature: Signature, expr: Apply) -> CallForm | None:
     return signature.run, classes, tuple(by_position), tuple(by_name.items())
 
 
-def _cost_function(function: LibraryFunction) -> Callable[[Any], int]:
-    match function.cost:
-        case "constant":
-            return _zero_cost
-        case "flat":
-            return flat_cost
-        case "deep":
-            return deep_cost
-
-
-def _zero_cost(value: object) -> int:
-    return 0
+_COST_FUNCTIONS: dict[CostClass, Callable[[Any], int]] = {
+    "constant": lambda value: 0,
+    "flat": flat_cost,
+    "deep": deep_cost,
+}
 
 
 def _call_code(

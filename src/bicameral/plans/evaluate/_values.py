@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from bicameral import types as t
+from bicameral.plans._expressions import has_lone_surrogate
 from bicameral.plans.evaluate._bounds import MAX_TEXT, EvaluationError, bad_value, check_length, measure, preview
 from bicameral.text import ENGLISH_MONTH_NUMBERS
 
@@ -195,13 +196,9 @@ def pattern_problem(pattern: str) -> str | None:
     """What is wrong with a strftime pattern, or None."""
     if len(pattern) > MAX_PATTERN:
         return f"the date format is longer than {MAX_PATTERN} characters"
-    if not _DATE_PATTERN.fullmatch(pattern) or not _is_encodable(pattern):
+    if not _DATE_PATTERN.fullmatch(pattern) or has_lone_surrogate(pattern):
         return f"{pattern!r} is not a date format; write one like '%Y-%m-%d' or '%d %B %Y'"
     return None
-
-
-def _is_encodable(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def spec_problem(spec: str, type_: t.Type) -> str | None:

@@ -15,8 +15,7 @@ A run uses these functions along the one way it takes, the proof along all of th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -24,7 +23,7 @@ from typing import Any
 from bicameral import labels as lb
 from bicameral import types as t
 from bicameral.plans import _expressions as ir
-from bicameral.plans._plan import MAX_DEPTH, Answer, Each, Update, When, walk
+from bicameral.plans._plan import Answer, Each, Update, When, walk
 from bicameral.plans.check._report import assigned_names
 from bicameral.plans.labels import _rules as rules
 from bicameral.plans.labels._storage import CONTENT_SUFFIX
@@ -61,130 +60,32 @@ def _compile_normal(expr: Any) -> rules.LabelCode:
 
 def _compile_with_memo(expr: Any, *, strict: bool) -> rules.LabelCode:
     if isinstance(expr, ir.Ref):
-        return rules.ref_labels(expr.name)
+        name = expr.name
+        return lambda env: env.get(name, lb.UNKNOWN)
     try:
         names = sorted(ir.free_names(expr))
-        code = _LabelCompiler(strict).compile(expr)
     except RecursionError:
         # Deeper than any plan that was checked: its value is an error, and of its labels the worst is assumed.
         return lambda env: lb.UNKNOWN
-    if not names:
-        found = code({})
-        return lambda env: found
-    return _memoize_one_variable(names[0], code) if len(names) == 1 else _memoize_many_variables(names, code)
+    # A copy of the outermost node: the memo of compiled expressions must not keep its own key alive.
+    root = expr.model_copy()
 
+    @lru_cache(maxsize=_MAX_MEMO)
+    def labels(*given: lb.LabelTree) -> lb.LabelTree:
+        return rules.ExpressionLabels(strict=strict).labels_of(root, dict(zip(names, given, strict=True)))
 
-def _memoize_one_variable(name: str, code: rules.LabelCode) -> rules.LabelCode:
-    known: dict[lb.LabelTree, lb.LabelTree] = {}
-
-    def run(env: rules.LabelEnv) -> lb.LabelTree:
-        key = env.get(name, lb.UNKNOWN)
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _MAX_MEMO:
-                known.clear()
-            found = known[key] = code({name: key})
-        return found
-
-    return run
-
-
-def _memoize_many_variables(names: Sequence[str], code: rules.LabelCode) -> rules.LabelCode:
-    known: dict[tuple[lb.LabelTree, ...], lb.LabelTree] = {}
-    get = itemgetter(*names)
+    if len(names) == 1:
+        (only,) = names
+        return lambda env: labels(env.get(only, lb.UNKNOWN))
+    get = itemgetter(*names) if names else None
 
     def run(env: rules.LabelEnv) -> lb.LabelTree:
         try:
-            key: tuple[lb.LabelTree, ...] = get(env)
+            return labels(*get(env)) if get else labels()
         except KeyError:
-            key = tuple(env.get(name, lb.UNKNOWN) for name in names)
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _MAX_MEMO:
-                known.clear()
-            found = known[key] = code(dict(zip(names, key, strict=True)))
-        return found
+            return labels(*[env.get(name, lb.UNKNOWN) for name in names])
 
     return run
-
-
-@dataclass(slots=True)
-class _LabelCompiler:
-    strict: bool
-    depth: int = 0
-    """How many expressions are around the one that is compiled."""
-
-    def compile(self, expr: Any) -> rules.LabelCode:
-        if self.depth > MAX_DEPTH:
-            return rules.unknown_labels
-        self.depth += 1
-        try:
-            return self._compile_node(expr)
-        finally:
-            self.depth -= 1
-
-    def _compile_node(self, expr: Any) -> rules.LabelCode:
-        match expr:
-            case ir.Const():
-                return rules.literal_labels
-            case ir.Ref(name=name):
-                return rules.ref_labels(name)
-            case ir.Get(value=value, field=field) | ir.Index(value=value, at=ir.Const(value=str() as field)):
-                return rules.field_labels(self.compile(value), field)
-            case ir.Index(value=value, at=ir.Const(value=int() as at)):
-                return rules.place_labels(self.compile(value), int(at), self.strict)
-            case ir.Index(value=value, at=at):
-                return rules.index_labels(self.compile(value), self.compile(at), self.strict)
-            case ir.Slice():
-                bounds = [self.compile(bound) for bound in (expr.start, expr.stop, expr.step) if bound is not None]
-                return rules.slice_labels(self.compile(expr.value), bounds)
-            case ir.ListOf(items=items) | ir.TupleOf(items=items):
-                return rules.list_node_labels([self.compile(item) for item in items])
-            case ir.DictOf(entries=entries):
-                return rules.dict_node_labels(
-                    [(key, self.compile(key), self.compile(value)) for key, value in entries], self.strict
-                )
-            case ir.Arithmetic(op=op, left=left, right=right):
-                return rules.arithmetic_labels(op, self.compile(left), self.compile(right))
-            case ir.Negative(value=value):
-                return rules.flat_labels([self.compile(value)])
-            case ir.Not(value=value):
-                return rules.own_labels(self.compile(value))
-            case ir.Logic(items=items):
-                return rules.logic_labels([(self.compile(item), rules.is_scalar_expr(item)) for item in items])
-            case ir.Compare():
-                return self._compile_compare(expr)
-            case ir.Choose():
-                ways = [(self.compile(way), rules.is_scalar_expr(way)) for way in (expr.then, expr.otherwise)]
-                return rules.choose_labels(self.compile(expr.condition), ways)
-            case ir.Apply():
-                arguments = (*expr.args, *(value for _, value in expr.named))
-                return rules.compile_call_labels(
-                    expr, [self._compile_argument(each) for each in arguments], strict=self.strict
-                )
-            case ir.Format(parts=parts):
-                return rules.flat_labels(
-                    [rules.literal_labels, *(self.compile(part.value) for part in parts if not isinstance(part, str))]
-                )
-            case ir.Comprehension():
-                return self._compile_comprehension(expr)
-            case _:
-                return rules.unknown_labels
-
-    def _compile_argument(self, expr: Any) -> rules.LabelCode:
-        return self.compile(expr.body) if isinstance(expr, ir.Lambda) else self.compile(expr)
-
-    def _compile_compare(self, expr: ir.Compare) -> rules.LabelCode:
-        operands = (expr.first, *(right for _, right in expr.rest))
-        return rules.comparison_labels([op for op, _ in expr.rest], [(each, self.compile(each)) for each in operands])
-
-    def _compile_comprehension(self, expr: ir.Comprehension) -> rules.LabelCode:
-        clauses = [
-            (clause.names, self.compile(clause.over), [self.compile(condition) for condition in clause.conditions])
-            for clause in expr.clauses
-        ]
-        key = None if expr.key is None else self.compile(expr.key)
-        return rules.comprehension_labels(self.compile(expr.element), key, clauses, self.strict)
 
 
 _TURN_INDEX = re.compile(r"\[\d+\]")

@@ -273,47 +273,35 @@ def assembled_values(
 
 
 class _AssembledWalker(LabelWalker):
-    """Goes through a plan like the proof, with marks in place of labels."""
+    """Walks a plan like the proof, with marks of assembled values in place of labels."""
 
     def __init__(self, plan: Plan, registry: Registry, request: str, own: frozenset[str]) -> None:
         super().__init__(registry, "normal")
-        self._tool_registry = registry
-        self._request = request
-        self._own_addresses = own
-        self._constants = _constant_texts(plan)
+        self._marks_of = _AssembledMarks(request, own, _constant_texts(plan)).labels_of
         self.found: dict[str, frozenset[str]] = {}
 
     def _walk_step(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> None:
         match step:
-            case Call():
-                result = self._walk_tool_call(step, env, path)
-                if step.name is not None:
-                    env[step.name] = result
             case Extract() | Ask():
                 # Read out of a text, or said by a person, with the label of that.
                 env[step.name] = lb.NOTHING
-            case Compute():
-                env[step.name] = self._marks_of(step.value, env)
             case Update():
                 env[step.name] = self._walk_update(step, env)
             case _:
-                raise TypeError(f"{step!r} is not a step")
+                super()._walk_step(step, env, pc, path)
 
     def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: lb.Label) -> lb.LabelTree:
         return self._marks_of(expr, env)
 
-    def _walk_tool_call(self, step: Call, env: MutableLabelEnv, path: str) -> lb.LabelTree:
+    def _walk_call(self, step: Call, env: MutableLabelEnv, pc: lb.Label, path: str) -> lb.LabelTree:
         labels = {name: self._marks_of(value, env) for name, value in step.args.items()}
-        tool = self._tool_registry.get(step.tool)
+        tool = self._registry.get(step.tool)
         if tool is None:
             return lb.NOTHING
         if tool.changes or tool.outbound:
-            marked = {
-                name
-                for name, type_ in directing_arguments(tool)
-                if name in labels and _has_assembled_text(labels[name], type_)
-            }
-            # A loop is gone through until nothing new turns up: what was found in an earlier turn stays.
+            directing = [(name, type_) for name, type_ in directing_arguments(tool) if name in labels]
+            marked = {name for name, type_ in directing if _has_assembled_text(labels[name], type_)}
+            # A loop is walked until nothing new turns up: what was found in an earlier turn stays.
             if marked := marked | self.found.get(path, frozenset()):
                 self.found[path] = frozenset(marked)
         return _tool_result_labels(tool, labels)
@@ -328,95 +316,82 @@ class _AssembledWalker(LabelWalker):
         put = tf.update_labels(step.op, current, at, lb.NOTHING, value, lb.NOTHING)
         return _add_key_label(put, self._marks_of(step.key, env).flat)
 
-    # Expressions ------------------------------------------------------------------------------------------------------
 
-    def _marks_of(self, expr: Any, env: MutableLabelEnv) -> lb.LabelTree:
+class _AssembledMarks(rules.ExpressionLabels):
+    """Marks values that are put together. What only selects (fields, items, loops) is as in the rules for labels."""
+
+    literal = lb.NOTHING
+    unknown = ASSEMBLED_LABEL
+
+    def __init__(self, request: str, own_addresses: frozenset[str], constants: Mapping[str, str]) -> None:
+        super().__init__(strict=False)
+        self._request = request
+        self._own_addresses = own_addresses
+        self._constants = constants
+
+    def node_labels(self, expr: Any, env: rules.LabelEnv) -> lb.LabelTree:
         match expr:
             case ir.Const(value=str() as text):
-                return lb.NOTHING if self._is_in_request(text) else ASSEMBLED_LABEL
-            case ir.Const() | ir.Negative() | ir.Not() | ir.Compare() | ir.Lambda():
+                return self._text_mark(text)
+            case ir.Negative() | ir.Not() | ir.Compare() | ir.Lambda():
                 return lb.NOTHING
-            case ir.Ref(name=name):
-                return env.get(name, ASSEMBLED_LABEL)
-            case ir.Get(value=value, field=field) | ir.Index(value=value, at=ir.Const(value=str() as field)):
-                return self._marks_of(value, env).field(field)
-            case ir.Index(value=value, at=ir.Const(value=int() as at)):
-                return self._marks_of(value, env).place(int(at))
+            case ir.Index(at=ir.Const(value=str() | int())):
+                return super().node_labels(expr, env)
             case ir.Index(value=value):
-                whole = self._marks_of(value, env)
-                return rules.index_labels(lambda _: whole, lambda _: lb.NOTHING, False)(env)
+                return rules.any_part_labels(self.labels_of(value, env), False)
             case ir.Slice(value=value):
-                return _assembled_slice(self._marks_of(value, env))
-            case ir.ListOf(items=items) | ir.TupleOf(items=items):
-                places = [self._marks_of(item, env) for item in items]
-                if len(places) <= rules.MAX_PLACES:
-                    return lb.ListLabels(lb.NOTHING, places=places)
-                return lb.ListLabels(lb.NOTHING, reduce(lb.join_trees, places))
+                return _assembled_slice(self.labels_of(value, env))
             case ir.DictOf(entries=entries):
                 return self._dict_marks(entries, env)
             case ir.Arithmetic(op=op, left=left, right=right):
                 if (text := self._constant_text(expr)) is not None:
-                    return lb.NOTHING if self._is_in_request(text) else ASSEMBLED_LABEL
-                return (
-                    _assembled_sum(self._marks_of(left, env), self._marks_of(right, env))
-                    if op in ("+", "*")
-                    else ASSEMBLED_LABEL
-                )
+                    return self._text_mark(text)
+                if op not in ("+", "*"):
+                    return ASSEMBLED_LABEL
+                return _assembled_sum(self.labels_of(left, env), self.labels_of(right, env))
             case ir.Logic(items=items):
-                return reduce(lb.join_trees, [self._marks_of(item, env) for item in items])
+                return reduce(lb.join_trees, [self.labels_of(item, env) for item in items])
             case ir.Choose(then=then, otherwise=otherwise):
-                return lb.join_trees(self._marks_of(then, env), self._marks_of(otherwise, env))
+                return lb.join_trees(self.labels_of(then, env), self.labels_of(otherwise, env))
             case ir.Apply():
                 return self._call_marks(expr, env)
             case ir.Format():
-                text = self._constant_text(expr)
-                return lb.NOTHING if text is not None and self._is_in_request(text) else ASSEMBLED_LABEL
-            case ir.Comprehension():
-                return self._comprehension_marks(expr, env)
+                return self._text_mark(self._constant_text(expr))
             case _:
-                return ASSEMBLED_LABEL
+                return super().node_labels(expr, env)
 
-    def _dict_marks(self, entries: tuple[tuple[Any, Any], ...], env: MutableLabelEnv) -> lb.LabelTree:
+    def _dict_marks(self, entries: tuple[tuple[Any, Any], ...], env: rules.LabelEnv) -> lb.LabelTree:
         keys: lb.Label = lb.NOTHING
         fields: dict[str, lb.LabelTree] = {}
         rest: lb.LabelTree = lb.NOTHING
         for key, value in entries:
-            keys = lb.join(keys, self._marks_of(key, env).flat)
+            keys = lb.join(keys, self.labels_of(key, env).flat)
             if isinstance(key, ir.Const) and isinstance(key.value, str):
-                fields[key.value] = self._marks_of(value, env)
+                fields[key.value] = self.labels_of(value, env)
             else:
-                rest = lb.join_trees(rest, self._marks_of(value, env))
+                rest = lb.join_trees(rest, self.labels_of(value, env))
         return lb.RecordLabels(keys, {name: lb.join_trees(each, rest) for name, each in fields.items()}, rest)
 
-    def _call_marks(self, expr: ir.Apply, env: MutableLabelEnv) -> lb.LabelTree:
+    def _call_marks(self, expr: ir.Apply, env: rules.LabelEnv) -> lb.LabelTree:
         if expr.function not in _SELECTING_FUNCTIONS:
             return ASSEMBLED_LABEL
         which = _SELECTOR_POSITIONS.get(expr.function)
         args = [(value, number == which) for number, value in enumerate(expr.args)]
         named = [(name, value, name in _SELECTOR_NAMES) for name, value in expr.named]
-        labels = [lb.NOTHING if says else self._marks_of(value, env) for value, says in args]
-        labels += [lb.NOTHING if says else self._marks_of(value, env) for _, value, says in named]
+        given = [*args, *((value, selects) for _, value, selects in named)]
+        trees = [lb.NOTHING if selects else self.labels_of(value, env) for value, selects in given]
         # The rules for labels take a literal for the user's own; here it must stand in the request like any other.
         opaque = expr.model_copy(
             update={
-                "args": tuple(_hide_constant(value, keep=says) for value, says in args),
-                "named": tuple((name, _hide_constant(value, keep=says)) for name, value, says in named),
+                "args": tuple(_hide_constant(value, keep=selects) for value, selects in args),
+                "named": tuple((name, _hide_constant(value, keep=selects)) for name, value, selects in named),
             }
         )
-        return rules.compile_call_labels(opaque, [lambda _, tree=tree: tree for tree in labels], strict=False)({})
+        return rules.call_labels(opaque, trees, lambda _: lambda _: lb.NOTHING, strict=False)
 
-    def _comprehension_marks(self, expr: ir.Comprehension, env: MutableLabelEnv) -> lb.LabelTree:
-        inner, own = dict(env), lb.NOTHING
-        for clause in expr.clauses:
-            whole = self._marks_of(clause.over, inner)
-            own = lb.join(own, whole.own)
-            inner.update(rules.unpack_labels(clause.names, whole.item, False))
-        found = self._marks_of(expr.element, inner)
-        if expr.key is None:
-            return lb.ListLabels(own, found)
-        return lb.RecordLabels(lb.join(own, self._marks_of(expr.key, inner).flat), {}, found)
-
-    # Literals ---------------------------------------------------------------------------------------------------------
+    def _text_mark(self, text: str | None) -> lb.Label:
+        """The mark of a text that is written in the plan, or of one (None) that is made in the run."""
+        return lb.NOTHING if text is not None and self._is_in_request(text) else ASSEMBLED_LABEL
 
     def _is_in_request(self, text: str) -> bool:
         bare = text.strip()
@@ -435,16 +410,16 @@ class _AssembledWalker(LabelWalker):
             case ir.Ref(name=name):
                 return self._constants.get(name)
             case ir.Arithmetic(op="+", left=left, right=right):
-                first, second = self._constant_text(left), self._constant_text(right)
-                return None if first is None or second is None else first + second
+                texts = [self._constant_text(left), self._constant_text(right)]
             case ir.Format(parts=parts):
-                texts = [part if isinstance(part, str) else self._constant_part_text(part) for part in parts]
-                return None if None in texts else "".join(text for text in texts if text is not None)
+                texts = [
+                    part if isinstance(part, str) else None if part.spec else self._constant_text(part.value)
+                    for part in parts
+                ]
             case _:
                 return None
-
-    def _constant_part_text(self, part: ir.Shown) -> str | None:
-        return None if part.spec else self._constant_text(part.value)
+        known = [text for text in texts if text is not None]
+        return "".join(known) if len(known) == len(texts) else None
 
 
 def directing_arguments(tool: Tool) -> list[tuple[str, Type]]:

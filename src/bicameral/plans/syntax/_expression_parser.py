@@ -65,10 +65,6 @@ def read_number(lowering: Lowering, node: ast.AST, value: int | float) -> ir.Con
     return ir.Const(value=value)
 
 
-def _read_name(lowering: Lowering, node: ast.Name) -> ir.Expr:
-    return lowering.lower_name(node)
-
-
 def _read_attribute(lowering: Lowering, node: ast.Attribute) -> ir.Expr:
     return ir.Get(value=lowering.lower_expression(node.value), field=lowering.check_name(node, node.attr))
 
@@ -91,16 +87,8 @@ def read_items(lowering: Lowering, nodes: Sequence[ast.expr]) -> tuple[ir.Expr, 
     return tuple(map(lowering.lower_expression, nodes))
 
 
-def _read_list(lowering: Lowering, node: ast.List) -> ir.Expr:
+def _read_list(lowering: Lowering, node: ast.List | ast.Set) -> ir.ListOf:
     return ir.ListOf(items=read_items(lowering, node.elts))
-
-
-def _read_tuple(lowering: Lowering, node: ast.Tuple) -> ir.Expr:
-    return ir.TupleOf(items=read_items(lowering, node.elts))
-
-
-def _read_set(lowering: Lowering, node: ast.Set) -> ir.Expr:
-    return ir.Apply(function="unique", args=(ir.ListOf(items=read_items(lowering, node.elts)),))
 
 
 def _read_dict(lowering: Lowering, node: ast.Dict) -> ir.Expr:
@@ -242,12 +230,12 @@ def _refuse_walrus(lowering: Lowering, node: ast.NamedExpr) -> Any:
 
 EXPRESSION_READERS: Mapping[type[ast.expr], NodeReader] = {
     ast.Constant: _read_constant,
-    ast.Name: _read_name,
+    ast.Name: Lowering.lower_name,
     ast.Attribute: _read_attribute,
     ast.Subscript: _read_subscript,
     ast.List: _read_list,
-    ast.Tuple: _read_tuple,
-    ast.Set: _read_set,
+    ast.Tuple: lambda lowering, node: ir.TupleOf(items=read_items(lowering, node.elts)),
+    ast.Set: lambda lowering, node: ir.Apply(function="unique", args=(_read_list(lowering, node),)),
     ast.Dict: _read_dict,
     ast.BinOp: _read_binary,
     ast.UnaryOp: _read_unary,

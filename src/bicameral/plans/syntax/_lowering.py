@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from bicameral import types as t
 from bicameral.errors import Place, PlanError, nearest_name
-from bicameral.plans._expressions import SURFACE_WORDS, Const, Expr, Index, Ref
+from bicameral.plans._expressions import SURFACE_WORDS, Const, Expr, Index, Ref, has_lone_surrogate
 from bicameral.plans._plan import Compute, Step, too_deep_error
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.tools import Registry
@@ -171,6 +171,7 @@ class Lowering:
         readers: Mapping[type[ast.expr], NodeReader],
     ) -> None:
         self.source = source
+        self.error = source.error
         self.prepass = survey
         self.registry = registry
         self.steps: list[Step] = []
@@ -250,32 +251,20 @@ class Lowering:
 
     def check_text(self, node: ast.AST, text: str) -> str:
         """The text itself, unless it has a lone surrogate, which has no bytes."""
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        if has_lone_surrogate(text):
             raise self.error(node, "plan.bad-text", "the text has half a character (a lone surrogate)")
         return text
-
-    def error(
-        self,
-        node: ast.AST,
-        code: str,
-        message: str,
-        *,
-        expected: str | None = None,
-        nearest: str | None = None,
-        fix: str | None = None,
-    ) -> PlanError:
-        return self.source.error(node, code, message, expected=expected, nearest=nearest, fix=fix)
 
     def refusal(self, node: ast.AST, what: str, fix: str | None = None) -> PlanError:
         return self.error(node, "plan.not-in-language", f"a plan cannot use {what}", fix=fix)
 
 
+@dataclass(frozen=True, slots=True)
 class AssignmentTarget:
     """What a loop or an assignment binds: plain names, and the parts of them that nested names stand for."""
 
-    def __init__(self, names: tuple[str, ...], parts: dict[str, Expr]) -> None:
-        self.names = names
-        self.parts = parts
+    names: tuple[str, ...]
+    parts: dict[str, Expr]
 
     def unpack(self, lowering: Lowering, node: ast.AST) -> None:
         """Write the steps that give the nested names their values."""

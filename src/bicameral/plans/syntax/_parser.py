@@ -198,6 +198,10 @@ _REFUSED_STATEMENTS: Mapping[type[ast.stmt], tuple[str, str | None]] = {
 }
 
 
+_FIELD_ASSIGNMENT = ("an assignment to a field", "Records do not change; make a dict: `d[key] = value`.")
+_INNER_CHANGE = ("a change inside a value", "Give the inner value a name, change it, and put it back.")
+
+
 def read_block(lowering: Lowering, nodes: Sequence[ast.stmt], *, last: bool) -> None:
     """Write the steps of some statements; `last` says that nothing comes after them."""
     for number, node in enumerate(nodes):
@@ -262,9 +266,7 @@ def _write_binding(lowering: Lowering, node: ast.stmt, target: ast.expr, whole: 
         case ast.Subscript():
             _write_put(lowering, node, target, whole)
         case ast.Attribute():
-            raise lowering.refusal(
-                target, "an assignment to a field", "Records do not change; make a dict: `d[key] = value`."
-            )
+            raise lowering.refusal(target, *_FIELD_ASSIGNMENT)
         case _:
             for name, part in target_parts(lowering, target, whole).items():
                 lowering.add_step(Compute(name=name, value=part), node)
@@ -278,9 +280,7 @@ def _write_put(lowering: Lowering, node: ast.stmt, target: ast.Subscript, value:
 def _read_slot(lowering: Lowering, target: ast.Subscript) -> tuple[str, ir.Expr]:
     """The variable and the key of `d[key]`, where it is the target of a change."""
     if not isinstance(target.value, ast.Name) or isinstance(target.slice, ast.Slice):
-        raise lowering.refusal(
-            target, "a change inside a value", "Give the inner value a name, change it, and put it back."
-        )
+        raise lowering.refusal(target, *_INNER_CHANGE)
     return lowering.check_name(target, target.value.id), lowering.lower_expression(target.slice)
 
 
@@ -300,18 +300,13 @@ def _read_augmented_assignment(lowering: Lowering, node: ast.AugAssign) -> None:
             changed = ir.Arithmetic(op=op, left=before, right=lowering.lower_expression(node.value))
             lowering.add_step(Update(name=name, op="put", key=key, value=changed), node)
         case target:
-            raise lowering.refusal(
-                target, "an assignment to a field", "Records do not change; make a dict: `d[key] = value`."
-            )
+            raise lowering.refusal(target, *_FIELD_ASSIGNMENT)
 
 
 def _read_expression_statement(lowering: Lowering, node: ast.stmt, value: ast.expr, *, last: bool) -> None:
     match value:
-        case ast.Call(func=ast.Name(id="answer")):
-            given = bind_word_arguments(lowering, value, ("value",), required=1)["value"]
-            lowering.add_step(Answer(value=lowering.lower_expression(given)), node)
-        case ast.Call(func=ast.Name(id="print")):
-            if not last:
+        case ast.Call(func=ast.Name(id="answer" | "print" as word)):
+            if word == "print" and not last:
                 raise lowering.refusal(node, "`print` before its end", "Use `answer(value)` once, at the end.")
             given = bind_word_arguments(lowering, value, ("value",), required=1)["value"]
             lowering.add_step(Answer(value=lowering.lower_expression(given)), node)
@@ -325,22 +320,15 @@ def _read_expression_statement(lowering: Lowering, node: ast.stmt, value: ast.ex
             )
 
 
-def _write_append(lowering: Lowering, node: ast.Call, receiver: ast.expr) -> None:
+def _write_list_growth(lowering: Lowering, node: ast.Call, receiver: ast.expr) -> None:
+    appends = cast("ast.Attribute", node.func).attr == "append"
     value = _read_only_argument(lowering, node)
     match receiver:
         case ast.Name(id=name):
-            lowering.add_step(Update(name=lowering.check_name(receiver, name), op="append", value=value), node)
+            op = "append" if appends else "add"
+            lowering.add_step(Update(name=lowering.check_name(receiver, name), op=op, value=value), node)
         case _:
-            _write_longer_list(lowering, node, receiver, ir.ListOf(items=(value,)))
-
-
-def _write_extend(lowering: Lowering, node: ast.Call, receiver: ast.expr) -> None:
-    value = _read_only_argument(lowering, node)
-    match receiver:
-        case ast.Name(id=name):
-            lowering.add_step(Update(name=lowering.check_name(receiver, name), op="add", value=value), node)
-        case _:
-            _write_longer_list(lowering, node, receiver, value)
+            _write_longer_list(lowering, node, receiver, ir.ListOf(items=(value,)) if appends else value)
 
 
 def _write_longer_list(lowering: Lowering, node: ast.Call, receiver: ast.expr, more: ir.Expr) -> None:
@@ -356,9 +344,7 @@ def _write_longer_list(lowering: Lowering, node: ast.Call, receiver: ast.expr, m
                 args=(ir.Ref(name=lowering.check_name(receiver, name)), key, lowering.lower_expression(start)),
             )
         case _:
-            raise lowering.refusal(
-                receiver, "a change inside a value", "Give the inner value a name, change it, and put it back."
-            )
+            raise lowering.refusal(receiver, *_INNER_CHANGE)
     longer = ir.Arithmetic(op="+", left=before, right=more)
     lowering.add_step(Update(name=name, op="put", key=key, value=longer), node)
 
@@ -389,8 +375,8 @@ def _reorder_writer(function: str) -> Callable[[Lowering, ast.Call, ast.expr], N
 
 
 _CHANGE_WRITERS: Mapping[str, Callable[[Lowering, Any, ast.expr], None]] = {
-    "append": _write_append,
-    "extend": _write_extend,
+    "append": _write_list_growth,
+    "extend": _write_list_growth,
     "sort": _reorder_writer("sorted"),
     "reverse": _reorder_writer("reversed"),
 }
