@@ -1,10 +1,10 @@
-"""Plans: the only thing that runs, and everything one can know about a plan before it does.
+"""Plans: the only program that runs, and everything that can be known about one before it does.
 
-Text in a small subset of Python comes in by `parse`, JSON by `load_plan`; out goes a `Plan` that `print_plan` writes
-back as text. `check` says what is wrong with a plan, what it does to the world and what it costs at worst, and
-`compile_expr` gives the value of its expressions: pure, total, from a closed library of functions. `prove` says what
-policy will say of each call, by the labels of everything the plan handles; the functions beside it (`labels_of`,
-`labels_after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
+`parse` reads a plan from text in a small subset of Python, `load_plan` from JSON; `print_plan` writes it back as text.
+`check` reports mistakes, effects and the worst-case cost. `compile_expr` evaluates expressions: pure and total, with a
+closed library of functions. `prove` says what policy will decide about each call, from the labels of everything the
+plan handles; the functions beside it (`labels_of`, `labels_after_call`, …) give a run the same labels on the path it
+takes. Nothing here calls a tool or a model.
 """
 
 from bicameral.plans._expressions import (

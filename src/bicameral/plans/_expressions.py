@@ -1,7 +1,7 @@
 """Expressions of a plan: the pydantic nodes, their children and their free names.
 
-Expressions are pure, total and closed: a plan cannot add functions to the library. Every node says its `kind`.
-Whatever is computed once for each node is memoized by identity, since comparing nodes deeply would cost more.
+Expressions are pure and total, and a plan cannot add functions to the library. Every node has a `kind`, by which it is
+read from JSON. What is computed once for each node is memoized by identity, since comparing nodes would cost more.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
-def memoize_by_identity(compute: Callable[[Any], _Found]) -> Callable[[Any], _Found]:
-    """The same function, which remembers what it found for as long as the object that it was asked about lives."""
-    known: dict[int, tuple[weakref.ref[Any], _Found]] = {}
-    # The bound method outlives the module's names, which are gone when the interpreter ends.
-    forget = known.pop
+def memoize_by_identity(compute: Callable[[Any], _Result]) -> Callable[[Any], _Result]:
+    """Memoize a function of one object for as long as that object lives."""
+    cache: dict[int, tuple[weakref.ref[Any], _Result]] = {}
+    # Bound here: when the interpreter exits, the last weak references may die after the names of this module.
+    forget = cache.pop
 
     @wraps(compute)
-    def run(node: Any) -> _Found:
+    def run(node: Any) -> _Result:
         key = id(node)
-        entry = known.get(key)
+        entry = cache.get(key)
+        # An id may be used again: the entry counts only if it is of this very object.
         if entry is not None and entry[0]() is node:
             return entry[1]
-        found = compute(node)
-        known[key] = (weakref.ref(node, lambda _: forget(key, None)), found)
-        return found
+        result = compute(node)
+        cache[key] = (weakref.ref(node, lambda _: forget(key, None)), result)
+        return result
 
     return run
 
@@ -338,7 +339,7 @@ def children(node: object) -> tuple[Any, ...]:
 
 def _collect_nodes(value: Any, found: list[Any]) -> None:
     # By exact type: isinstance is slow for pydantic models, and a plan's whole tree passes here.
-    kind: type[Any] = type(value)
+    kind = cast("object", type(value))
     if kind is tuple or kind is dict:
         for each in value.values() if kind is dict else value:
             _collect_nodes(each, found)
@@ -368,7 +369,7 @@ def map_children(node: Any, change: Callable[[Any], Any]) -> Any:
 
 @memoize_by_identity
 def free_names(expr: Any) -> frozenset[str]:
-    """The variables an expression reads that it does not itself bind."""
+    """The variables that an expression reads and does not itself bind; of a step, those of all expressions in it."""
     return _find_free_names(expr)
 
 

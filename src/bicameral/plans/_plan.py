@@ -1,7 +1,7 @@
 """The plan: its steps, its JSON form, its depth limit, and rewriting.
 
-A plan is the only thing that runs. Steps say what they `do`; their order is the order of effects. One limit on nesting
-keeps every part of the program from recursing without end. JSON is read strictly, and errors say where they are.
+A plan is the only program that runs. Steps say what they `do`; their order is the order of effects. One limit on
+nesting bounds every recursion over a plan. JSON is read strictly, and errors say where they are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PLAN_VERSION = "plan/1"
 
 
 def _normalize_type_json(value: Any) -> Any:
-    """The one way to write a type."""
+    """The canonical JSON of a type, so that equal plans have equal hashes."""
     return type_to_json(type_from_json(value))
 
 
@@ -174,7 +174,7 @@ MAX_DEPTH = 50
 
 
 def check_depth(plan: Plan) -> None:
-    """Refuse a plan that is nested more than 50 levels deep, however it was made."""
+    """Refuse a plan that is nested more than 50 levels deep; plans made in Python were not parsed and may be."""
     number = first_too_deep_step(plan)
     if number is not None:
         raise too_deep_error(Place(step=str(number)))
@@ -206,7 +206,7 @@ def _is_too_deep(step: Any) -> bool:
 
 
 def _nested_parts(part: Any) -> tuple[Any, ...]:
-    kind: type[Any] = type(part)
+    kind = cast("object", type(part))
     if kind is dict or kind is list:  # a composite type as JSON
         return tuple(part.values() if kind is dict else part)
     found = ir.children(part)
@@ -282,18 +282,14 @@ def _check_version(document: dict[str, Any], file: str | None) -> None:
     version = document.get("version")
     if version == PLAN_VERSION:
         return
-    fix = None
-    if "tasks" in document:
-        fix = "It looks like a list of tasks: import it with `import_tasks`."
+    unknown = f"the version {version!r} of plans is not known"
     raise PlanError(
         "plan.unknown-version",
-        f"the version {version!r} of plans is not known"
-        if "version" in document
-        else "the plan does not say its version",
+        unknown if "version" in document else "the plan does not say its version",
         place=Place(file=file),
         expected=repr(PLAN_VERSION),
         nearest=nearest_name(version, [PLAN_VERSION]) if isinstance(version, str) else None,
-        fix=fix,
+        fix="It looks like a list of tasks: import it with `import_tasks`." if "tasks" in document else None,
     )
 
 

@@ -1,8 +1,8 @@
 """Types and signatures that the check and the library of functions share.
 
-Merging gives the type of a value that comes from two places: branches of a `when`, turns of an `each`, items of a list.
-A parameter kind says what a parameter of a library function takes, for the check (types) and for the run (Python
-classes) alike. A library function is a set of signatures: typed parameters, a rule for the type of the result, code.
+`merge` gives the type of a value that comes from two places: branches of a `when`, turns of an `each`, items of a list.
+A parameter kind says what a parameter of a library function takes, as types for the check and as Python classes for the
+run. A library function is a set of signatures: typed parameters, a rule for the type of the result, and the code.
 """
 
 from __future__ import annotations
@@ -76,17 +76,8 @@ def _merge_fields(some: t.RecordType, more: t.RecordType) -> t.Type:
 
 
 def _content_type(type_: t.Type) -> t.Type:
-    match type_:
-        case t.ListType(item=item):
-            return item
-        case t.TupleType(items=items):
-            return merge_all(items) or t.ANY
-        case t.DictType(value=value):
-            return value
-        case t.RecordType(fields=fields):
-            return merge_all(field.type for field in fields) or t.ANY
-        case _:
-            return t.ANY
+    """The type of the items of a list or tuple, or of the values of a dict or record."""
+    return merge_all(_inner_types(type_)) or t.ANY
 
 
 def merge_all(types: Iterable[t.Type]) -> t.Type | None:
@@ -100,7 +91,7 @@ def merge_all(types: Iterable[t.Type]) -> t.Type | None:
 
 
 def replace_bottom(type_: t.Type) -> t.Type:
-    """The type as others see it: what is still unknown about an empty list is Any."""
+    """The type for a report: the items of an empty list, of which nothing is known, are Any."""
     match type_:
         case BottomType():
             return t.ANY
@@ -117,7 +108,7 @@ def replace_bottom(type_: t.Type) -> t.Type:
 
 
 def limit_size(type_: t.Type) -> t.Type:
-    """The type, or Any where it has grown beyond reason: `x = (x, x)` doubles a type at each step."""
+    """The type, or Any if it is too large: `x = (x, x)` doubles a type at each step."""
     level: list[t.Type] = [type_]
     parts = 0
     for _ in range(_MAX_LEVELS):
@@ -145,7 +136,7 @@ def _inner_types(type_: t.Type) -> tuple[t.Type, ...]:
 
 
 def is_compatible(given: t.Type, wanted: t.Type) -> bool:
-    """Whether a value may stand where another type is wanted; what only the run can tell is let through."""
+    """Whether a value may be given where another type is wanted; what only the run can tell is let through."""
     match given, wanted:
         case (t.DictType(value=t.AnyType()), t.RecordType()):
             return True
@@ -197,7 +188,7 @@ def is_orderable(type_: t.Type | None) -> bool:
 
 
 def item_types(type_: t.Type) -> tuple[t.Type, ...]:
-    """The types of what one gets by going over a value."""
+    """The types of the items of a value in a `for`; of a tuple one for each part."""
     match type_:
         case t.ListType(item=item):
             return (item,)
@@ -210,7 +201,7 @@ def item_types(type_: t.Type) -> tuple[t.Type, ...]:
 
 
 def item_type(type_: t.Type) -> t.Type:
-    """The one type of what one gets by going over a value."""
+    """The type of the items of a value in a `for`."""
     found = merge_all(item_types(type_))
     return t.ANY if found is None else found
 
@@ -274,7 +265,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class CallTypes:
-    """The arguments of a call as the check sees them, by parameter; lambdas are typed on demand."""
+    """The types of the arguments of a call, by parameter; lambdas are typed on demand."""
 
     types: dict[str, t.Type]
     variadic_types: tuple[t.Type, ...]
@@ -282,7 +273,7 @@ class CallTypes:
     lambda_result: Callable[[str, tuple[t.Type, ...]], t.Type | None]
     """The type that the lambda given for a parameter returns for these types; None if none is given."""
     report: Callable[[str, str, str], None]
-    """Tell what is wrong: a code, a message, what to do."""
+    """Add a finding: its code, its message, and what to do."""
 
     def __getitem__(self, name: str) -> t.Type:
         return self.types[name]
@@ -303,7 +294,7 @@ class Signature:
     run: Callable[..., Any]
 
     def bind(self, positional: int, named: Sequence[str]) -> tuple[Parameter, ...] | None:
-        """The parameter of each argument (positional, then named), or None if the call has not this shape."""
+        """The parameter of each argument (positional, then named), or None if the call does not fit."""
         places = [p for p in self.parameters if not p.named_only]
         rest = places.pop() if places and places[-1].variadic else None
         if positional > len(places) and rest is None:
@@ -340,7 +331,7 @@ class LibraryFunction:
     cost: CostClass = "flat"
     """How its work grows: not at all, with the length of its arguments, or with everything in them."""
     grows: bool = False
-    """Whether its result can be larger than its arguments, so that it must be weighed."""
+    """Whether its result can be larger than its arguments, so that its size must be checked."""
 
     @property
     def usage(self) -> str:

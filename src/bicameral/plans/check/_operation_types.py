@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from bicameral import types as t
 from bicameral.errors import nearest_name
+from bicameral.plans import _type_rules as tr
 from bicameral.plans._expressions import Apply, Const, Expr, Get, Index, Lambda, Ref
-from bicameral.plans._type_rules import (
-    BOTTOM,
-    TEXTS,
-    CallTypes,
-    LibraryFunction,
-    Parameter,
-    Signature,
-    is_orderable,
-    item_type,
-    merge,
-)
 from bicameral.plans.check._report import Scope
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.plans.evaluate._operations import bind_arguments
@@ -82,7 +72,7 @@ _SCALARS = (t.BoolType, t.IntType, t.FloatType, t.DateType, t.TimeType, t.DateTi
 
 
 def conversion(expr: Expr, given: t.Type, wanted: t.Type, argument: str = "") -> str | None:
-    """How to make what is wanted (for an argument of this name) of what is given."""
+    """Advice how to convert what is given to what is wanted (for an argument of this name), if there is any."""
     x = excerpt(expr)
     match given, wanted:
         case (t.RecordType() as record, _) if (field := record.get(argument)) and t.is_assignable(field, wanted):
@@ -118,7 +108,7 @@ def conversion(expr: Expr, given: t.Type, wanted: t.Type, argument: str = "") ->
 
 
 def _fitting_field(record: t.RecordType, wanted: t.Type) -> str | None:
-    """The one field that fits, preferring one of exactly the wanted kind (a path for a path)."""
+    """The only field that fits, preferring one of exactly the wanted type (a path for a path)."""
     exact = [field.name for field in record.fields if field.type == wanted]
     fitting = exact or [field.name for field in record.fields if t.is_assignable(field.type, wanted)]
     return fitting[0] if len(fitting) == 1 else None
@@ -130,7 +120,7 @@ def field_list(record: t.RecordType) -> str:
 
 
 def reader_hint(record: t.RecordType, field: str, x: str, registry: Registry | None) -> str | None:
-    """`read_text(f.path)` where a plan looks for the content of something of which it only has the path."""
+    """Advice to call a tool such as `read_text(f.path)` where a plan reads the content of a record that has a path."""
     if registry is None or field not in _CONTENT_FIELDS:
         return None
     for tool in registry:
@@ -195,8 +185,8 @@ _ARITHMETIC_RESULTS: dict[tuple[str, str, str], t.Type] = {
 def infer_arithmetic(inference: Inference, op: str, left: TypedExpr, right: TypedExpr) -> t.Type:
     """The type of `left op right`."""
     first, second = left[1], right[1]
-    if BOTTOM in (first, second):
-        return BOTTOM
+    if tr.BOTTOM in (first, second):
+        return tr.BOTTOM
     if isinstance(first, t.AnyType) or isinstance(second, t.AnyType):
         return t.ANY
     families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
@@ -204,9 +194,9 @@ def infer_arithmetic(inference: Inference, op: str, left: TypedExpr, right: Type
     if found is not None:
         return found
     if op == "+" and families == ("list", "list"):
-        return t.ListType(merge(item_type(first), item_type(second)) or t.ANY)
+        return t.ListType(tr.merge(tr.item_type(first), tr.item_type(second)) or t.ANY)
     if op == "*" and families in (("list", "int"), ("int", "list")):
-        return t.ListType(item_type(first if families[0] == "list" else second))
+        return t.ListType(tr.item_type(first if families[0] == "list" else second))
     return inference.wrong_type(
         f"{type_text(first)} {op} {type_text(second)} has no meaning: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
         fix=_arithmetic_fix(op, left, right, families),
@@ -241,7 +231,7 @@ def _arithmetic_fix(op: str, left: TypedExpr, right: TypedExpr, families: tuple[
 
 
 def check_comparison(inference: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
-    """Note what is wrong with `left op right`; the result is a bool whatever it is."""
+    """Report what is wrong with `left op right`; the type of the result is always bool."""
     match op:
         case "==" | "!=":
             return
@@ -269,7 +259,7 @@ def _check_order(inference: Inference, op: str, left: TypedExpr, right: TypedExp
     families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
     if {*families} <= _NUMBER_FAMILIES:
         return
-    if families[0] == families[1] and is_orderable(merge(first, second)):
+    if families[0] == families[1] and tr.is_orderable(tr.merge(first, second)):
         return
     inference.wrong_type(
         f"{type_text(first)} and {type_text(second)} cannot be compared: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
@@ -295,7 +285,7 @@ def _comparison_fix(left: TypedExpr, right: TypedExpr, families: tuple[str, str]
             return None
 
 
-SignatureMatch = tuple[Signature, tuple[Parameter, ...]]
+SignatureMatch = tuple[tr.Signature, tuple[tr.Parameter, ...]]
 
 
 def infer_call(inference: Inference, expr: Apply, scope: Scope) -> t.Type:
@@ -320,7 +310,7 @@ def infer_call(inference: Inference, expr: Apply, scope: Scope) -> t.Type:
             return _misfit_finding(inference, function, shapes, arguments)
         _warn_about_none(inference, fitting[0], arguments)
         arguments = present
-    # An argument of which nothing is known may mean any of the signatures.
+    # With an argument of unknown type the call may mean any of the signatures.
     ways = fitting if any(isinstance(type_, t.AnyType) for _, type_ in arguments) else fitting[:1]
     results = [_infer_result(inference, fit, arguments, scope) for fit in ways]
     return results[0] if len(set(results)) == 1 else t.ANY
@@ -366,10 +356,10 @@ def _infer_result(inference: Inference, fit: SignatureMatch, arguments: list[Typ
     def report(code: str, message: str, fix: str) -> None:
         inference.add_finding("warning" if code == "plan.none-value" else "error", code, message, fix=fix)
 
-    return signature.result(CallTypes(types, tuple(rest), constants, returns, report))
+    return signature.result(tr.CallTypes(types, tuple(rest), constants, returns, report))
 
 
-def _bad_call_finding(inference: Inference, function: LibraryFunction, expr: Apply) -> t.Type:
+def _bad_call_finding(inference: Inference, function: tr.LibraryFunction, expr: Apply) -> t.Type:
     known = {parameter.name for s in function.signatures for parameter in s.parameters if not parameter.variadic}
     for name, _ in expr.named:
         if name not in known:
@@ -386,7 +376,7 @@ def _bad_call_finding(inference: Inference, function: LibraryFunction, expr: App
 
 
 def _misfit_finding(
-    inference: Inference, function: LibraryFunction, shapes: list[SignatureMatch], arguments: list[TypedExpr]
+    inference: Inference, function: tr.LibraryFunction, shapes: list[SignatureMatch], arguments: list[TypedExpr]
 ) -> t.Type:
     _, bound = max(shapes, key=lambda fit: _count_fitting_arguments(fit, arguments))
     for parameter, (arg, type_) in zip(bound, arguments, strict=True):
@@ -407,13 +397,13 @@ def _count_fitting_arguments(fit: SignatureMatch, arguments: list[TypedExpr]) ->
     return len(arguments)
 
 
-def _argument_fix(parameter: Parameter, arg: Any, type_: t.Type) -> str | None:
+def _argument_fix(parameter: tr.Parameter, arg: Any, type_: t.Type) -> str | None:
     x, kind = excerpt(arg), parameter.kind
     if isinstance(type_, t.ListType) and isinstance(type_.item, t.OptionalType):
         return f"Leave out what is None: [x for x in {x} if x is not None]."
     if kind.orderable:
         return "Say by what to order: key=lambda x: x.field."
-    if kind is TEXTS:
+    if kind is tr.TEXTS:
         return (
             f"Use [str(x) for x in {x}]."
             if isinstance(type_, t.ListType)

@@ -1,11 +1,12 @@
-"""What the check knows and reports: variables in scope, findings, effects, and the cost at worst.
+"""What the check knows and reports: variables in scope, findings, effects, and the worst-case cost.
 
-The cost counts calls with the lengths of the lists that loops go over; where a length is unknown it is assumed, and the
+The cost counts calls, using the lengths of the lists that loops iterate over. An unknown length is assumed, and the
 bound says so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -46,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class EffectUse:
-    """A step that calls a tool, and what that does to the world."""
+    """A step that calls a tool, and the effect of the tool."""
 
     path: str
     tool: str
@@ -55,7 +56,7 @@ class EffectUse:
 
 @dataclass(frozen=True, slots=True)
 class CallBound:
-    """The most there can be; `assumed` when it rests on the assumed length of a list."""
+    """An upper bound; `assumed` if it depends on the assumed length of a list."""
 
     most: int = 0
     assumed: bool = False
@@ -74,7 +75,7 @@ class PlanCost:
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """How much a plan may do: `max_items` is the assumed length of a list of which nothing is known."""
+    """How many calls a plan may make; `max_items` is the assumed length of a list of unknown length."""
 
     max_items: int = 100
     max_tool_calls: int = 10_000
@@ -83,7 +84,7 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a check found out about a plan before it runs."""
+    """The result of a check: findings, effects, worst-case cost, and the types of the variables at the end."""
 
     findings: tuple[Finding, ...] = ()
     effects: tuple[EffectUse, ...] = ()
@@ -113,7 +114,7 @@ _SAME_LENGTH = frozenset(
     {"sorted", "reversed", "list", "tuple", "set", "unique", "enumerate", "keys", "values", "items", "dict"}
 )
 _COUNT_ARGUMENTS = frozenset({"count", "limit", "n", "most", "max_results", "max_items", "top"})
-"""Arguments of tools that bound the length of the list they give."""
+"""Arguments of tools that bound the length of the list that is returned."""
 
 Lengths = dict[str, int]
 
@@ -147,13 +148,9 @@ def _combine_lengths(how: Any, left: int | None, right: int | None) -> int | Non
     return None if left is None or right is None else how(left, right)
 
 
-def _multiply_lengths(numbers: list[int | None]) -> int | None:
-    found = 1
-    for number in numbers:
-        if number is None:
-            return None
-        found *= number
-    return found
+def _multiply_lengths(lengths: list[int | None]) -> int | None:
+    known = [length for length in lengths if length is not None]
+    return math.prod(known) if len(known) == len(lengths) else None
 
 
 def _constant_int(expr: Any) -> int | None:
@@ -168,7 +165,7 @@ def _slice_length(expr: ir.Slice, lengths: Mapping[str, int]) -> int | None:
         part = max(stop - (start or 0), 0)
     elif start is not None and start < 0 and expr.stop is None:
         part = -start
-    # A step only takes fewer; a negative one turns the bounds around.
+    # A positive step only takes fewer items; a negative one reverses the bounds.
     if expr.step is not None and (_constant_int(expr.step) or -1) < 0:
         part = None
     return whole if part is None else part if whole is None else min(part, whole)
@@ -189,10 +186,10 @@ class _CallCounter:
     model_calls: int = 0
     tool_calls: int = 0
     assumed_kinds: set[str] = field(default_factory=set[str])
-    """Of which calls the number rests on an assumed length."""
+    """The kinds of calls whose number depends on an assumed length."""
     _assumed_loops: int = 0
     most_frequent: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
-    """For tools and models: the step that is done most often, and how often."""
+    """For tools and models: the step that runs most often, and how often."""
 
     def count_steps(self, steps: tuple[Any, ...], times: int, lengths: Lengths, at: str) -> None:
         for number, step in enumerate(steps):
@@ -307,7 +304,7 @@ def _appends_per_turn(steps: tuple[Any, ...], name: str) -> int | None:
 
 
 def estimate_cost(plan: Plan, registry: Registry, limits: PlanLimits) -> tuple[PlanCost, list[Finding]]:
-    """The calls a plan makes at worst, and a finding for each kind of which there may be too many."""
+    """The worst-case number of calls, and a finding for each kind that exceeds its limit."""
     counter = _CallCounter(registry, limits)
     counter.count_steps(plan.steps, 1, {}, "")
     findings: list[Finding] = []
@@ -356,7 +353,7 @@ FieldPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable's type; it may have no value yet, or only the nothing that a tool gives."""
+    """The type of a variable. It may have no value yet, or hold the missing result of a tool (`void_of`)."""
 
     type: Type
     maybe_unbound: bool = False
@@ -367,8 +364,8 @@ class Variable:
 class Scope:
     """The variables and their types; every change makes a new scope.
 
-    `narrowed` holds what tests have shown about fields (`mail.date` is not None here). `ended` says that the run
-    has given its answer on every way to here.
+    `narrowed` holds what conditions have shown about fields (`mail.date` is not None here). `ended` says that the run
+    has given its answer on every path to here.
     """
 
     variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
@@ -390,7 +387,7 @@ class Scope:
         return self.variables.get(name)
 
     def bind(self, name: str, type_: Type, *, void_of: str | None = None) -> Scope:
-        """The scope after an assignment, which makes earlier tests of the name's fields worthless."""
+        """The scope after an assignment, without what conditions have shown about the old value."""
         kept = {key: known for key, known in self.narrowed.items() if key[0] != name}
         return replace(self, variables={**self.variables, name: Variable(type_, void_of=void_of)}, narrowed=kept)
 
@@ -398,7 +395,7 @@ class Scope:
         return replace(self, ended=True)
 
     def merge(self, other: Scope) -> Scope:
-        """What is known after two ways have come together; a way that has ended comes nowhere."""
+        """What is known where two paths meet; a path on which the run has ended does not count."""
         if self.ended and not other.ended:
             return other
         if other.ended and not self.ended:
@@ -418,7 +415,7 @@ class Scope:
         return self.with_types(dict.fromkeys(names, ANY))
 
     def forget_tests(self, names: frozenset[str]) -> Scope:
-        """The same without what tests have shown about the fields of these variables."""
+        """The same without what conditions have shown about the fields of these variables."""
         return replace(self, narrowed={key: known for key, known in self.narrowed.items() if key[0] not in names})
 
     def narrow(self, condition: ir.Expr, *, holds: bool) -> Scope:
@@ -451,7 +448,7 @@ class Scope:
         return self._with_known_type(expr, None)
 
     def _with_known_type(self, expr: ir.Expr, type_: Type | None) -> Scope:
-        """Note the type of a name or field; None stands for what it is when it is not None."""
+        """The scope with the type of a name or field; None stands for its declared type without None."""
         match expr:
             case ir.Ref(name=name):
                 variable = self.variables.get(name)
@@ -475,7 +472,7 @@ class Scope:
 
 
 _NOT_NONE = OptionalType(ANY)
-"""Stands in `narrowed` for "whatever is declared, but not None"."""
+"""In `narrowed`: the declared type without None."""
 
 
 def field_path(expr: ir.Expr) -> FieldPath | None:

@@ -1,7 +1,7 @@
-"""The compiler of expressions: each expression becomes a closure over the variables, once.
+"""The compiler of expressions: each expression becomes a closure, once, that takes the variables.
 
-Evaluation is pure and total: a value or an `EvaluationError`, always soon. Closures have a fast path for the usual
-values and leave everything else, and every failure, to the operator that they stand for: both come to the same.
+Evaluation is pure and total: it gives a value or an `EvaluationError`, always soon. Closures have a fast path for the
+usual values and leave everything else, and every failure, to the general operator; the results are the same.
 """
 
 from __future__ import annotations
@@ -18,10 +18,6 @@ from bicameral.plans.evaluate import _bounds as bounds
 from bicameral.plans.evaluate import _operations as ops
 from bicameral.plans.evaluate._library import check_dict_key
 from bicameral.plans.evaluate._values import format_value, format_with_spec
-
-
-def none_code(env: ops.Env) -> None:
-    return None
 
 
 def const_code(expr: ir.Const) -> ops.Code:
@@ -73,20 +69,8 @@ def variable_field_code(name: str, field: str) -> ops.Code:
     return run
 
 
-def index_code(value: ops.Code, at: ops.Code) -> ops.Code:
-    return lambda env: ops.get_item(value(env), at(env))
-
-
-def slice_code(value: ops.Code, start: ops.Code, stop: ops.Code, step: ops.Code) -> ops.Code:
-    return lambda env: ops.get_slice(value(env), start(env), stop(env), step(env))
-
-
-def list_code(items: list[ops.Code]) -> ops.Code:
-    return lambda env: bounds.check_size([item(env) for item in items])
-
-
 def dict_code(entries: list[tuple[str | ops.Code, ops.Code]]) -> ops.Code:
-    """A dict; its keys are mostly written in the plan, as texts."""
+    """The code of a dict; keys that are literals of the plan need no check."""
     written = [(key, value) for key, value in entries if isinstance(key, str)]
     if len(written) == len(entries):
         return lambda env: bounds.check_size({key: value(env) for key, value in written})
@@ -94,34 +78,12 @@ def dict_code(entries: list[tuple[str | ops.Code, ops.Code]]) -> ops.Code:
     return lambda env: bounds.check_size({check_dict_key(key(env)): value(env) for key, value in computed})
 
 
-def _constant_code(text: str) -> ops.Code:
-    return lambda env: text
-
-
-def with_loop_charge(code: ops.Code) -> ops.Code:
-    """The same code; the size of what it makes counts as work."""
-
-    def run(env: ops.Env) -> Any:
-        value = code(env)
-        env[bounds.WORK_KEY].spend(2 if type(value) in bounds.ATOMS else bounds.deep_cost(value))
-        return value
-
-    return run
-
-
-def with_run_charge(code: ops.Code) -> ops.Code:
-    """The same code; the size of what it makes counts as work of the run."""
-
-    def run(env: ops.Env) -> Any:
-        value = code(env)
-        bounds.charge_run(bounds.flat_cost(value))
-        return value
-
-    return run
+def _constant_code(value: str | None) -> ops.Code:
+    return lambda env: value
 
 
 def format_code(parts: list[str | tuple[ops.Code, str]], *, in_loop: bool) -> ops.Code:
-    """A text with values in it; inside loops its length counts as work."""
+    """The code of formatted text; its length is charged as work."""
     texts = [part if isinstance(part, str) else _text_code(*part) for part in parts]
 
     def run(env: ops.Env) -> str:
@@ -159,17 +121,17 @@ _PYTHON_COMPARISONS: dict[str, ops.Operator] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-"""What Python itself compares, as it is meant."""
+"""Comparisons that are Python's own for numbers and texts."""
 _LONG_TEXT = 1024
-"""Shorter texts are compared in no time."""
+"""Comparing shorter texts is not charged."""
 _SMALL_INT = 1 << 60
-"""Whatever one operator makes of whole numbers below this is within the limits."""
+"""The result of one operator on whole numbers below this is always within the limits."""
 
 
 def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = None, *, in_loop: bool) -> ops.Code:
-    """An operator of two values; inside loops the size of what it gives counts as work.
+    """The code of an arithmetic operator; the size of its result is charged as work.
 
-    `number` is what stands on the right, if it is written in the plan.
+    `number` is the right operand if it is a literal of the plan.
     """
     plain, operate = ops.PYTHON_OPERATORS[op], ops.arithmetic_operator(op)
     divides = op in ("/", "//", "%")
@@ -177,7 +139,7 @@ def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = N
     def run(env: ops.Env) -> Any:
         first = left(env)
         second = right(env) if number is None else number
-        # Zeros to divide by, and what may become too large, are left to the operator itself.
+        # Division by zero, and results that may be too large, are left to the general operator.
         if (
             type(first) is type(second) is int
             and -_SMALL_INT < first < _SMALL_INT
@@ -196,10 +158,6 @@ def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = N
     return run
 
 
-def unary_code(operate: Callable[[Any], Any], value: ops.Code) -> ops.Code:
-    return lambda env: operate(value(env))
-
-
 def logic_code(items: list[ops.Code], *, stop: bool) -> ops.Code:
     *most, last = items
 
@@ -213,22 +171,15 @@ def logic_code(items: list[ops.Code], *, stop: bool) -> ops.Code:
     return run
 
 
-def charged_comparison(op: str) -> ValueComparison:
+def value_comparison(op: str, *, in_loop: bool) -> ValueComparison:
+    """The comparison of two values, with its work charged to the loop it is in or to the run."""
     holds = ops.COMPARISONS[op]
 
     def run(env: ops.Env, left: Any, right: Any) -> bool:
-        bounds.charge_run(bounds.flat_cost(left) + bounds.flat_cost(right))
-        return holds(left, right)
-
-    return run
-
-
-def loop_comparison(op: str) -> ValueComparison:
-    """The same inside a loop, where looking into lists is work."""
-    holds = ops.COMPARISONS[op]
-
-    def run(env: ops.Env, left: Any, right: Any) -> bool:
-        # Looking for a number or text in a list is quick; looking into lists is not.
+        if not in_loop:
+            bounds.charge_run(bounds.flat_cost(left) + bounds.flat_cost(right))
+            return holds(left, right)
+        # Looking for a number or text in a list is quick; comparing lists with each other is not.
         cost = bounds.deep_cost(cast("object", left)) if isinstance(left, list | tuple | dict) else 0
         if cost or op in ("in", "not in"):
             env[bounds.WORK_KEY].spend(cost + (bounds.deep_cost(right) if cost else bounds.flat_cost(right) // 16))
@@ -271,13 +222,6 @@ def _pair_comparison_code(first: ops.Code, op: str, holds: ValueComparison, seco
     return run
 
 
-def choose_code(condition: ops.Code, then: ops.Code, otherwise: ops.Code) -> ops.Code:
-    return lambda env: then(env) if condition(env) else otherwise(env)
-
-
-_MAX_CONSTANT = 1 << 60
-
-
 @ir.memoize_by_identity
 def compile_expr(expr: Any) -> ops.Code:
     """The expression as a function of the variables, compiled once for each expression object.
@@ -295,10 +239,10 @@ def evaluate_expr(expr: Any, variables: ops.Env) -> Any:
 
 
 def _guard_code(code: ops.Code) -> ops.Code:
-    """The last line: what Python itself refuses is an EvaluationError too."""
+    """The code with its run's work counted, and with exceptions of Python turned into `EvaluationError`."""
 
     def run(env: ops.Env) -> Any:
-        # Not through a context manager or another function: each expression of a run passes here.
+        # No context manager and no helper: this is on the path of every expression of a run.
         meter = env.get(bounds.RUN_WORK_KEY)
         before = bounds.CURRENT_RUN.run
         if meter is not before:
@@ -324,7 +268,7 @@ class _ExpressionCompiler:
     in_loop: bool = False
     """Inside a comprehension or lambda, where work adds up and is counted."""
     depth: int = 0
-    """How many expressions are around the one that is compiled."""
+    """The nesting depth of the expression that is compiled."""
 
     def compile(self, expr: Any) -> ops.Code:
         if self.depth > MAX_DEPTH:
@@ -348,14 +292,16 @@ class _ExpressionCompiler:
             case ir.Get(value=value, field=field):
                 return field_code(self.compile(value), field)
             case ir.Index(value=value, at=at):
-                return index_code(self.compile(value), self.compile(at))
+                items, position = self.compile(value), self.compile(at)
+                return lambda env: ops.get_item(items(env), position(env))
             case ir.Slice():
-                parts = (expr.value, expr.start, expr.stop, expr.step)
-                return self._with_charge(
-                    slice_code(*(none_code if part is None else self.compile(part) for part in parts))
-                )
+                parts = (expr.start, expr.stop, expr.step)
+                whole = self.compile(expr.value)
+                start, stop, step = (_constant_code(None) if part is None else self.compile(part) for part in parts)
+                return self._with_charge(lambda env: ops.get_slice(whole(env), start(env), stop(env), step(env)))
             case ir.ListOf(items=items) | ir.TupleOf(items=items):
-                return list_code([self.compile(item) for item in items])
+                codes = [self.compile(item) for item in items]
+                return lambda env: bounds.check_size([code(env) for code in codes])
             case ir.DictOf(entries=entries):
                 return dict_code(
                     [(_constant_key(key) or self.compile(key), self.compile(value)) for key, value in entries]
@@ -365,15 +311,18 @@ class _ExpressionCompiler:
                     op, self.compile(left), self.compile(right), _constant_number(right), in_loop=self.in_loop
                 )
             case ir.Negative(value=value):
-                return unary_code(ops.negate, self.compile(value))
+                operand = self.compile(value)
+                return lambda env: ops.negate(operand(env))
             case ir.Not(value=value):
-                return unary_code(_logical_not, self.compile(value))
+                operand = self.compile(value)
+                return lambda env: not operand(env)
             case ir.Logic(op=op, items=items):
                 return logic_code([self.compile(item) for item in items], stop=op == "or")
             case ir.Compare():
                 return self._compile_compare(expr)
             case ir.Choose():
-                return choose_code(self.compile(expr.condition), self.compile(expr.then), self.compile(expr.otherwise))
+                condition, then, otherwise = map(self.compile, (expr.condition, expr.then, expr.otherwise))
+                return lambda env: then(env) if condition(env) else otherwise(env)
             case ir.Apply():
                 codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
                 return ops.compile_call(expr, codes, in_loop=self.in_loop)
@@ -386,12 +335,21 @@ class _ExpressionCompiler:
                 return ops.failing_code(_stray_lambda_error)
 
     def _with_charge(self, code: ops.Code) -> ops.Code:
-        """The size of what is made counts as work, inside loops for the expression, and for the run everywhere."""
-        return with_loop_charge(code) if self.in_loop else with_run_charge(code)
+        """The same code; the size of its result is charged as work, inside a loop to the loop, else to the run."""
+        in_loop = self.in_loop
+
+        def run(env: ops.Env) -> Any:
+            value = code(env)
+            if in_loop:
+                env[bounds.WORK_KEY].spend(2 if type(value) in bounds.ATOMS else bounds.deep_cost(value))
+            else:
+                bounds.charge_run(bounds.flat_cost(value))
+            return value
+
+        return run
 
     def _compile_compare(self, expr: ir.Compare) -> ops.Code:
-        holds = loop_comparison if self.in_loop else charged_comparison
-        rest = [(op, holds(op), self.compile(right)) for op, right in expr.rest]
+        rest = [(op, value_comparison(op, in_loop=self.in_loop), self.compile(right)) for op, right in expr.rest]
         return comparison_code(self.compile(expr.first), rest)
 
     def _compile_argument(self, arg: Any) -> ops.Code:
@@ -430,11 +388,5 @@ def _constant_key(expr: Any) -> str | None:
 def _constant_number(expr: Any) -> int | None:
     """A whole number that is written in the plan and not too large."""
     return (
-        expr.value
-        if isinstance(expr, ir.Const) and type(expr.value) is int and abs(expr.value) < _MAX_CONSTANT
-        else None
+        expr.value if isinstance(expr, ir.Const) and type(expr.value) is int and abs(expr.value) < _SMALL_INT else None
     )
-
-
-def _logical_not(value: Any) -> bool:
-    return not value

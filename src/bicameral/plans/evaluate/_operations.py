@@ -167,7 +167,7 @@ COMPARISONS: dict[str, Operator] = {
 
 
 def get_field(value: Any, field: str) -> Any:
-    """`value.field`: a key of a dict or one of the few fields of dates. Nothing else of Python can be reached."""
+    """`value.field`: a key of a dict or a listed field of a date. No other attribute of Python is reachable."""
     if isinstance(value, dict):
         try:
             return cast("dict[str, Any]", value)[field]
@@ -244,7 +244,7 @@ def unpack_item(item: Any, count: int) -> Any:
 
 
 def apply_update(op: str, current: Any, key: Any, value: Any) -> Any:
-    """The new value of a variable after an update; the old one stays as it is, whoever else holds it."""
+    """The new value of a variable after an update; the old value is not changed, since other variables may share it."""
     match op:
         case "append" if isinstance(current, list):
             items = cast("list[Any]", current)
@@ -269,7 +269,7 @@ def apply_update(op: str, current: Any, key: Any, value: Any) -> Any:
 
 
 def _check_size_sometimes(container: Any, length: int) -> Any:
-    """Weighing at lengths 1, 2, 4, 8, … keeps a loop of appends linear and still stops what doubles."""
+    """Check the size at lengths 1, 2, 4, 8, …: a loop of appends stays linear, and doubling is still stopped."""
     return check_size(container) if length & (length - 1) == 0 else container
 
 
@@ -328,7 +328,7 @@ def call_form(signature: Signature, expr: Apply) -> CallForm | None:
         return None
     by_position = list(range(len(expr.args)))
     by_name = {parameter.name: at for at, parameter in enumerate(bound) if at >= len(expr.args)}
-    # Names become positions while they follow without a gap: some functions are Python's own and know no names.
+    # Named arguments become positional where no parameter is skipped: Python's own functions take no names.
     order = [p for p in signature.parameters if not p.named_only and not p.variadic]
     for parameter in order[len(by_position) :]:
         if parameter.name not in by_name:
@@ -370,7 +370,7 @@ def _call_code(
 def _single_argument_code(
     function: LibraryFunction, way: CallForm, code: Code, cost: Callable[[Any], int] | None
 ) -> Code:
-    """The same for a single argument that can mean only one thing, as most calls are."""
+    """The fast path for a single argument and one signature, as in most calls."""
     call, (classes,), _, _ = way
     grows = function.grows
 
@@ -426,14 +426,14 @@ ClauseCode = tuple[tuple[str, ...], Code, list[Code]]
 
 
 def comprehension_code(element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
-    """A list, or with a key a dict, of what an expression gives for all items that the conditions let through."""
+    """The code of a list or, with a key, of a dict comprehension."""
     if key is None and len(clauses) == 1 and len(clauses[0][0]) == 1 and len(clauses[0][2]) <= 1:
         return _single_list_code(element, *clauses[0])
     return _nested_loops_code(element, key, clauses)
 
 
 def _single_list_code(element: Code, names: tuple[str, ...], over: Code, conditions: list[Code]) -> Code:
-    """The usual one: `[f(x) for x in xs if g(x)]`."""
+    """The fast path for `[f(x) for x in xs if g(x)]`."""
     (name,) = names
     condition = conditions[0] if conditions else None
 
@@ -491,7 +491,7 @@ def _bind_names(inner: dict[str, Any], names: tuple[str, ...], item: Any) -> Non
 
 
 def lambda_code(body: Code, names: tuple[str, ...]) -> Code:
-    """The code that makes a function of the environment that it stands in."""
+    """The code of a lambda: it makes a Python function in its environment."""
 
     def make(env: Env) -> Callable[..., Any]:
         inner, work = inner_environment(env)

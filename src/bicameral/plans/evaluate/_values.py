@@ -18,7 +18,7 @@ from bicameral.text import ENGLISH_MONTH_NUMBERS
 
 
 def align_time_zones(values: Sequence[Any]) -> Sequence[Any]:
-    """Datetimes that can be compared: one without a time zone is taken to be in the zone of the others."""
+    """The values with datetimes that can be compared: one without a time zone gets the zone of the others."""
     if not any(isinstance(value, dt.datetime | dt.time) for value in values):
         return values
     zones = [value.tzinfo for value in values if isinstance(value, dt.datetime | dt.time) and value.tzinfo]
@@ -67,7 +67,7 @@ def contains(container: Any, value: Any) -> bool:
 
 
 def comparable_values(values: Sequence[Any]) -> Sequence[Any]:
-    """The values as they can be compared with `<`; weighed, since comparing looks into lists."""
+    """The values as they can be compared with `<`. Lists are measured first, since comparing looks into them."""
     for value in values:
         if isinstance(value, list | tuple):
             measure(cast("object", values))

@@ -1,8 +1,8 @@
-"""Label rules: the labels of what an expression node or a library function gives, from the labels of its parts.
+"""Label rules: the labels of the result of an expression node or a library function, from those of its parts.
 
-Each rule keeps as many parts apart as the operation itself does. A function without a rule of its own joins all that it
-is given. Every rule is monotone: from labels that cover others it computes labels that cover what it computes from the
-others.
+Each rule keeps as many parts apart as the operation itself does. A function without a rule of its own joins the labels
+of all its arguments. Every rule is monotone, as the proof needs: labels that cover others give labels that cover what
+the others give.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LambdaLabels = Callable[[lb.LabelTree], lb.LabelTree]
 
 
 def label_of_taken_part(part: lb.LabelTree, whole: lb.LabelTree, strict: bool) -> lb.LabelTree:
-    """A part taken out of a list: where control flow counts, how many and which there are decides what it is."""
+    """The labels of an item of a list. In `strict` mode the list's own label counts: it decides which item it is."""
     return lb.taint(part, whole.own) if strict else part
 
 
 def label_of_membership(container: lb.LabelTree, value: lb.LabelTree) -> lb.Label:
-    """The label of `value in container`: in a dict one looks at its keys, in anything else at all of it."""
+    """The label of `value in container`: of a dict only the keys are compared, of anything else all of it."""
     match container:
         case lb.RecordLabels():
             return lb.join(value.flat, container.own)
@@ -60,7 +60,7 @@ class _CallLabels:
         return self.labels.get(name, lb.NOTHING)
 
     def with_default(self, found: lb.LabelTree) -> lb.LabelTree:
-        """What was found, or the default that is given."""
+        """The labels of what was found, joined with those of the default if one is given."""
         if "default" in self.constants:
             return lb.taint(found, lb.TRUSTED_USER)
         return lb.join_trees(found, self.get("default"))
@@ -76,7 +76,7 @@ class _CallLabels:
         return lb.join(found.flat, self["key"].flat)
 
     def deciding_label(self, *labels: lb.Label) -> lb.Label:
-        """The join of labels that decide, where that counts."""
+        """The join of labels that decide about the result; NOTHING where control flow does not count."""
         return lb.join_all(labels) if self.strict else lb.NOTHING
 
 
@@ -89,7 +89,7 @@ def call_labels(
     """The labels of a call, given those of each argument (positional, then named) and of what a lambda returns."""
     bound = _bound_parameters(expr)
     if bound is None:
-        # Its value is an error. Whoever looks at its labels all the same gets the worst.
+        # The call is an error and has no value; its labels are the worst case.
         return lb.UNKNOWN
     rule = _FUNCTION_RULES.get(expr.function)
     if rule is None:
@@ -119,7 +119,7 @@ def call_arguments(expr: ir.Apply) -> tuple[Any, ...]:
     return (*expr.args, *(value for _, value in expr.named))
 
 
-# Rules: each keeps as many parts apart as the function itself does --------------------------------------------------
+# Rules for library functions ----------------------------------------------------------------------------------------
 
 
 def _list_labels(given: _CallLabels) -> lb.LabelTree:
@@ -180,7 +180,7 @@ def _items_labels(given: _CallLabels) -> lb.LabelTree:
 
 
 def _dict_labels(given: _CallLabels) -> lb.LabelTree:
-    # One argument may mean a dict or a list of pairs; only the value knows.
+    # The argument may be a dict or a list of pairs; labels alone do not always tell which.
     labels = list(given.labels.values())
     if not labels:
         return lb.RecordLabels(lb.TRUSTED_USER, {})
@@ -221,7 +221,7 @@ def _group_by_labels(given: _CallLabels) -> lb.LabelTree:
 def _contains_labels(given: _CallLabels) -> lb.LabelTree:
     if "xs" in given.labels:
         return label_of_membership(given["xs"], given["value"])
-    # Written like a test of texts, but what stands first may be a list or dict all the same.
+    # The call has the shape of a test of texts, but a container of unknown type may be a list or dict all the same.
     return label_of_membership(given["text"], given["part"])
 
 
@@ -389,7 +389,7 @@ def _is_none(expr: Any) -> bool:
 
 
 def any_part_labels(whole: lb.LabelTree, strict: bool) -> lb.LabelTree:
-    """What stands at a place or under a key that is not known before the run."""
+    """The labels of an item at a position or under a key that is not known before the run."""
     match whole:
         case lb.Label():
             return whole
@@ -402,7 +402,7 @@ def any_part_labels(whole: lb.LabelTree, strict: bool) -> lb.LabelTree:
 
 
 def _some_items_labels(whole: lb.LabelTree) -> lb.LabelTree:
-    """Some of its items, at other places. Of what may be a list or a text, a part may be either too."""
+    """The labels of some items at other positions; a part of what may be a list or a text may be either too."""
     match whole:
         case lb.ListLabels():
             return lb.ListLabels(whole.own, whole.item)
@@ -413,7 +413,7 @@ def _some_items_labels(whole: lb.LabelTree) -> lb.LabelTree:
 
 
 def sum_labels(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
-    """`left + right`: of lists the items of both, of anything else what is made of both."""
+    """The labels of `left + right`: of lists the items of both, of anything else one label."""
     if lb.as_list(left) is None and lb.as_list(right) is None:
         return lb.join(left.flat, right.flat)
     first, second = lb.as_list(left) or left.flat, lb.as_list(right) or right.flat
@@ -437,7 +437,7 @@ def _joined_label(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
 
 
 def _join_alternatives(exprs: Sequence[Any], trees: Sequence[lb.LabelTree]) -> lb.LabelTree:
-    """One of several values: those that can have no parts only add their label, so that the others keep their kind."""
+    """The labels of one of several values. A scalar adds only its label, so that the others keep their shape."""
     found: lb.LabelTree = lb.NOTHING
     scalars: lb.Label = lb.NOTHING
     for expr, tree in zip(exprs, trees, strict=True):

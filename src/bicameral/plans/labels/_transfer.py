@@ -1,15 +1,15 @@
-"""Transfer functions: what expressions and steps do to labels, for the proof and for the run alike.
+"""Transfer functions: what expressions and steps do to labels, for the proof and for the run.
 
-An expression becomes a function from the labels of its variables to those of its value, compiled once. It never looks
-at data, so it costs by the size of the expression; and since equal label trees are one object, asking again with the
-same labels is a look into a table. In `strict` mode what decides counts like what is used: the condition of a
-comprehension, the key of an order, how many items there are where one is taken. In `normal` mode only what is used
-counts, and the condition of `x if c else y`.
+The labels of an expression are a function of the labels of its variables alone, never of data, so they cost by the size
+of the expression. Equal label trees are one object, so results are remembered by the labels they were computed from.
 
-`pc` is the label of the control flow that leads to a step. Where it counts (`strict`) every value made at a step
-carries it, a branch or loop adds the label of what decides it, and every variable that either branch or a turn may
-change carries that label afterwards, whichever way was taken. A branch that may end the run decides all that follows.
-A run uses these functions along the one way it takes, the proof along all of them.
+In `strict` mode control flow counts: what decides (the condition of a comprehension, the key of an order, how many
+items there are where one is taken) counts like what is used. `normal` mode counts only what is used, and the condition
+of `x if c else y`. `pc` is the label of the control flow that leads to a step. In `strict` mode every value made at a
+step carries it; a branch or loop adds the label of what decides it; and every variable that either branch or a turn may
+change carries that label afterwards, whichever way was taken, because what was not changed tells about the condition
+too. A branch that may end the run decides about all that follows. A run uses these functions on the path it takes, the
+proof on all paths.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from bicameral.policy import ArgumentFacts, CallFacts, Mode
 from bicameral.tools import ATTACHED_SUFFIX, Tool, principals
 
 _MAX_MEMO = 32
+"""How many results are remembered for one expression: a plan has few sources, so few combinations of labels occur."""
 
 
 def compile_labels(expr: Any, mode: Mode = "strict") -> rules.LabelCode:
@@ -44,7 +45,14 @@ def compile_labels(expr: Any, mode: Mode = "strict") -> rules.LabelCode:
 
 
 def labels_of(expr: Any, env: rules.LabelEnv, pc: lb.Label = lb.NOTHING, mode: Mode = "strict") -> lb.LabelTree:
-    """The labels of the value of an expression, under the control flow `pc`."""
+    """The labels of the value of an expression.
+
+    Args:
+        expr: An expression of a plan.
+        env: The labels of the variables.
+        pc: The label of the control flow that leads there.
+        mode: Whether control flow inside the expression counts (`strict`).
+    """
     return lb.taint(compile_labels(expr, mode)(env), pc)
 
 
@@ -100,15 +108,15 @@ def static_path(path: str) -> str:
 
 
 def pc_inside(pc: lb.Label, decided_by: lb.LabelTree, mode: Mode) -> lb.Label:
-    """The control flow inside a branch with this condition, or inside a loop over this list."""
+    """The label of the control flow inside a branch with this condition, or inside a loop over this list."""
     return lb.join(pc, decided_by.own) if mode == "strict" else pc
 
 
 def author_label(read: lb.Label, mode: Mode) -> lb.Label:
-    """What the arguments of a call carry because whoever wrote the plan had read it.
+    """The label that the arguments of a call carry for what the author of the plan had read before.
 
-    A number that was read may stand in the plan as if it were the writer's own. Where control flow counts the plan as a
-    whole is under what was read; where it does not, what a call is given still is.
+    A value that was read may be a literal of the plan. In `strict` mode the whole plan already runs under the label of
+    what was read; in `normal` mode only the arguments carry it.
     """
     return lb.NOTHING if mode == "strict" else read
 
@@ -127,12 +135,12 @@ def branch_names(step: Any) -> frozenset[str]:
 
 @ir.memoize_by_identity
 def can_answer(step: Any) -> bool:
-    """Whether a run can come to its end inside a step."""
+    """Whether a run can end inside a step."""
     return any(isinstance(inner, Answer) for _, inner in walk((step,)))
 
 
 def labels_after_branch(step: Any, env: rules.LabelEnv, inside: lb.Label) -> dict[str, lb.LabelTree]:
-    """The variables that a `when` or `each` may have changed, afterwards: they carry what decided it.
+    """The labels after a `when` or `each` of the variables it may have changed: they carry what decided it.
 
     `inside` is the control flow at the end of the branch that was taken, or of the last turn.
     """
@@ -142,12 +150,12 @@ def labels_after_branch(step: Any, env: rules.LabelEnv, inside: lb.Label) -> dic
 
 
 def pc_after(step: Any, pc: lb.Label, inside: lb.Label) -> lb.Label:
-    """The control flow after a `when` or `each`: that it has not ended the run depends on what decided it."""
+    """The label of the control flow after a `when` or `each`: that the run goes on may depend on what decided it."""
     return lb.join(pc, inside) if can_answer(step) else pc
 
 
 def turn_labels(step: Each, over: lb.LabelTree, inside: lb.Label, mode: Mode) -> dict[str, lb.LabelTree]:
-    """The names of an `each` at the beginning of a turn."""
+    """The labels of the names of an `each` at the beginning of a turn."""
     found = rules.unpack_labels(step.names, over.item, mode == "strict")
     return {name: lb.taint(tree, inside) for name, tree in found.items()}
 
@@ -164,34 +172,43 @@ def labels_after_call(
     *,
     arguments: Mapping[str, Any] | None = None,
 ) -> lb.LabelTree:
-    """What a tool gave. Before a run there is no value, and `arguments` are the literals among them."""
+    """The labels of what a tool returned.
+
+    Args:
+        tool: The tool.
+        labels: The labels of its arguments.
+        value: What it returned; None before a run.
+        path: The path of the step.
+        pc: The label of the control flow.
+        arguments: Its arguments; before a run those that are literals.
+    """
     step = static_path(path)
     if tool.attaches:
-        # What goes along is not what comes back.
+        # A file that is attached by its name goes out with the call and is not part of the result.
         labels = {name: tree for name, tree in labels.items() if not name.endswith(ATTACHED_SUFFIX)}
     found = tool.call_labels(labels, value, step, arguments=arguments)
     if found is lb.NOTHING:
-        # Every value comes from somewhere: what is made of nothing is the tool's own.
+        # Every value has a source: a result that is made of no argument is the tool's own.
         found = lb.Label({lb.Source("system", tool.name, "", step)})
     return lb.taint(found, pc)
 
 
 def labels_after_extract(source: lb.LabelTree, instruction: lb.LabelTree, path: str, pc: lb.Label) -> lb.Label:
-    """What a quarantined model wrote: never trusted, whatever it read, and only for those who may see what it read."""
+    """The label of what a quarantined model wrote: never trusted, and with the readers of what the model read."""
     wrote = lb.Label({lb.Source("third_party", "extract", "", static_path(path))})
     return lb.join(lb.join(lb.join(source.flat, instruction.flat), wrote), pc)
 
 
 def labels_after_ask(question: lb.LabelTree, path: str, pc: lb.Label) -> lb.Label:
-    """What the person replied who made the request, with the label of what he was asked.
+    """The label of a person's reply, with the label of the question.
 
-    Whoever has a hand in the question can have a hand in the reply: "reply with eve@example.org to confirm".
+    Untrusted text in the question can determine the reply: "reply with eve@example.org to confirm".
     """
     return lb.join(lb.join(lb.Label({lb.Source("user", "ask", "", static_path(path))}), question.flat), pc)
 
 
 def labels_after_update(step: Update, env: rules.LabelEnv, pc: lb.Label, mode: Mode) -> lb.LabelTree:
-    """A variable after `xs.append(v)`, `n += v` or `d[key] = v`."""
+    """The labels of a variable after `xs.append(v)`, `n += v` or `d[key] = v`."""
     key = lb.NOTHING if step.key is None else compile_labels(step.key, mode)(env).flat
     at = step.key.value if isinstance(step.key, ir.Const) else None
     value = compile_labels(step.value, mode)(env)
@@ -202,7 +219,7 @@ def labels_after_update(step: Update, env: rules.LabelEnv, pc: lb.Label, mode: M
 def update_labels(
     op: str, current: lb.LabelTree, at: object, key: lb.Label, value: lb.LabelTree, pc: lb.Label
 ) -> lb.LabelTree:
-    """A variable after an update with a value and a key of these labels."""
+    """The labels of a variable after an update with a value and a key of these labels."""
     value = lb.taint(value, pc)
     match op:
         case "append":
@@ -263,9 +280,16 @@ def call_facts(
     mode: Mode,
     assembled: frozenset[str] = frozenset(),
 ) -> CallFacts:
-    """What is known of a call: `values` are its arguments, before a run those that are literals.
+    """What policy decides about a call by.
 
-    `assembled` are those that the plan puts together, if a model wrote it.
+    Args:
+        tool: The tool.
+        labels: The labels of its arguments.
+        values: Its arguments; before a run those that are literals.
+        path: The path of the step.
+        pc: The label of the control flow.
+        mode: Whether control flow counts.
+        assembled: The arguments that the plan puts together, if a model wrote it.
     """
     known = {argument.name: argument for argument in tool.arguments}
     naming = {*tool.receivers, *(each.name for each in tool.arguments if each.purpose == "directs")}
@@ -278,17 +302,17 @@ def call_facts(
             facts.append(ArgumentFacts(name, "carries", tree.flat))
             continue
         if argument is None:
-            # The call fails before anything happens; until then the worst is assumed.
+            # The tool has no such argument: the call fails before it has an effect. Until then the worst is assumed.
             facts.append(ArgumentFacts(name, "directs", tree.flat))
             continue
         named = principals(values[name]) if name in naming and name in values else None
         facts.append(ArgumentFacts(name, argument.purpose, tree.flat, is_bounded(argument.type), named))
     step = static_path(path)
     for name, label in tool.attached_labels(values, tuple(labels), step):
-        at_hand = labels.get(name + ATTACHED_SUFFIX)
-        if at_hand is not None:
-            # Who may read the thing is known in this run.
-            label = lb.Label(label.sources, at_hand.flat.readers)
+        known_readers = labels.get(name + ATTACHED_SUFFIX)
+        if known_readers is not None:
+            # A tool named the readers of this thing earlier in the run.
+            label = lb.Label(label.sources, known_readers.flat.readers)
         facts.append(ArgumentFacts(name + ATTACHED_SUFFIX, "attaches", label))
     target = tool.write_target(values)
     return CallFacts(
@@ -303,7 +327,7 @@ def call_facts(
         step,
         assembled=assembled,
         executed=False if target is None else target.executed,
-        # No argument holds what a call copies, and no label of the run knows it: it may be anybody's.
+        # What a call copies is in no argument and has no label in this run: it may be anybody's.
         copied=lb.Label({lb.Source("third_party", tool.name, "", step)}, {lb.USER})
         if target and target.copied
         else lb.NOTHING,
@@ -311,6 +335,6 @@ def call_facts(
 
 
 def unknown_call_facts(name: str, labels: Mapping[str, lb.LabelTree], path: str, pc: lb.Label, mode: Mode) -> CallFacts:
-    """What is known of a call of a tool that nobody knows."""
+    """The facts of a call of an unknown tool: the worst of each."""
     facts = tuple(ArgumentFacts(argument, "directs", tree.flat) for argument, tree in labels.items())
     return CallFacts(name, "", "irreversible", True, False, facts, pc, mode, static_path(path), known=False)

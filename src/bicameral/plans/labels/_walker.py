@@ -1,16 +1,16 @@
-"""Abstract interpretation of plans: steps with labels in place of values, along all ways at once.
+"""Abstract interpretation of plans: steps with labels in place of values, on all paths at once.
 
-Branches are both taken and come together; loops are repeated until nothing new turns up, which cannot go on forever: a
-plan has finitely many sources, and label trees are bounded. The proof walks the whole plan so. A run may do it for
-loops that touch nothing outside: however many turns they have, their labels cost what a look at their steps costs.
+Both branches are walked and joined; loops are repeated until the labels no longer change, which must happen since a
+plan has finitely many sources and label trees are bounded. The proof walks the whole plan so. A run does it for loops
+without calls: their labels cost the same however many turns they have.
 
 A second walk finds the assembled values. In a plan that a model wrote, what directs a call (a recipient, a path, a
-link) is *whole* if it is a literal that the request says, a value of the user's settings, or the result of a tool, of
-`extract` or of `ask`, reached by selecting alone: a field, an item, a turn of a loop, a filter, an order, one of
+link) is *whole* if it is a literal of the request, a value of the user's settings, or the result of a tool, of
+`extract` or of `ask`, reached by selection alone: a field, an item, a turn of a loop, a filter, an order, one of
 several. Everything else makes new text: `+`, formatted text, `join`, `replace`, `lower`, a slice of a text, a pure
-tool. Such a value is *assembled*, and so is a literal that the request does not say. Nobody has ever seen it as a
-whole, so a person must: the check against invented addresses sees only the pieces. This is found out from the plan
-alone, so the proof and the run know the same about each call.
+tool. Such a value is *assembled*, and so is a literal that is not in the request. A person must confirm it: the check
+against invented addresses sees only the pieces of it. This follows from the plan alone, so the proof and the run agree
+about each call.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from bicameral.types import AnyType, DictType, ListType, OptionalType, RecordTyp
 
 MutableLabelEnv = dict[str, lb.LabelTree]
 BlockOutcome = tuple[MutableLabelEnv | None, lb.Label]
-"""The variables and the control flow after some steps; no variables if the run has ended on every way to there."""
+"""The variables and the control flow after some steps; no variables if the run has ended on every path to there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopState:
-    """What every turn of a loop begins with, at most: its variables, what it goes over, its control flow."""
+    """An upper bound of what every turn of a loop begins with: variables, the list, the control flow."""
 
     env: MutableLabelEnv
     over: lb.LabelTree
@@ -51,7 +51,7 @@ class _LoopState:
 
 
 class LabelWalker:
-    """Goes through a plan with labels in place of values."""
+    """Walks a plan with labels in place of values."""
 
     def __init__(
         self,
@@ -67,22 +67,18 @@ class LabelWalker:
         self.facts: dict[str, CallFacts] = {}
         self.answer: lb.LabelTree | None = None
         self.ended: MutableLabelEnv = {}
-        # A loop inside another is gone through again only for what is new: else loops inside loops would take time
-        # exponential in their depth.
+        # A loop inside another is walked again only if it begins with new labels: otherwise nested loops would take
+        # time exponential in their depth.
         self._loops: dict[str, _LoopState] = {}
 
     def walk_block(self, steps: tuple[Any, ...], env: MutableLabelEnv, pc: lb.Label, at: str) -> BlockOutcome:
-        """Go through steps; the variables are changed in place."""
+        """Walk steps; the variables are changed in place."""
         for number, step in enumerate(steps):
             path = f"{at}{number}"
             match step:
                 case When() | Each():
-                    way = (
-                        self._walk_when(step, env, pc, path)
-                        if isinstance(step, When)
-                        else self._walk_each(step, env, pc, path)
-                    )
-                    after, pc = way
+                    walk_inside = self._walk_when if isinstance(step, When) else self._walk_each
+                    after, pc = walk_inside(step, env, pc, path)
                     if after is None:
                         return None, pc
                     env = after
@@ -132,7 +128,7 @@ class LabelWalker:
         env |= places_after_call(tool, shades, given, found, pc, env)
         return lb.taint(tf.labels_after_call(tool, judged, None, path, pc, arguments=given), found)
 
-    def _walk_when(self, step: When, env: MutableLabelEnv, pc: lb.Label, path: str) -> BlockOutcome:
+    def _walk_when(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> BlockOutcome:
         inside = tf.pc_inside(pc, self._labels_of(step.condition, env, pc), self._mode)
         ways = (
             self.walk_block(step.steps, dict(env), inside, f"{path}/then/"),
@@ -142,7 +138,7 @@ class LabelWalker:
         ends = [after | tf.labels_after_branch(step, after, at_end) for after, at_end in ways if after is not None]
         return (reduce(join_envs, ends) if ends else None), pc
 
-    def _walk_each(self, step: Each, env: MutableLabelEnv, pc: lb.Label, path: str) -> BlockOutcome:
+    def _walk_each(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> BlockOutcome:
         over = self._labels_of(step.over, env, pc)
         inside = tf.pc_inside(pc, over, self._mode)
         known = self._loops.get(path)
@@ -153,7 +149,7 @@ class LabelWalker:
         return known.env | tf.labels_after_branch(step, known.env, known.pc), tf.pc_after(step, pc, known.pc)
 
     def _walk_until_stable(self, step: Each, loop: _LoopState, path: str) -> _LoopState:
-        """Repeat a turn until the next one can begin with nothing new."""
+        """Repeat a turn until its end adds nothing to its beginning."""
         while True:
             start = loop.env | tf.turn_labels(step, loop.over, loop.pc, self._mode)
             after, at_end = self.walk_block(step.steps, start, loop.pc, f"{path}/")
@@ -164,7 +160,7 @@ class LabelWalker:
 
 
 def join_envs(env: MutableLabelEnv, other: rules.LabelEnv) -> MutableLabelEnv:
-    """The variables where two ways come together; one that is bound on a single way is what it is there."""
+    """The variables where two paths meet; one that is bound on a single path keeps its labels from there."""
     found = dict(env)
     for name, tree in other.items():
         found[name] = lb.join_trees(found[name], tree) if name in found else tree
@@ -176,7 +172,7 @@ def is_same_env(env: rules.LabelEnv, other: rules.LabelEnv) -> bool:
     return env.keys() == other.keys() and all(tree is other[name] for name, tree in env.items())
 
 
-# Loops that touch nothing outside -----------------------------------------------------------------------------------
+# Steps without calls ------------------------------------------------------------------------------------------------
 
 _NO_TOOLS = Registry()
 _MAX_LOCAL_MEMO = 16
@@ -184,7 +180,7 @@ _MAX_LOCAL_MEMO = 16
 
 @dataclass(frozen=True, slots=True)
 class LocalStepLabels:
-    """What is known after a step that touches nothing outside: its variables, the control flow, a possible answer."""
+    """What is known after a step without calls: the changed variables, the control flow, a possible answer."""
 
     changed: MutableLabelEnv
     pc: lb.Label
@@ -192,7 +188,7 @@ class LocalStepLabels:
 
 
 def is_local_step(step: Any) -> bool:
-    """Whether a step, with all in it, calls no tool or model and asks nobody."""
+    """Whether a step, with all steps in it, calls no tool or model and asks nobody."""
     return not any(isinstance(inner, Call | Extract | Ask) for _, inner in walk((step,)))
 
 
@@ -202,9 +198,9 @@ def _local_step_memo(step: Any) -> tuple[tuple[str, ...], dict[Any, LocalStepLab
 
 
 def labels_after_local_step(step: Any, env: rules.LabelEnv, pc: lb.Label, mode: Mode) -> LocalStepLabels:
-    """What a step that touches nothing outside does to labels, without going through its turns.
+    """The labels after a step without calls, without walking each turn of its loops.
 
-    It covers what would come of going through them one by one, and is covered by what the proof says.
+    They cover the labels of a walk turn by turn, and the labels of the proof cover them.
     """
     names, known = _local_step_memo(step)
     key = (pc, mode, *(env.get(name) for name in names))
@@ -224,20 +220,20 @@ def _walk_local_step(step: Any, env: MutableLabelEnv, pc: lb.Label, mode: Mode) 
 
 
 ASSEMBLED_LABEL = lb.Label({lb.Source("user", "assembled")})
-"""Marks a value in this walk, and is in no label of a run."""
+"""The mark of an assembled value; it is in no label of a run."""
 
 _SELECTING_FUNCTIONS = {"group_by"}.union(
     "list tuple unique set reversed enumerate zip flatten first last get keys values items dict sorted min max".split()
 )
-"""Functions of the library that give on what they are given; every other makes something new."""
+"""Library functions that return values of their arguments unchanged; every other makes a new value."""
 _SELECTOR_POSITIONS = {"get": 1, "group_by": 1, "enumerate": 1}
-"""Where these take what only says which: a key, or a number to begin with."""
+"""The position of an argument that only selects: a key, or the number to start with."""
 _SELECTOR_NAMES = ("key", "reverse", "start")
 
 
 @dataclass(frozen=True, slots=True)
 class AssembledValues:
-    """By the path of a call, the directing arguments that are put together; and the variables that are, at the end."""
+    """The directing arguments that are put together, by the path of the call, and the variables that are at the end."""
 
     calls: Mapping[str, frozenset[str]]
     variables: frozenset[str] = frozenset()
@@ -254,10 +250,14 @@ def assembled_values(
     own: Collection[str] = (),
     variables: Mapping[str, bool] | None = None,
 ) -> AssembledValues:
-    """What a plan puts together of that which directs its calls. Without a `request` a person wrote it: nothing.
+    """The values that direct a call and that the plan puts together.
 
-    `own` are the user's own addresses, from his settings; `variables` are those that are there before the first step,
-    and whether an earlier plan put them together.
+    Args:
+        plan: The plan.
+        registry: The tools it may call.
+        request: The request that a model made the plan for; None if a person wrote it, so that nothing is marked.
+        own: The user's own addresses, from the settings.
+        variables: The variables before the first step, and whether an earlier plan put them together.
 
     Example:
         >>> assembled_values(plan, registry, "Mail the menu to kim").calls
@@ -283,7 +283,7 @@ class _AssembledWalker(LabelWalker):
     def _walk_step(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> None:
         match step:
             case Extract() | Ask():
-                # Read out of a text, or said by a person, with the label of that.
+                # Whole: read from a text or said by a person. Its label says whom it comes from.
                 env[step.name] = lb.NOTHING
             case Update():
                 env[step.name] = self._walk_update(step, env)
@@ -380,7 +380,7 @@ class _AssembledMarks(rules.ExpressionLabels):
         named = [(name, value, name in _SELECTOR_NAMES) for name, value in expr.named]
         given = [*args, *((value, selects) for _, value, selects in named)]
         trees = [lb.NOTHING if selects else self.labels_of(value, env) for value, selects in given]
-        # The rules for labels take a literal for the user's own; here it must stand in the request like any other.
+        # The label rules trust a literal as the user's own; here it must be in the request, so it is hidden from them.
         opaque = expr.model_copy(
             update={
                 "args": tuple(_hide_constant(value, keep=selects) for value, selects in args),
@@ -401,7 +401,7 @@ class _AssembledMarks(rules.ExpressionLabels):
         return says(self._request, bare)
 
     def _constant_text(self, expr: Any) -> str | None:
-        """The text of an expression that is made of literals alone: put together or not, it is there to be read."""
+        """The text of an expression of literals alone, which can be looked up in the request as a whole."""
         match expr:
             case ir.Const(value=str() as text):
                 return text
@@ -423,10 +423,7 @@ class _AssembledMarks(rules.ExpressionLabels):
 
 
 def directing_arguments(tool: Tool) -> list[tuple[str, Type]]:
-    """The arguments that direct a call and may hold a text: who gets it, where it goes, what goes along.
-
-    Of a tool that declares nothing each argument may.
-    """
+    """The arguments that direct a call: its recipients, its targets, its attachments. Of an undeclared tool all are."""
     along = {part_argument(part) for part in tool.attaches} if tool.declared else set[str]()
     return [
         (each.name, each.type)
@@ -452,7 +449,7 @@ def _bound_names(step: Any) -> Collection[str]:
 
 
 def _tool_result_labels(tool: Tool, labels: Mapping[str, lb.LabelTree]) -> lb.LabelTree:
-    """What a tool gives. A pure one has nothing but what it is given, so it makes something of that, or selects."""
+    """The marks of what a tool returns. A pure tool makes a new value of its arguments, or selects from them."""
     if tool.effect != "pure" or tool.outbound or not labels:
         return lb.NOTHING
     if tool.keeps is not None:
@@ -469,14 +466,14 @@ def _is_list_argument(tool: Tool, name: str) -> bool:
 
 
 def _assembled_sum(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
-    """`left + right`: of lists the items of both; of texts, and of what may be one, a new text."""
+    """The marks of `left + right`: of lists the items of both; of texts, and of what may be one, a new text."""
     if isinstance(left, lb.ListLabels | lb.EitherLabels) or isinstance(right, lb.ListLabels | lb.EitherLabels):
         return rules.sum_labels(left, right)
     return lb.ListLabels(ASSEMBLED_LABEL, lb.join_trees(left.item, right.item))
 
 
 def _assembled_slice(whole: lb.LabelTree) -> lb.LabelTree:
-    """Some items of a list; of what may be a text, a new one."""
+    """The marks of a slice: some items of a list; of what may be a text, a new text."""
     if isinstance(whole, lb.ListLabels):
         return lb.ListLabels(whole.own, whole.item)
     return lb.ListLabels(ASSEMBLED_LABEL, whole.item)

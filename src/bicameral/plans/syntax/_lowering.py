@@ -33,7 +33,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class PlanSource:
-    """The text of a plan, with the places of what is written in it."""
+    """The text of a plan, which gives syntax nodes their places."""
 
     text: str
     file: str | None = None
@@ -51,17 +51,9 @@ class PlanSource:
             offset = len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
         return Place(file=self.file, line=line, column=offset + 1)
 
-    def error(
-        self,
-        node: ast.AST,
-        code: str,
-        message: str,
-        *,
-        expected: str | None = None,
-        nearest: str | None = None,
-        fix: str | None = None,
-    ) -> PlanError:
-        return PlanError(code, message, place=self.place(node), expected=expected, nearest=nearest, fix=fix)
+    def error(self, node: ast.AST, code: str, message: str, **hints: str | None) -> PlanError:
+        """A PlanError at a node; `hints` are `expected`, `nearest` and `fix`."""
+        return PlanError(code, message, place=self.place(node), **hints)
 
 
 def syntax_tree(source: PlanSource) -> ast.Module:
@@ -74,7 +66,7 @@ def syntax_tree(source: PlanSource) -> ast.Module:
         raise PlanError("plan.too-long", "the plan has too many braces", expected=f"at most {MAX_BRACES}")
     try:
         with warnings.catch_warnings():
-            # Python warns about "\d" in a text; in a plan that is the pattern the writer meant.
+            # Python warns about "\d" in a text; a plan may hold such a pattern.
             warnings.simplefilter("ignore")
             return ast.parse(source.text)
     except SyntaxError as error:
@@ -82,9 +74,8 @@ def syntax_tree(source: PlanSource) -> ast.Module:
     except (RecursionError, MemoryError):  # how Python's parser says that the text is nested too deep for it
         raise too_deep_error(Place(file=source.file)) from None
     except ValueError as error:  # null bytes, lone surrogates
-        raise PlanError(
-            "plan.syntax", f"the text of the plan cannot be read: {error}", place=Place(file=source.file)
-        ) from None
+        message = f"the text of the plan cannot be read: {error}"
+        raise PlanError("plan.syntax", message, place=Place(file=source.file)) from None
 
 
 def _syntax_error(source: PlanSource, error: SyntaxError) -> PlanError:
@@ -107,13 +98,13 @@ def is_step_call(node: ast.AST) -> bool:
 
 
 class Prepass:
-    """Answers about a whole plan; each is found when it is first asked for, since most plans need few of them."""
+    """Facts about a whole plan, each computed when it is first needed, since most plans need few of them."""
 
     def __init__(self, tree: ast.Module, text: str) -> None:
         self._tree = tree
         self._has_step: dict[ast.AST, bool] = {}
         self.numbered_names = frozenset(_NUMBERED_NAME.findall(text))
-        """Everything that looks like a fresh name and so cannot be one."""
+        """The names in the plan that look like fresh names, which must not be used again."""
 
     @cached_property
     def name_counts(self) -> Counter[str]:
@@ -133,7 +124,7 @@ def _child_field_names(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(field for field in kind._fields if field not in ("ctx", "op", "ops"))
 
 
-# ast.iter_child_nodes does this at three times the price, and also gives operators.
+# ast.iter_child_nodes takes three times as long, and also gives operators.
 _CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     kind: _child_field_names(kind)
     for kind in vars(ast).values()
@@ -155,13 +146,13 @@ def _child_nodes(node: ast.AST) -> list[ast.AST]:
 NodeReader = Callable[["Lowering", Any], Expr]
 
 MAX_SYNTAX_DEPTH = 80
-"""Some forms take two levels of Python for one of a plan's; deeper than this no plan within bounds can be."""
+"""Some forms take two levels of Python for one of a plan, so this bounds every plan that is not too deep."""
 
 _PLAN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class Lowering:
-    """Reads expressions with the given readers and collects the steps that they need before them."""
+    """Lowers syntax nodes to expressions and collects the steps that must run before them."""
 
     def __init__(
         self,
@@ -184,7 +175,7 @@ class Lowering:
         self.deepest = 0
 
     def lower_expression(self, node: ast.expr) -> Expr:
-        """The expression that a node stands for; calls of tools in it are written as steps first."""
+        """The expression of a node; calls of tools in it become steps before it."""
         reader = self._readers.get(type(node))
         if reader is None:
             raise self.refusal(node, f"{type(node).__name__!r}")
@@ -194,7 +185,7 @@ class Lowering:
         return found
 
     def enter(self, node: ast.AST) -> None:
-        """One level deeper; the caller takes it back. Reading ends with the first error, so no error needs to."""
+        """Go one level deeper; the caller goes back. Parsing ends with the first error, so errors need not go back."""
         self.depth += 1
         if self.depth > self.deepest:
             self.deepest = self.depth
@@ -202,7 +193,7 @@ class Lowering:
                 raise too_deep_error(self.source.place(node))
 
     def lower_name(self, node: ast.Name) -> Expr:
-        """What a name stands for here. Expressions are frozen, so equal references are one object."""
+        """The expression of a name here. Expressions are frozen, so equal references share one object."""
         if found := self.substitutions.get(node.id) or self._refs.get(node.id):
             return found
         self._refs[node.id] = reference = Ref(name=self.check_name(node, node.id))
@@ -261,7 +252,7 @@ class Lowering:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentTarget:
-    """What a loop or an assignment binds: plain names, and the parts of them that nested names stand for."""
+    """The names that a loop or an assignment binds, and for each nested name its part of one of them."""
 
     names: tuple[str, ...]
     parts: dict[str, Expr]
@@ -347,15 +338,14 @@ def _read_type_node(lowering: Lowering, node: ast.expr) -> t.Type:
         case ast.List(elts=[item]):
             return t.ListType(read_type(lowering, item))
         case ast.Name(id=name):
-            raise lowering.error(
-                node,
-                "plan.bad-type",
-                f"{name!r} is not a type",
-                expected=_EXPECTED_TYPE,
-                nearest=nearest_name(name, _NAMED_TYPES),
-            )
+            raise _unknown_type_error(lowering, node, name)
         case _:
             raise _bad_type_error(lowering, node)
+
+
+def _unknown_type_error(lowering: Lowering, node: ast.AST, name: str) -> PlanError:
+    near = nearest_name(name, _NAMED_TYPES)
+    return lowering.error(node, "plan.bad-type", f"{name!r} is not a type", expected=_EXPECTED_TYPE, nearest=near)
 
 
 def _bad_type_error(
@@ -376,13 +366,7 @@ def _read_quoted_type(lowering: Lowering, node: ast.expr, text: str) -> t.Type:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _bad_type_error(lowering, node, f"{text!r} is not a type") from None
     if isinstance(inner, ast.Constant | ast.Name):  # a quoted quote would never end; a name was looked up above
-        raise lowering.error(
-            node,
-            "plan.bad-type",
-            f"{text!r} is not a type",
-            expected=_EXPECTED_TYPE,
-            nearest=nearest_name(text, _NAMED_TYPES),
-        )
+        raise _unknown_type_error(lowering, node, text)
     for part in ast.walk(inner):
         ast.copy_location(part, node)
     return read_type(lowering, inner)

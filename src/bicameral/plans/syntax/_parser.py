@@ -17,14 +17,7 @@ from pydantic import ValidationError
 from bicameral.errors import Place, PlanError
 from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Answer, Compute, Each, Plan, Update, When, first_too_deep_step, too_deep_error, walk
-from bicameral.plans.syntax._expression_parser import (
-    CALL_READERS,
-    EXPRESSION_READERS,
-    bind_word_arguments,
-    read_items,
-    read_operator,
-    read_step_call,
-)
+from bicameral.plans.syntax import _expression_parser as exprs
 from bicameral.plans.syntax._lowering import (
     AssignmentTarget,
     Lowering,
@@ -46,7 +39,7 @@ def write_assignment(lowering: Lowering, name: str, node: ast.expr, at: ast.AST 
     at = at or node
     match node:
         case ast.Call() if is_step_call(node):
-            lowering.add_step(read_step_call(lowering, node, name), at)
+            lowering.add_step(exprs.read_step_call(lowering, node, name), at)
         case ast.IfExp() if lowering.needs_steps(node.body, node.orelse):
             _write_choice(lowering, name, node, at)
         case ast.ListComp() | ast.GeneratorExp() | ast.DictComp() if _needs_loop(
@@ -88,7 +81,7 @@ def _read_comprehension(lowering: Lowering, node: AnyComprehension) -> ir.Expr:
 
 
 def _needs_loop(lowering: Lowering, node: AnyComprehension) -> bool:
-    """Whether anything but the first list needs steps: those must be made once for each item."""
+    """Whether anything but the first list has calls: they must run once for each item."""
     first, *others = node.generators
     return lowering.needs_steps(*_element_nodes(node), *first.ifs, *others)
 
@@ -151,7 +144,7 @@ def _write_conditions(
 
 
 def _rename_loop_target(lowering: Lowering, node: AnyComprehension, target: AssignmentTarget) -> AssignmentTarget:
-    """The names of a loop that was a comprehension must not touch equal names outside of it."""
+    """The target with fresh names where a loop made from a comprehension would overwrite a name outside of it."""
     inside = Counter(_used_names(node))
     parts = dict(target.parts)
     names: list[str] = []
@@ -285,7 +278,7 @@ def _read_slot(lowering: Lowering, target: ast.Subscript) -> tuple[str, ir.Expr]
 
 
 def _read_augmented_assignment(lowering: Lowering, node: ast.AugAssign) -> None:
-    op = read_operator(lowering, node, node.op)
+    op = exprs.read_operator(lowering, node, node.op)
     match node.target:
         case ast.Name(id=name):
             value = lowering.lower_expression(node.value)
@@ -308,10 +301,10 @@ def _read_expression_statement(lowering: Lowering, node: ast.stmt, value: ast.ex
         case ast.Call(func=ast.Name(id="answer" | "print" as word)):
             if word == "print" and not last:
                 raise lowering.refusal(node, "`print` before its end", "Use `answer(value)` once, at the end.")
-            given = bind_word_arguments(lowering, value, ("value",), required=1)["value"]
+            given = exprs.bind_word_arguments(lowering, value, ("value",), required=1)["value"]
             lowering.add_step(Answer(value=lowering.lower_expression(given)), node)
         case ast.Call() if is_step_call(value):
-            lowering.add_step(read_step_call(lowering, value, None, wanted=False), node)
+            lowering.add_step(exprs.read_step_call(lowering, value, None, wanted=False), node)
         case ast.Call(func=ast.Attribute(value=receiver, attr=method)) if method in _CHANGE_WRITERS:
             _CHANGE_WRITERS[method](lowering, value, receiver)
         case _:
@@ -355,7 +348,7 @@ def _read_only_argument(lowering: Lowering, node: ast.Call) -> ir.Expr:
         raise lowering.error(
             node, "plan.missing-argument", f"{method!r} takes one value", expected=f"xs.{method}(value)"
         )
-    return read_items(lowering, node.args)[0]
+    return exprs.read_items(lowering, node.args)[0]
 
 
 def _reorder_writer(function: str) -> Callable[[Lowering, ast.Call, ast.expr], None]:
@@ -407,9 +400,9 @@ def _read_for(lowering: Lowering, node: ast.For) -> None:
         lowering.add_step(Each(names=target.names, over=over, steps=tuple(body)), node)
 
 
-_READERS: Mapping[type[ast.expr], NodeReader] = {**EXPRESSION_READERS, **CALL_READERS, **BRANCH_READERS}
+_READERS: Mapping[type[ast.expr], NodeReader] = {**exprs.EXPRESSION_READERS, **exprs.CALL_READERS, **BRANCH_READERS}
 
-# What is read in few levels cannot be too deep: no construct adds more than one level of its own.
+# A plan parsed within these levels cannot be too deep: no construct adds more than one level of its own.
 _SHALLOW_DEPTH = 24
 
 
@@ -422,9 +415,12 @@ class ParsedPlan:
 
 
 def parse(source: str, registry: Registry | None = None, *, file: str | None = None) -> ParsedPlan:
-    """Read a plan; the first thing that is wrong raises a PlanError with its place.
+    """Parse a plan; the first mistake raises a PlanError with its place.
 
-    With a registry the arguments of tools may be given by position; without one they need their names.
+    Args:
+        source: The text of the plan.
+        registry: The tools, so that their arguments may be given by position; without it they need their names.
+        file: The name of the file, for places in errors.
 
     Example:
         >>> parse('answer(f"{1 + 1} apples")').plan.steps[0].do
@@ -437,7 +433,7 @@ def parse(source: str, registry: Registry | None = None, *, file: str | None = N
     try:
         read_block(lowering, body, last=True)
         plan = Plan(goal=goal, steps=tuple(lowering.steps))
-    except ValidationError as error:  # every rule of the IR has its own message above; this is the net below them
+    except ValidationError as error:  # a safety net: the parser has its own message for every rule
         raise PlanError("plan.invalid", error.errors()[0]["msg"], place=Place(file=file)) from None
     except RecursionError:  # called from deep inside another program
         raise too_deep_error(Place(file=file)) from None

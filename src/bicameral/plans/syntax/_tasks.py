@@ -1,4 +1,4 @@
-"""Plans as flat lists of tasks: commands with arguments, where one task may read what an earlier one gave.
+"""Plans as flat lists of tasks: commands with arguments, where one task may read the result of an earlier one.
 
 A command is the name of a tool, or one of the usual commands for lines with their usual options.
 """
@@ -26,12 +26,9 @@ def parse_word(word: str, argument: Argument, tool: Tool, place: Place) -> Expr:
     """The value that a word stands for where this argument is wanted."""
     value = _parse_value(word, argument.type)
     if value is None:
-        raise PlanError(
-            "plan.wrong-type",
-            f"{word!r} cannot be the argument {argument.name!r} of {tool.name!r}",
-            place=Place(step=place.step, argument=argument.name),
-            expected=str(argument.type),
-        )
+        message = f"{word!r} cannot be the argument {argument.name!r} of {tool.name!r}"
+        place = Place(step=place.step, argument=argument.name)
+        raise PlanError("plan.wrong-type", message, place=place, expected=str(argument.type))
     return value
 
 
@@ -147,12 +144,15 @@ def resolve_command(name: str, words: list[str], registry: Registry, place: Plac
     tool = registry.get(wanted)
     if tool is None:
         known = {*registry.names, *(alias for alias, one in LINE_COMMANDS.items() if one.tool in registry)}
-        raise PlanError(
-            "plan.unknown-tool", f"there is no tool {name!r}", place=place, nearest=nearest_name(name, sorted(known))
-        )
+        raise _unknown_tool_error(name, sorted(known), place)
     if command is None:
         return tool, CommandOperands({}, list(words), reads_input=False)
     return tool, _parse_operands(name, command, words, place)
+
+
+def _unknown_tool_error(name: str, known: Sequence[str], place: Place) -> PlanError:
+    near = nearest_name(name, known)
+    return PlanError("plan.unknown-tool", f"there is no tool {name!r}", place=place, nearest=near)
 
 
 def _parse_operands(name: str, command: LineCommand, words: list[str], place: Place) -> CommandOperands:
@@ -172,13 +172,9 @@ def _parse_operands(name: str, command: LineCommand, words: list[str], place: Pl
         elif word.startswith("-") and word[1:].isdigit() and "-n" in command.options:
             found.named[command.options["-n"][0]] = Const(value=int(word[1:]))
         elif word.startswith("-") and len(word) > 1:
-            known = (*command.switches, *command.options)
-            raise PlanError(
-                "plan.unknown-argument",
-                f"the option {word!r} of {name!r} is not known",
-                place=place,
-                expected=", ".join(known) or "no option",
-            )
+            known = ", ".join((*command.switches, *command.options)) or "no option"
+            message = f"the option {word!r} of {name!r} is not known"
+            raise PlanError("plan.unknown-argument", message, place=place, expected=known)
         else:
             found.words.append(word)
     return found
@@ -189,12 +185,8 @@ def _parse_option_value(option: str, value: str, type_: type[int] | type[str], p
         return Const(value=value)
     if value.isascii() and value.isdigit() and len(value) < 10:
         return Const(value=int(value))
-    raise PlanError(
-        "plan.wrong-type",
-        f"{value!r} cannot be the value of {option!r}",
-        place=place,
-        expected="a whole number" if type_ is int else "a text",
-    )
+    expected = "a whole number" if type_ is int else "a text"
+    raise PlanError("plan.wrong-type", f"{value!r} cannot be the value of {option!r}", place=place, expected=expected)
 
 
 _INPUT_NAME = "input_file"
@@ -224,7 +216,7 @@ class TaskList(_TaskModel):
 
 @dataclass(frozen=True, slots=True)
 class ImportedTasks:
-    """A plan made from tasks, and what of the tasks a plan does not say."""
+    """A plan made from tasks, and notes on what of the tasks the plan cannot say."""
 
     plan: Plan
     notes: tuple[str, ...] = ()
@@ -296,12 +288,8 @@ class _TaskImporter:
     def _input_argument(self, number: int, free: list[Argument], tool: Tool, place: Place) -> dict[str, Expr]:
         source = self.tools.get(number)
         if source is None:
-            raise PlanError(
-                "plan.unknown-task",
-                f"there is no earlier task {number}",
-                place=place,
-                expected=f"one of {sorted(self.tools)}" if self.tools else "no input, as this task is the first",
-            )
+            expected = f"one of {sorted(self.tools)}" if self.tools else "no input, as this task is the first"
+            raise PlanError("plan.unknown-task", f"there is no earlier task {number}", place=place, expected=expected)
         if isinstance(source.result, t.NullType):
             raise PlanError("plan.wrong-type", f"the task {number} ({source.name!r}) has no result", place=place)
         if not free:
@@ -356,7 +344,7 @@ def _takes_lines(argument: Argument) -> bool:
 
 
 def export_tasks(plan: Plan, registry: Registry) -> dict[str, Any]:
-    """The plan as a list of tasks; a PlanError says which step has no place in one."""
+    """The plan as a list of tasks; a PlanError says which step cannot be a task."""
     numbers: dict[str, int] = {}
     tasks: list[dict[str, Any]] = []
     *steps, last = plan.steps or (None,)
@@ -388,12 +376,7 @@ def _export_error(path: int, reason: str) -> PlanError:
 def _export_task(step: Call, path: int, number: int, numbers: Mapping[str, int], registry: Registry) -> dict[str, Any]:
     tool = registry.get(step.tool)
     if tool is None:
-        raise PlanError(
-            "plan.unknown-tool",
-            f"there is no tool {step.tool!r}",
-            place=Place(step=str(path)),
-            nearest=nearest_name(step.tool, registry.names),
-        )
+        raise _unknown_tool_error(step.tool, registry.names, Place(step=str(path)))
     task: dict[str, Any] = {"task_number": number, "command": tool.name, "args": []}
     given = dict(step.args)
     arguments = list(tool.arguments)
@@ -405,7 +388,7 @@ def _export_task(step: Call, path: int, number: int, numbers: Mapping[str, int],
     elif tool.name in LINE_COMMANDS and LINE_COMMANDS[tool.name].reads_input:
         raise _export_error(path, f"{tool.name!r} must read the result of an earlier task")
     words = _export_words(given, arguments, path)
-    # These commands have options: a word that looks like one must not be taken for it.
+    # These commands have options: a word that looks like one must not be parsed as one.
     guarded = tool.name in LINE_COMMANDS and any(word.startswith("-") for word in words)
     task["args"] = ["--", *words] if guarded else words
     timeout = tool.timeout
