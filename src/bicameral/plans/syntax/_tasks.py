@@ -83,7 +83,15 @@ def _parse_list(word: str, item: t.Type) -> Expr | None:
     return ListOf(items=present) if len(present) == len(values) else None
 
 
-def render_word(value: Expr) -> str | None:
+def _default_value(default: Any) -> Expr | None:
+    """The default of an argument as an expression; None for one that no literal can say, such as a date."""
+    if isinstance(default, list | tuple):
+        items = [_make_const(each) for each in cast("Sequence[Any]", default)]
+        return None if None in items else ListOf(items=tuple(item for item in items if item is not None))
+    return _make_const(default)
+
+
+def render_word(value: Expr | None) -> str | None:
     """The word for a value, or None if no word can stand for it."""
     match value:
         case Const(value=str() as text):
@@ -404,7 +412,7 @@ def _export_words(given: dict[str, Expr], arguments: list[Argument], path: int) 
         value = given.pop(argument.name, None)
         if value is None and argument.required:
             raise _export_error(path, f"the argument {argument.name!r} is missing")
-        word = render_word(value) if value is not None else render_word(Const(value=argument.default))
+        word = render_word(_default_value(argument.default) if value is None else value)
         if word is None:
             raise _export_error(path, f"the argument {argument.name!r} is not a plain value")
         words.append(word)
