@@ -281,22 +281,16 @@ CallForm = tuple[Callable[..., Any], tuple[tuple[type[object], ...], ...], tuple
 
 def compile_call(expr: Apply, codes: Sequence[Code], *, in_loop: bool) -> Code:
     """The code of a call, given the code of each argument (positional, then named)."""
-    function = FUNCTIONS.get(expr.function)
+    # The closures keep names only: one that held the expression would keep it in the memo of compiled code forever.
+    name = expr.function
+    function = FUNCTIONS.get(name)
     if function is None:
-        return failing_code(
-            lambda: EvaluationError(
-                "run.bad-call",
-                f"there is no function {expr.function!r}",
-                nearest=nearest_name(expr.function, FUNCTIONS),
-            )
-        )
+        near = nearest_name(name, FUNCTIONS)
+        return failing_code(lambda: EvaluationError("run.bad-call", f"there is no function {name!r}", nearest=near))
     ways = [way for signature in function.signatures if (way := call_form(signature, expr)) is not None]
     if not ways:
-        return failing_code(
-            lambda: EvaluationError(
-                "run.bad-call", f"{expr.function}() is not called like this", expected=function.usage
-            )
-        )
+        message = f"{name}() is not called like this"
+        return failing_code(lambda: EvaluationError("run.bad-call", message, expected=function.usage))
     return _call_code(function, ways, tuple(codes), _COST_FUNCTIONS[function.cost] if in_loop else None)
 
 
