@@ -15,8 +15,8 @@ from typing import Any
 
 from bicameral.config import config_schema, llm_config_schema, profile_schema
 from bicameral.planning import intent_schema
-from bicameral.plans import plan_schema
 from bicameral.tools import manifest_schema
+from scripts.plan_schema import plan_schema
 
 FOLDER = Path(__file__).parents[1] / "schemas"
 

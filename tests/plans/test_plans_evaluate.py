@@ -97,6 +97,7 @@ def code(source: str, **variables: Any) -> str:
         "{'a': 1, 'b': 2}.get('z', 3)",
         "list({'a': 1}.keys()) + list({'a': 1}.values())",
         "dict([['a', 1]])",
+        "[text[:2] for text in ['abc', 'def']]",
     ],
 )
 def test_an_expression_means_what_python_means(source: str) -> None:

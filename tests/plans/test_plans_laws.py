@@ -34,7 +34,7 @@ VARIABLE_VALUES = st.fixed_dictionaries({name: values_of(type_) for name, type_ 
 
 
 class _Witness(Inference):
-    """A typer that notices whether anything of unknown type takes part."""
+    """An inference that notices whether anything of unknown type takes part."""
 
     saw_any = False
 
@@ -43,7 +43,7 @@ class _Witness(Inference):
         self.saw_any |= _has_any(found)
         return found
 
-    def items(self, expr: Any, type_: Type) -> Type:
+    def iteration_type(self, expr: Any, type_: Type) -> Type:
         found = super().iteration_type(expr, type_)
         self.saw_any |= _has_any(found)
         return found

@@ -15,8 +15,8 @@ from bicameral.errors import Place, PlanError
 from bicameral.plans._expressions import Clause, Comprehension, Const, DictOf, Expr, ListOf
 from bicameral.plans._plan import Answer, Plan, load_plan
 from bicameral.plans.syntax._parser import parse
-from bicameral.plans.syntax._rendering import plan_schema
 from property_examples import examples
+from scripts.plan_schema import plan_schema
 
 PUBLISHED = Path(__file__).parents[2] / "schemas" / "plan.v1.json"
 VALIDATOR = Draft202012Validator(plan_schema())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bicameral.plans import FUNCTIONS, RUN_CODES, check, parse
-from bicameral.plans._reference import update_tables
 from bicameral.plans.evaluate._bounds import MAX_BITS, MAX_ITEMS, MAX_TEXT, MAX_WORK
 from bicameral.tools import Registry, Surroundings
+from scripts.language_tables import update_tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ TOOLBOXES = ("files", "lines", "tables", "mail", "calendar", "clock")
 
 
 def test_the_tables_of_the_page_are_those_of_the_library() -> None:
-    assert update_tables(TEXT) == TEXT, "run: python -m bicameral.plans._reference docs/language.md"
+    assert update_tables(TEXT) == TEXT, "run: python -m scripts.language_tables docs/language.md"
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

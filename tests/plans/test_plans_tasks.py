@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -208,6 +209,17 @@ def test_a_flat_plan_is_exported() -> None:
         },
     ]
     assert export_tasks(plan, REGISTRY)["plan_id"] == document["plan_id"]
+
+
+def test_a_default_that_is_a_list_is_exported_as_one() -> None:
+    @tool(effect="read")
+    def search(text: str, kinds: Sequence[str] = (), count: int = 3) -> str:
+        """Search."""
+        return text
+
+    registry = Registry([search])
+    plan = parse('a = search("x", count=5)\nanswer(a)', registry).plan
+    assert export_tasks(plan, registry)["tasks"][0]["args"] == ["x", "[]", "5"]
 
 
 @pytest.mark.parametrize(

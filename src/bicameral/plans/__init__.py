@@ -1,10 +1,10 @@
-"""Plans: the only thing that runs, and everything one can know about a plan before it does.
+"""Plans: the only program that runs, and everything that can be known about one before it does.
 
-Text in a small subset of Python comes in by `parse`, JSON by `load_plan`; out goes a `Plan` that `print_plan` writes
-back as text. `check` says what is wrong with a plan, what it does to the world and what it costs at worst, and
-`compile_expr` gives the value of its expressions: pure, total, from a closed library of functions. `prove` says what
-policy will say of each call, by the labels of everything the plan handles; the functions beside it (`labels_of`,
-`labels_after_call`, …) give a run the same labels along the way it takes. Nothing here calls a tool or a model.
+`parse` reads a plan from text in a small subset of Python, `load_plan` from JSON; `print_plan` writes it back as text.
+`check` reports mistakes, effects and the worst-case cost. `compile_expr` evaluates expressions: pure and total, with a
+closed library of functions. `prove` says what policy will decide about each call, from the labels of everything the
+plan handles; the functions beside it (`labels_of`, `labels_after_call`, …) give a run the same labels on the path it
+takes. Nothing here calls a tool or a model.
 """
 
 from bicameral.plans._expressions import (
@@ -44,7 +44,6 @@ from bicameral.plans._plan import (
     Update,
     When,
     load_plan,
-    rewrite_expr,
     rewrite_steps,
     walk,
 )
@@ -69,9 +68,7 @@ from bicameral.plans.labels._transfer import (
     call_facts,
     can_answer,
     compile_labels,
-    is_bounded,
     labels_after_ask,
-    labels_after_branch,
     labels_after_call,
     labels_after_extract,
     labels_after_update,
@@ -80,18 +77,15 @@ from bicameral.plans.labels._transfer import (
     pc_inside,
     static_path,
     turn_labels,
-    unknown_call_facts,
 )
 from bicameral.plans.labels._walker import (
     AssembledValues,
     LocalStepLabels,
     assembled_values,
-    directing_arguments,
-    is_local_step,
     labels_after_local_step,
 )
 from bicameral.plans.syntax._parser import ParsedPlan, parse
-from bicameral.plans.syntax._rendering import plan_schema, print_plan
+from bicameral.plans.syntax._rendering import print_plan
 from bicameral.plans.syntax._tasks import ImportedTasks, export_tasks, import_tasks
 
 __all__ = [
@@ -162,17 +156,13 @@ __all__ = [
     "children",
     "compile_expr",
     "compile_labels",
-    "directing_arguments",
     "evaluate_expr",
     "export_tasks",
     "flat_cost",
     "free_names",
     "import_tasks",
-    "is_bounded",
-    "is_local_step",
     "iterable_items",
     "labels_after_ask",
-    "labels_after_branch",
     "labels_after_call",
     "labels_after_extract",
     "labels_after_local_step",
@@ -184,17 +174,14 @@ __all__ = [
     "pc_inside",
     "places_after_branch",
     "places_after_call",
-    "plan_schema",
     "print_plan",
     "prove",
     "readers_after_call",
     "recall_stored_labels",
-    "rewrite_expr",
     "rewrite_steps",
     "static_path",
     "turn_labels",
     "type_of",
-    "unknown_call_facts",
     "unpack_item",
     "walk",
 ]

@@ -1,7 +1,7 @@
 """Expressions of a plan: the pydantic nodes, their children and their free names.
 
-Expressions are pure, total and closed: a plan cannot add functions to the library. Every node says its `kind`.
-Whatever is computed once for each node is memoized by identity, since comparing nodes deeply would cost more.
+Expressions are pure and total, and a plan cannot add functions to the library. Every node has a `kind`, by which it is
+read from JSON. What is computed once for each node is memoized by identity, since comparing nodes would cost more.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ import weakref
 from collections.abc import Callable
 from functools import wraps
 from keyword import kwlist
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationInfo, field_validator
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
-def memoize_by_identity(compute: Callable[[Any], _Found]) -> Callable[[Any], _Found]:
-    """The same function, which remembers what it found for as long as the object that it was asked about lives."""
-    known: dict[int, tuple[weakref.ref[Any], _Found]] = {}
-    # The bound method outlives the module's names, which are gone when the interpreter ends.
-    forget = known.pop
+def memoize_by_identity(compute: Callable[[Any], _Result]) -> Callable[[Any], _Result]:
+    """Memoize a function of one object for as long as that object lives."""
+    cache: dict[int, tuple[weakref.ref[Any], _Result]] = {}
+    # Bound here: when the interpreter exits, the last weak references may die after the names of this module.
+    forget = cache.pop
 
     @wraps(compute)
-    def run(node: Any) -> _Found:
+    def run(node: Any) -> _Result:
         key = id(node)
-        entry = known.get(key)
+        entry = cache.get(key)
+        # An id may be used again: the entry counts only if it is of this very object.
         if entry is not None and entry[0]() is node:
             return entry[1]
-        found = compute(node)
-        known[key] = (weakref.ref(node, lambda _: forget(key, None)), found)
-        return found
+        result = compute(node)
+        cache[key] = (weakref.ref(node, lambda _: forget(key, None)), result)
+        return result
 
     return run
 
@@ -58,9 +59,13 @@ SURFACE_WORDS = frozenset({"answer", "ask", "concat", "extract", "format", "prin
 MAX_INT = 10**15
 
 
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text has half of a surrogate pair. It has no bytes: such text cannot be saved, hashed or sent."""
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _validate_text(text: str) -> str:
-    # A lone half of a surrogate pair has no bytes: such text cannot be saved, hashed or sent.
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+    if has_lone_surrogate(text):
         raise ValueError("the text has half a character (a lone surrogate)")
     return text
 
@@ -85,6 +90,9 @@ class Node(BaseModel):
     # Schemas are built at first use: most commands never need a plan. Rules are validators of fields, not of whole
     # models: pydantic would run those again each time a node becomes part of another.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    child_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that hold other nodes, in the order of evaluation. The order of the fields themselves is that of the
+    JSON form, which the plan's hash depends on."""
 
 
 class Const(Node):
@@ -105,6 +113,7 @@ class Get(Node):
     """A field of a record: `mail.subject`."""
 
     kind: Literal["get"] = "get"
+    child_fields = ("value",)
     value: Expr
     field: Name
 
@@ -113,6 +122,7 @@ class Index(Node):
     """An item of a list or dict: `rows[0]`, `row['amount']`."""
 
     kind: Literal["index"] = "index"
+    child_fields = ("value", "at")
     value: Expr
     at: Expr
 
@@ -121,6 +131,7 @@ class Slice(Node):
     """A part of a list or text: `lines[1:10]`."""
 
     kind: Literal["slice"] = "slice"
+    child_fields = ("value", "start", "stop", "step")
     value: Expr
     start: Expr | None = None
     stop: Expr | None = None
@@ -129,21 +140,25 @@ class Slice(Node):
 
 class ListOf(Node):
     kind: Literal["list"] = "list"
+    child_fields = ("items",)
     items: tuple[Expr, ...] = ()
 
 
 class TupleOf(Node):
     kind: Literal["tuple"] = "tuple"
+    child_fields = ("items",)
     items: tuple[Expr, ...] = ()
 
 
 class DictOf(Node):
     kind: Literal["dict"] = "dict"
+    child_fields = ("entries",)
     entries: tuple[tuple[Expr, Expr], ...] = ()
 
 
 class Arithmetic(Node):
     kind: Literal["arithmetic"] = "arithmetic"
+    child_fields = ("left", "right")
     op: ArithmeticOp
     left: Expr
     right: Expr
@@ -164,6 +179,7 @@ class Negative(Node):
     """`-x`; the negative of a literal number is itself a literal."""
 
     kind: Literal["negative"] = "negative"
+    child_fields = ("value",)
     value: Expr
 
     @field_validator("value")
@@ -176,6 +192,7 @@ class Negative(Node):
 
 class Not(Node):
     kind: Literal["not"] = "not"
+    child_fields = ("value",)
     value: Expr
 
 
@@ -183,6 +200,7 @@ class Logic(Node):
     """`a and b and c` or `a or b`."""
 
     kind: Literal["logic"] = "logic"
+    child_fields = ("items",)
     op: Literal["and", "or"]
     items: Annotated[tuple[Expr, ...], Field(min_length=2)]
 
@@ -191,6 +209,7 @@ class Compare(Node):
     """A comparison, possibly chained: `0 < x <= 10` is first 0, rest (('<', x), ('<=', 10))."""
 
     kind: Literal["compare"] = "compare"
+    child_fields = ("first", "rest")
     first: Expr
     rest: Annotated[tuple[tuple[CompareOp, Expr], ...], Field(min_length=1)]
 
@@ -199,6 +218,7 @@ class Choose(Node):
     """`then if condition else otherwise`."""
 
     kind: Literal["choose"] = "choose"
+    child_fields = ("condition", "then", "otherwise")
     condition: Expr
     then: Expr
     otherwise: Expr
@@ -208,6 +228,7 @@ class Apply(Node):
     """A call of a function of the closed library: `lower(text)`, `sorted(rows, key=…)`."""
 
     kind: Literal["apply"] = "apply"
+    child_fields = ("args", "named")
     function: Name
     args: tuple[Expr, ...] = ()
     named: tuple[tuple[Name, Expr], ...] = ()
@@ -231,6 +252,7 @@ class Shown(Node):
     """A value inside formatted text, with Python's format spec."""
 
     kind: Literal["shown"] = "shown"
+    child_fields = ("value",)
     value: Expr
     spec: Text = ""
 
@@ -239,6 +261,7 @@ class Format(Node):
     """Formatted text (an f-string): texts and values in turn."""
 
     kind: Literal["format"] = "format"
+    child_fields = ("parts",)
     parts: tuple[Text | Shown, ...]
 
     @field_validator("parts")
@@ -255,6 +278,7 @@ class Format(Node):
 class Clause(Node):
     """`for names in over if condition if condition`."""
 
+    child_fields = ("over", "conditions")
     names: Annotated[tuple[Name, ...], Field(min_length=1)]
     over: Expr
     conditions: tuple[Expr, ...] = ()
@@ -264,6 +288,7 @@ class Comprehension(Node):
     """`[element for … ]`, or with a `key` a dict `{key: element for … }`."""
 
     kind: Literal["comprehension"] = "comprehension"
+    child_fields = ("clauses", "key", "element")
     element: Expr
     key: Expr | None = None
     clauses: Annotated[tuple[Clause, ...], Field(min_length=1)]
@@ -273,6 +298,7 @@ class Lambda(Node):
     """A function of a few names, only as an argument of a library function such as `sorted`."""
 
     kind: Literal["lambda"] = "lambda"
+    child_fields = ("body",)
     names: tuple[Name, ...]
     body: Expr
 
@@ -300,45 +326,50 @@ Expr = Annotated[
 ]
 
 
-def children(expr: object) -> tuple[Any, ...]:
-    """The expressions directly inside an expression, in the order they are evaluated."""
-    inside = _CHILDREN.get(type(expr))
-    return () if inside is None else inside(expr)
+def children(node: object) -> tuple[Any, ...]:
+    """The expressions directly inside a node (of a step also the steps), in the order they are evaluated."""
+    names = getattr(node, "child_fields", ())
+    if not names:
+        return ()
+    found: list[Any] = []
+    for name in names:
+        _collect_nodes(getattr(node, name), found)
+    return tuple(found)
 
 
-def _slice_children(expr: Slice) -> tuple[Any, ...]:
-    return tuple(e for e in (expr.value, expr.start, expr.stop, expr.step) if e is not None)
+def _collect_nodes(value: Any, found: list[Any]) -> None:
+    # By exact type: isinstance is slow for pydantic models, and a plan's whole tree passes here.
+    kind = cast("object", type(value))
+    if kind is tuple or kind is dict:
+        for each in value.values() if kind is dict else value:
+            _collect_nodes(each, found)
+    elif kind is Clause or kind is Shown:
+        found.extend(children(value))
+    elif value is not None and kind is not str:
+        found.append(value)
 
 
-def _comprehension_children(expr: Comprehension) -> tuple[Any, ...]:
-    inner = tuple(e for clause in expr.clauses for e in (clause.over, *clause.conditions))
-    return (*inner, *((expr.key,) if expr.key is not None else ()), expr.element)
+def map_children(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The node with each of its `children` changed."""
 
+    def changed(value: Any) -> Any:
+        match value:
+            case tuple():
+                return tuple(map(changed, cast("tuple[Any, ...]", value)))
+            case dict():
+                return {name: changed(each) for name, each in cast("dict[str, Any]", value).items()}
+            case Clause() | Shown():
+                return map_children(value, change)
+            case _:
+                return change(value) if isinstance(value, Node) else value
 
-# By type, since the walk over a plan comes here for every expression in it.
-_CHILDREN: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
-    Get: lambda expr: (expr.value,),
-    Negative: lambda expr: (expr.value,),
-    Not: lambda expr: (expr.value,),
-    Index: lambda expr: (expr.value, expr.at),
-    Slice: _slice_children,
-    ListOf: lambda expr: expr.items,
-    TupleOf: lambda expr: expr.items,
-    Logic: lambda expr: expr.items,
-    DictOf: lambda expr: tuple(e for entry in expr.entries for e in entry),
-    Arithmetic: lambda expr: (expr.left, expr.right),
-    Compare: lambda expr: (expr.first, *(e for _, e in expr.rest)),
-    Choose: lambda expr: (expr.condition, expr.then, expr.otherwise),
-    Apply: lambda expr: (*expr.args, *(e for _, e in expr.named)),
-    Format: lambda expr: tuple(part.value for part in expr.parts if isinstance(part, Shown)),
-    Comprehension: _comprehension_children,
-    Lambda: lambda expr: (expr.body,),
-}
+    fields = node.child_fields
+    return node.model_copy(update={name: changed(getattr(node, name)) for name in fields}) if fields else node
 
 
 @memoize_by_identity
 def free_names(expr: Any) -> frozenset[str]:
-    """The variables an expression reads that it does not itself bind."""
+    """The variables that an expression reads and does not itself bind; of a step, those of all expressions in it."""
     return _find_free_names(expr)
 
 

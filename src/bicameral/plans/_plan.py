@@ -1,7 +1,7 @@
 """The plan: its steps, its JSON form, its depth limit, and rewriting.
 
-A plan is the only thing that runs. Steps say what they `do`; their order is the order of effects. One limit on nesting
-keeps every part of the program from recursing without end. JSON is read strictly, and errors say where they are.
+A plan is the only program that runs. Steps say what they `do`; their order is the order of effects. One limit on
+nesting bounds every recursion over a plan. JSON is read strictly, and errors say where they are.
 """
 
 from __future__ import annotations
@@ -15,40 +15,14 @@ from typing import Annotated, Any, Literal, NoReturn, cast
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from bicameral.errors import Place, PlanError, nearest_name
-from bicameral.plans._expressions import (
-    SURFACE_WORDS,
-    Apply,
-    Arithmetic,
-    Choose,
-    Compare,
-    Comprehension,
-    Const,
-    DictOf,
-    Expr,
-    Format,
-    Get,
-    Index,
-    Lambda,
-    ListOf,
-    Logic,
-    Name,
-    Negative,
-    Node,
-    Not,
-    Ref,
-    Shown,
-    Slice,
-    Text,
-    TupleOf,
-    children,
-)
+from bicameral.plans import _expressions as ir
 from bicameral.types import Type, type_from_json, type_to_json
 
 PLAN_VERSION = "plan/1"
 
 
 def _normalize_type_json(value: Any) -> Any:
-    """The one way to write a type."""
+    """The canonical JSON of a type, so that equal plans have equal hashes."""
     return type_to_json(type_from_json(value))
 
 
@@ -56,29 +30,31 @@ TypeJson = Annotated[Any, AfterValidator(_normalize_type_json)]
 """A type as JSON."""
 
 
-class Call(Node):
+class Call(ir.Node):
     """Call a tool; `name` is the variable for its result, if anyone wants it."""
 
     do: Literal["call"] = "call"
-    name: Name | None = None
-    tool: Name
-    args: dict[Name, Expr] = Field(default_factory=dict[str, Any])
+    child_fields = ("args",)
+    name: ir.Name | None = None
+    tool: ir.Name
+    args: dict[ir.Name, ir.Expr] = Field(default_factory=dict[str, Any])
 
     @field_validator("tool")
     @classmethod
     def _refuse_surface_words(cls, value: str) -> str:
-        if value in SURFACE_WORDS:
+        if value in ir.SURFACE_WORDS:
             raise ValueError(f"{value!r} is a word of the plan language and cannot be a tool")
         return value
 
 
-class Extract(Node):
+class Extract(ir.Node):
     """Let the quarantined model read `source` and fill a typed blank. `type` is a type as JSON."""
 
     do: Literal["extract"] = "extract"
-    name: Name
-    source: Expr
-    instruction: Expr
+    child_fields = ("source", "instruction")
+    name: ir.Name
+    source: ir.Expr
+    instruction: ir.Expr
     type: TypeJson
 
     @property
@@ -86,22 +62,24 @@ class Extract(Node):
         return type_from_json(self.type)
 
 
-class Compute(Node):
+class Compute(ir.Node):
     """Give a name to the value of a pure expression."""
 
     do: Literal["compute"] = "compute"
-    name: Name
-    value: Expr
+    child_fields = ("value",)
+    name: ir.Name
+    value: ir.Expr
 
 
-class Update(Node):
+class Update(ir.Node):
     """Add to a variable: `xs.append(v)`, `n += v`, `d[key] = v`."""
 
     do: Literal["update"] = "update"
-    name: Name
+    child_fields = ("key", "value")
+    name: ir.Name
     op: Literal["append", "add", "put"]
-    key: Annotated[Expr | None, Field(validate_default=True)] = None
-    value: Expr
+    key: Annotated[ir.Expr | None, Field(validate_default=True)] = None
+    value: ir.Expr
 
     @field_validator("key")
     @classmethod
@@ -111,30 +89,33 @@ class Update(Node):
         return value
 
 
-class Each(Node):
+class Each(ir.Node):
     """Do the steps once for each item of a list, in order."""
 
     do: Literal["each"] = "each"
-    names: Annotated[tuple[Name, ...], Field(min_length=1)]
-    over: Expr
+    child_fields = ("over", "steps")
+    names: Annotated[tuple[ir.Name, ...], Field(min_length=1)]
+    over: ir.Expr
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
 
 
-class When(Node):
+class When(ir.Node):
     """Do these steps if the condition holds, the others if not."""
 
     do: Literal["when"] = "when"
-    condition: Expr
+    child_fields = ("condition", "steps", "otherwise")
+    condition: ir.Expr
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
     otherwise: tuple[Step, ...] = ()
 
 
-class Ask(Node):
+class Ask(ir.Node):
     """Ask the person who made the request; `type` is the type of the reply as JSON (default text)."""
 
     do: Literal["ask"] = "ask"
-    name: Name
-    question: Expr
+    child_fields = ("question",)
+    name: ir.Name
+    question: ir.Expr
     type: TypeJson = "str"
 
     @property
@@ -142,20 +123,18 @@ class Ask(Node):
         return type_from_json(self.type)
 
 
-class Answer(Node):
+class Answer(ir.Node):
     """The result of the run; a run that comes here is finished."""
 
     do: Literal["answer"] = "answer"
-    value: Expr
+    child_fields = ("value",)
+    value: ir.Expr
 
 
-Step = Annotated[
-    Call | Extract | Compute | Update | Each | When | Ask | Answer,
-    Field(discriminator="do"),
-]
+Step = Annotated[Call | Extract | Compute | Update | Each | When | Ask | Answer, Field(discriminator="do")]
 
 
-class Plan(Node):
+class Plan(ir.Node):
     """A versioned list of steps with the goal they serve.
 
     Example:
@@ -164,7 +143,7 @@ class Plan(Node):
     """
 
     version: Literal["plan/1"] = PLAN_VERSION
-    goal: Text = ""
+    goal: ir.Text = ""
     steps: tuple[Step, ...] = ()
 
     def to_json(self) -> str:
@@ -195,7 +174,7 @@ MAX_DEPTH = 50
 
 
 def check_depth(plan: Plan) -> None:
-    """Refuse a plan that is nested more than 50 levels deep, however it was made."""
+    """Refuse a plan that is nested more than 50 levels deep; plans made in Python were not parsed and may be."""
     number = first_too_deep_step(plan)
     if number is not None:
         raise too_deep_error(Place(step=str(number)))
@@ -227,31 +206,11 @@ def _is_too_deep(step: Any) -> bool:
 
 
 def _nested_parts(part: Any) -> tuple[Any, ...]:
-    if type(part) is Ref or type(part) is Const:
-        return ()
-    if found := children(part):
-        return found
-    match part:
-        case Call():
-            return tuple(part.args.values())
-        case Compute() | Answer():
-            return (part.value,)
-        case Extract():
-            return (part.source, part.instruction, part.type)
-        case Ask():
-            return (part.question, part.type)
-        case Update():
-            return (part.value,) if part.key is None else (part.key, part.value)
-        case Each():
-            return (part.over, *part.steps)
-        case When():
-            return (part.condition, *part.steps, *part.otherwise)
-        case dict():  # a composite type as JSON
-            return tuple(cast("dict[str, Any]", part).values())
-        case list():
-            return tuple(cast("list[Any]", part))
-        case _:
-            return ()
+    kind = cast("object", type(part))
+    if kind is dict or kind is list:  # a composite type as JSON
+        return tuple(part.values() if kind is dict else part)
+    found = ir.children(part)
+    return (*found, part.type) if kind is Extract or kind is Ask else found
 
 
 MAX_JSON_BYTES = 4_000_000
@@ -323,18 +282,14 @@ def _check_version(document: dict[str, Any], file: str | None) -> None:
     version = document.get("version")
     if version == PLAN_VERSION:
         return
-    fix = None
-    if "tasks" in document:
-        fix = "It looks like a list of tasks: import it with `import_tasks`."
+    unknown = f"the version {version!r} of plans is not known"
     raise PlanError(
         "plan.unknown-version",
-        f"the version {version!r} of plans is not known"
-        if "version" in document
-        else "the plan does not say its version",
+        unknown if "version" in document else "the plan does not say its version",
         place=Place(file=file),
         expected=repr(PLAN_VERSION),
         nearest=nearest_name(version, [PLAN_VERSION]) if isinstance(version, str) else None,
-        fix=fix,
+        fix="It looks like a list of tasks: import it with `import_tasks`." if "tasks" in document else None,
     )
 
 
@@ -399,6 +354,7 @@ def _branch_segment(entries: dict[Any, Any], key: object) -> str:
 
 
 NodeRewriter = Callable[[Any], Any]
+_STEP_TYPES = (Call, Extract, Compute, Update, Each, When, Ask, Answer)
 
 
 def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr: NodeRewriter) -> tuple[Any, ...]:
@@ -409,81 +365,8 @@ def rewrite_steps(steps: tuple[Any, ...], change_step: NodeRewriter, change_expr
         True
     """
 
-    def expr(node: Any) -> Any:
-        return rewrite_expr(node, change_expr)
+    def rewrite(node: Any) -> Any:
+        change = change_step if isinstance(node, _STEP_TYPES) else change_expr
+        return ir.map_children(change(node), rewrite)
 
-    def block(inner: tuple[Any, ...]) -> tuple[Any, ...]:
-        return rewrite_steps(inner, change_step, change_expr)
-
-    return tuple(_rewrite_step(change_step(step), expr, block) for step in steps)
-
-
-def _rewrite_step(step: Any, expr: NodeRewriter, block: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Any:
-    match step:
-        case Call(args=args):
-            new: dict[str, Any] = {"args": {name: expr(value) for name, value in args.items()}}
-        case Extract():
-            new = {"source": expr(step.source), "instruction": expr(step.instruction)}
-        case Compute() | Answer():
-            new = {"value": expr(step.value)}
-        case Update():
-            new = {"key": None if step.key is None else expr(step.key), "value": expr(step.value)}
-        case Each():
-            new = {"over": expr(step.over), "steps": block(step.steps)}
-        case When():
-            new = {"condition": expr(step.condition), "steps": block(step.steps), "otherwise": block(step.otherwise)}
-        case Ask():
-            new = {"question": expr(step.question)}
-        case _:
-            raise TypeError(f"{step!r} is not a step")
-    return step.model_copy(update=new)
-
-
-def rewrite_expr(expr: Any, change: NodeRewriter) -> Any:
-    """The expression changed, and then each expression inside what it became."""
-    expr = change(expr)
-    new = _rewrite_children(expr, lambda node: rewrite_expr(node, change))
-    return expr.model_copy(update=new) if new else expr
-
-
-def _rewrite_children(expr: Any, each: NodeRewriter) -> dict[str, Any]:
-    def maybe(node: Any) -> Any:
-        return None if node is None else each(node)
-
-    match expr:
-        case Get() | Negative() | Not():
-            return {"value": each(expr.value)}
-        case Index():
-            return {"value": each(expr.value), "at": each(expr.at)}
-        case Slice():
-            parts = {name: maybe(getattr(expr, name)) for name in ("start", "stop", "step")}
-            return {"value": each(expr.value), **parts}
-        case ListOf(items=items) | TupleOf(items=items) | Logic(items=items):
-            return {"items": tuple(map(each, items))}
-        case DictOf(entries=entries):
-            return {"entries": tuple((each(key), each(value)) for key, value in entries)}
-        case Arithmetic():
-            return {"left": each(expr.left), "right": each(expr.right)}
-        case Compare():
-            return {"first": each(expr.first), "rest": tuple((op, each(node)) for op, node in expr.rest)}
-        case Choose():
-            return {name: each(getattr(expr, name)) for name in ("condition", "then", "otherwise")}
-        case Apply():
-            named = tuple((name, each(value)) for name, value in expr.named)
-            return {"args": tuple(map(each, expr.args)), "named": named}
-        case Format(parts=parts):
-            return {"parts": tuple(_rewrite_part(part, each) for part in parts)}
-        case Comprehension():
-            clauses = (
-                clause.model_copy(update={"over": each(clause.over), "conditions": tuple(map(each, clause.conditions))})
-                for clause in expr.clauses
-            )
-            return {"element": each(expr.element), "key": maybe(expr.key), "clauses": tuple(clauses)}
-        case Lambda():
-            return {"body": each(expr.body)}
-        case _:
-            return {}
-
-
-def _rewrite_part(part: Any, each: NodeRewriter) -> Any:
-    return part.model_copy(update={"value": each(part.value)}) if isinstance(part, Shown) else part
+    return tuple(map(rewrite, steps))

@@ -1,8 +1,8 @@
 """Types and signatures that the check and the library of functions share.
 
-Merging gives the type of a value that comes from two places: branches of a `when`, turns of an `each`, items of a list.
-A parameter kind says what a parameter of a library function takes, for the check (types) and for the run (Python
-classes) alike. A library function is a set of signatures: typed parameters, a rule for the type of the result, code.
+`merge` gives the type of a value that comes from two places: branches of a `when`, turns of an `each`, items of a list.
+A parameter kind says what a parameter of a library function takes, as types for the check and as Python classes for the
+run. A library function is a set of signatures: typed parameters, a rule for the type of the result, and the code.
 """
 
 from __future__ import annotations
@@ -12,31 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bicameral.types import (
-    ANY,
-    FLOAT,
-    STR,
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    Field,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-    is_assignable,
-    optional_type,
-)
+from bicameral import types as t
 
 _MAX_LITERALS = 16
 _MAX_PARTS = 500
@@ -44,77 +20,69 @@ _MAX_LEVELS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class BottomType(AnyType):
+class BottomType(t.AnyType):
     """The type of the items of `[]`: it gives way to the type of whatever is added first."""
 
 
 BOTTOM = BottomType()
 
 
-def merge(left: Type, right: Type) -> Type | None:
+def merge(left: t.Type, right: t.Type) -> t.Type | None:
     """The smallest type that both fit, or None if they have nothing in common."""
     if left == right:
         return left
     match left, right:
         case (BottomType(), other) | (other, BottomType()):
             return other
-        case (AnyType(), _) | (_, AnyType()):
-            return ANY
-        case (NullType(), other) | (other, NullType()):
-            return optional_type(other)
-        case (OptionalType(item=inner), other) | (other, OptionalType(item=inner)):
-            found = merge(inner, other.item if isinstance(other, OptionalType) else other)
-            return None if found is None else optional_type(found)
-        case (LiteralType(values=some), LiteralType(values=more)):
+        case (t.AnyType(), _) | (_, t.AnyType()):
+            return t.ANY
+        case (t.NullType(), other) | (other, t.NullType()):
+            return t.optional_type(other)
+        case (t.OptionalType(item=inner), other) | (other, t.OptionalType(item=inner)):
+            found = merge(inner, other.item if isinstance(other, t.OptionalType) else other)
+            return None if found is None else t.optional_type(found)
+        case (t.LiteralType(values=some), t.LiteralType(values=more)):
             values = tuple(dict.fromkeys(some + more))
-            return LiteralType(values) if len(values) <= _MAX_LITERALS else STR
-        case (StrType() | LiteralType(), StrType() | LiteralType()):
-            return STR
-        case (IntType() | FloatType(), IntType() | FloatType()):
-            return FLOAT
+            return t.LiteralType(values) if len(values) <= _MAX_LITERALS else t.STR
+        case (t.StrType() | t.LiteralType(), t.StrType() | t.LiteralType()):
+            return t.STR
+        case (t.IntType() | t.FloatType(), t.IntType() | t.FloatType()):
+            return t.FLOAT
         case _:
             return _merge_containers(left, right)
 
 
-def _merge_containers(left: Type, right: Type) -> Type | None:
+def _merge_containers(left: t.Type, right: t.Type) -> t.Type | None:
     match left, right:
-        case (TupleType(items=some), TupleType(items=more)) if len(some) == len(more):
-            return TupleType(tuple(merge(a, b) or ANY for a, b in zip(some, more, strict=True)))
-        case (ListType() | TupleType(), ListType() | TupleType()):
-            return ListType(merge_all((_content_type(left), _content_type(right))) or ANY)
-        case (RecordType() as some, RecordType() as more) if set(some.names) == set(more.names):
+        case (t.TupleType(items=some), t.TupleType(items=more)) if len(some) == len(more):
+            return t.TupleType(tuple(merge(a, b) or t.ANY for a, b in zip(some, more, strict=True)))
+        case (t.ListType() | t.TupleType(), t.ListType() | t.TupleType()):
+            return t.ListType(merge_all((_content_type(left), _content_type(right))) or t.ANY)
+        case (t.RecordType() as some, t.RecordType() as more) if set(some.names) == set(more.names):
             return _merge_fields(some, more)
-        case (DictType() | RecordType(), DictType() | RecordType()):
+        case (t.DictType() | t.RecordType(), t.DictType() | t.RecordType()):
             # Records with different fields: what is under a key is known only as one of all.
-            return DictType(merge_all((_content_type(left), _content_type(right))) or ANY)
+            return t.DictType(merge_all((_content_type(left), _content_type(right))) or t.ANY)
         case _:
             return None
 
 
-def _merge_fields(some: RecordType, more: RecordType) -> Type:
+def _merge_fields(some: t.RecordType, more: t.RecordType) -> t.Type:
     fields = tuple(
-        Field(field.name, merge(field.type, more.get(field.name) or ANY) or ANY, field.doc) for field in some.fields
+        t.Field(field.name, merge(field.type, more.get(field.name) or t.ANY) or t.ANY, field.doc)
+        for field in some.fields
     )
-    return RecordType(fields, some.name if some.name == more.name else "")
+    return t.RecordType(fields, some.name if some.name == more.name else "")
 
 
-def _content_type(type_: Type) -> Type:
-    match type_:
-        case ListType(item=item):
-            return item
-        case TupleType(items=items):
-            return merge_all(items) or ANY
-        case DictType(value=value):
-            return value
-        case RecordType(fields=fields):
-            return merge_all(field.type for field in fields) or ANY
-        case _:
-            return ANY
+def _content_type(type_: t.Type) -> t.Type:
+    """The type of the items of a list or tuple, or of the values of a dict or record."""
+    return merge_all(_inner_types(type_)) or t.ANY
 
 
-def merge_all(types: Iterable[Type]) -> Type | None:
+def merge_all(types: Iterable[t.Type]) -> t.Type | None:
     """The smallest type that all fit; NOTHING of none, and None if they have nothing in common."""
-    found: Type | None = BOTTOM
+    found: t.Type | None = BOTTOM
     for type_ in types:
         found = merge(found, type_)
         if found is None:
@@ -122,26 +90,26 @@ def merge_all(types: Iterable[Type]) -> Type | None:
     return found
 
 
-def replace_bottom(type_: Type) -> Type:
-    """The type as others see it: what is still unknown about an empty list is Any."""
+def replace_bottom(type_: t.Type) -> t.Type:
+    """The type for a report: the items of an empty list, of which nothing is known, are Any."""
     match type_:
         case BottomType():
-            return ANY
-        case ListType(item=item):
-            return ListType(replace_bottom(item))
-        case DictType(value=value):
-            return DictType(replace_bottom(value))
-        case TupleType(items=items):
-            return TupleType(tuple(replace_bottom(item) for item in items))
-        case OptionalType(item=item):
-            return optional_type(replace_bottom(item))
+            return t.ANY
+        case t.ListType(item=item):
+            return t.ListType(replace_bottom(item))
+        case t.DictType(value=value):
+            return t.DictType(replace_bottom(value))
+        case t.TupleType(items=items):
+            return t.TupleType(tuple(replace_bottom(item) for item in items))
+        case t.OptionalType(item=item):
+            return t.optional_type(replace_bottom(item))
         case _:
             return type_
 
 
-def limit_size(type_: Type) -> Type:
-    """The type, or Any where it has grown beyond reason: `x = (x, x)` doubles a type at each step."""
-    level: list[Type] = [type_]
+def limit_size(type_: t.Type) -> t.Type:
+    """The type, or Any if it is too large: `x = (x, x)` doubles a type at each step."""
+    level: list[t.Type] = [type_]
     parts = 0
     for _ in range(_MAX_LEVELS):
         level = [inner for outer in level for inner in _inner_types(outer)]
@@ -150,34 +118,34 @@ def limit_size(type_: Type) -> Type:
             return type_
         if parts > _MAX_PARTS:
             break
-    return ANY
+    return t.ANY
 
 
-def _inner_types(type_: Type) -> tuple[Type, ...]:
+def _inner_types(type_: t.Type) -> tuple[t.Type, ...]:
     match type_:
-        case ListType(item=item) | OptionalType(item=item):
+        case t.ListType(item=item) | t.OptionalType(item=item):
             return (item,)
-        case DictType(value=value):
+        case t.DictType(value=value):
             return (value,)
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return items
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return tuple(field.type for field in fields)
         case _:
             return ()
 
 
-def is_compatible(given: Type, wanted: Type) -> bool:
-    """Whether a value may stand where another type is wanted; what only the run can tell is let through."""
+def is_compatible(given: t.Type, wanted: t.Type) -> bool:
+    """Whether a value may be given where another type is wanted; what only the run can tell is let through."""
     match given, wanted:
-        case (DictType(value=AnyType()), RecordType()):
+        case (t.DictType(value=t.AnyType()), t.RecordType()):
             return True
-        case (ListType(item=some), ListType(item=more)) | (DictType(value=some), DictType(value=more)):
+        case (t.ListType(item=some), t.ListType(item=more)) | (t.DictType(value=some), t.DictType(value=more)):
             return is_compatible(some, more)
-        case (OptionalType(item=some), OptionalType(item=more)):
+        case (t.OptionalType(item=some), t.OptionalType(item=more)):
             return is_compatible(some, more)
         case _:
-            return is_assignable(given, wanted)
+            return t.is_assignable(given, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +153,16 @@ class ParameterKind:
     """A set of values that a parameter takes; no types means every value."""
 
     title: str
-    types: tuple[type[Type], ...]
+    types: tuple[type[t.Type], ...]
     classes: tuple[type[object], ...]
     item: ParameterKind | None = None
     """What the items of a list must be."""
     orderable: bool = False
     """Whether the items must be comparable with `<`."""
 
-    def fits(self, type_: Type) -> bool:
+    def fits(self, type_: t.Type) -> bool:
         """Whether every value of this type is taken."""
-        if not self.types or isinstance(type_, AnyType):
+        if not self.types or isinstance(type_, t.AnyType):
             return True
         if not isinstance(type_, self.types):
             return False
@@ -204,73 +172,85 @@ class ParameterKind:
         return self.item is None or all(self.item.fits(item) for item in inner)
 
 
-def is_orderable(type_: Type | None) -> bool:
+def is_orderable(type_: t.Type | None) -> bool:
     """Whether values of a type can be compared with `<` among themselves."""
     match type_:
-        case AnyType() | StrType() | LiteralType() | IntType() | FloatType() | BoolType():
+        case t.AnyType() | t.StrType() | t.LiteralType() | t.IntType() | t.FloatType() | t.BoolType():
             return True
-        case DateType() | TimeType() | DateTimeType() | DurationType():
+        case t.DateType() | t.TimeType() | t.DateTimeType() | t.DurationType():
             return True
-        case ListType(item=item):
+        case t.ListType(item=item):
             return is_orderable(item)
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return all(is_orderable(item) for item in items)
         case _:
             return False
 
 
-def item_types(type_: Type) -> tuple[Type, ...]:
-    """The types of what one gets by going over a value."""
+def item_types(type_: t.Type) -> tuple[t.Type, ...]:
+    """The types of the items of a value in a `for`; of a tuple one for each part."""
     match type_:
-        case ListType(item=item):
+        case t.ListType(item=item):
             return (item,)
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return items
-        case DictType() | RecordType() | StrType() | LiteralType():
-            return (STR,)
+        case t.DictType() | t.RecordType() | t.StrType() | t.LiteralType():
+            return (t.STR,)
         case _:
-            return (ANY,)
+            return (t.ANY,)
 
 
-def item_type(type_: Type) -> Type:
-    """The one type of what one gets by going over a value."""
+def item_type(type_: t.Type) -> t.Type:
+    """The type of the items of a value in a `for`."""
     found = merge_all(item_types(type_))
-    return ANY if found is None else found
+    return t.ANY if found is None else found
 
 
-TEXT = ParameterKind("str", (StrType, LiteralType), (str,))
-INTEGER = ParameterKind("int", (IntType, BoolType), (int,))
-NUMBER = ParameterKind("number", (IntType, FloatType, BoolType), (int, float))
-BOOLEAN = ParameterKind("bool", (BoolType,), (bool,))
-DURATION_KIND = ParameterKind("timedelta", (DurationType,), (dt.timedelta,))
-DATE_KIND = ParameterKind("date", (DateType,), (dt.date,))
-TIME_KIND = ParameterKind("time", (TimeType,), (dt.time,))
-DATETIME_KIND = ParameterKind("datetime", (DateTimeType,), (dt.datetime,))
-DAY = ParameterKind("date or datetime", (DateType, DateTimeType), (dt.date,))
-MOMENT = ParameterKind("date, time or datetime", (DateType, TimeType, DateTimeType), (dt.date, dt.time))
-
-_LIST_TYPES = (ListType, TupleType)
-_DICT_TYPES = (DictType, RecordType)
-LIST = ParameterKind("list", _LIST_TYPES, (list, tuple))
+_LIST_TYPES = (t.ListType, t.TupleType)
+_DICT_TYPES = (t.DictType, t.RecordType)
+TEXT = ParameterKind("str", (t.StrType, t.LiteralType), (str,))
 DICT = ParameterKind("dict", _DICT_TYPES, (dict,))
-ITERABLE = ParameterKind("list", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict))
-"""Anything to go over; going over a dict gives its keys."""
-SIZED = ParameterKind("list, dict or str", (*_LIST_TYPES, *_DICT_TYPES, StrType, LiteralType), (list, tuple, dict, str))
 TEXTS = ParameterKind("list[str]", _LIST_TYPES, (list, tuple), item=TEXT)
-NUMBERS = ParameterKind("list of numbers", _LIST_TYPES, (list, tuple), item=NUMBER)
-DURATIONS = ParameterKind("list[timedelta]", _LIST_TYPES, (list, tuple), item=DURATION_KIND)
-LISTS = ParameterKind("list of lists", _LIST_TYPES, (list, tuple), item=LIST)
-PAIRS = ParameterKind("list of pairs", _LIST_TYPES, (list, tuple), item=LIST)
-ORDERED = ParameterKind("list of comparable values", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict), orderable=True)
-ANYTHING = ParameterKind("any value", (), (object,))
+_ANYTHING = ParameterKind("any value", (), (object,))
+_LIST = ParameterKind("list", _LIST_TYPES, (list, tuple))
+_NUMBER = ParameterKind("number", (t.IntType, t.FloatType, t.BoolType), (int, float))
+_DURATION = ParameterKind("timedelta", (t.DurationType,), (dt.timedelta,))
+_SIZED_TYPES = (*_LIST_TYPES, *_DICT_TYPES, t.StrType, t.LiteralType)
+_COMPARABLE = "list of comparable values"
+
+KINDS: dict[str, ParameterKind] = {
+    "any": _ANYTHING,
+    "lambda": _ANYTHING,
+    "text": TEXT,
+    "int": ParameterKind("int", (t.IntType, t.BoolType), (int,)),
+    "number": _NUMBER,
+    "bool": ParameterKind("bool", (t.BoolType,), (bool,)),
+    "duration": _DURATION,
+    "date": ParameterKind("date", (t.DateType,), (dt.date,)),
+    "time": ParameterKind("time", (t.TimeType,), (dt.time,)),
+    "datetime": ParameterKind("datetime", (t.DateTimeType,), (dt.datetime,)),
+    "day": ParameterKind("date or datetime", (t.DateType, t.DateTimeType), (dt.date,)),
+    "moment": ParameterKind("date, time or datetime", (t.DateType, t.TimeType, t.DateTimeType), (dt.date, dt.time)),
+    "list": _LIST,
+    "dict": DICT,
+    "iterable": ParameterKind("list", (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict)),  # of a dict its keys
+    "sized": ParameterKind("list, dict or str", _SIZED_TYPES, (list, tuple, dict, str)),
+    "texts": TEXTS,
+    "numbers": ParameterKind("list of numbers", _LIST_TYPES, (list, tuple), item=_NUMBER),
+    "durations": ParameterKind("list[timedelta]", _LIST_TYPES, (list, tuple), item=_DURATION),
+    "lists": ParameterKind("list of lists", _LIST_TYPES, (list, tuple), item=_LIST),
+    "pairs": ParameterKind("list of pairs", _LIST_TYPES, (list, tuple), item=_LIST),
+    "ordered": ParameterKind(_COMPARABLE, (*_LIST_TYPES, *_DICT_TYPES), (list, tuple, dict), orderable=True),
+}
+"""What the parameters of library functions take, by the name that `signature` knows it by."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: a value of a kind or, with `takes` > 0, a lambda of that many names."""
+    """One parameter: a value of a kind or, with a `lambda_arity`, a lambda of that many names."""
 
     name: str
-    kind: ParameterKind = ANYTHING
+    kind: ParameterKind = _ANYTHING
     required: bool = True
     variadic: bool = False
     named_only: bool = False
@@ -285,24 +265,24 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class CallTypes:
-    """The arguments of a call as the check sees them, by parameter; lambdas are typed on demand."""
+    """The types of the arguments of a call, by parameter; lambdas are typed on demand."""
 
-    types: dict[str, Type]
-    variadic_types: tuple[Type, ...]
+    types: dict[str, t.Type]
+    variadic_types: tuple[t.Type, ...]
     constants: dict[str, object]
-    lambda_result: Callable[[str, tuple[Type, ...]], Type | None]
+    lambda_result: Callable[[str, tuple[t.Type, ...]], t.Type | None]
     """The type that the lambda given for a parameter returns for these types; None if none is given."""
     report: Callable[[str, str, str], None]
-    """Tell what is wrong: a code, a message, what to do."""
+    """Add a finding: its code, its message, and what to do."""
 
-    def __getitem__(self, name: str) -> Type:
+    def __getitem__(self, name: str) -> t.Type:
         return self.types[name]
 
-    def get(self, name: str) -> Type | None:
+    def get(self, name: str) -> t.Type | None:
         return self.types.get(name)
 
 
-TypeRule = Callable[[CallTypes], Type]
+TypeRule = Callable[[CallTypes], t.Type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,11 +290,11 @@ class Signature:
     """One way to call a function. `result` is the type of the result or the rule for it."""
 
     parameters: tuple[Parameter, ...]
-    result: Type | TypeRule
+    result: t.Type | TypeRule
     run: Callable[..., Any]
 
     def bind(self, positional: int, named: Sequence[str]) -> tuple[Parameter, ...] | None:
-        """The parameter of each argument (positional, then named), or None if the call has not this shape."""
+        """The parameter of each argument (positional, then named), or None if the call does not fit."""
         places = [p for p in self.parameters if not p.named_only]
         rest = places.pop() if places and places[-1].variadic else None
         if positional > len(places) and rest is None:
@@ -351,7 +331,7 @@ class LibraryFunction:
     cost: CostClass = "flat"
     """How its work grows: not at all, with the length of its arguments, or with everything in them."""
     grows: bool = False
-    """Whether its result can be larger than its arguments, so that it must be weighed."""
+    """Whether its result can be larger than its arguments, so that its size must be checked."""
 
     @property
     def usage(self) -> str:
@@ -359,9 +339,31 @@ class LibraryFunction:
         return " or ".join(f"{self.name}({', '.join(map(str, s.parameters))})" for s in self.signatures)
 
 
-def param(name: str, kind: ParameterKind = ANYTHING) -> Parameter:
-    return Parameter(name, kind)
+def signature(parameters: str, result: t.Type | TypeRule, run: Callable[..., Any]) -> Signature:
+    """A signature whose parameters are written as text: `"xs: list, default?"`.
+
+    A parameter is `name: kind` with a kind of `KINDS` (none: any value). `?` after the name means that it may be left
+    out, `*` before it that it takes all further arguments; those after a lone `*` are given by name only.
+    """
+    found: list[Parameter] = []
+    named_only = False
+    for part in filter(None, parameters.split(", ")):
+        if part == "*":
+            named_only = True
+            continue
+        name, _, kind = part.partition(": ")
+        shape = {"required": not name.endswith("?"), "variadic": name.startswith("*"), "named_only": named_only}
+        found.append(Parameter(name.strip("*?"), KINDS[kind or "any"], **shape, lambda_arity=int(kind == "lambda")))
+    return Signature(tuple(found), result, run)
 
 
-def option(name: str, kind: ParameterKind = ANYTHING, *, named_only: bool = False) -> Parameter:
-    return Parameter(name, kind, required=False, named_only=named_only)
+def library_function(
+    group: str,
+    name: str,
+    doc: str,
+    *signatures: Signature,
+    method: bool = False,
+    cost: CostClass = "flat",
+    grows: bool = False,
+) -> LibraryFunction:
+    return LibraryFunction(name, doc, group, signatures, method, cost, grows)

@@ -7,51 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from bicameral import types as t
 from bicameral.errors import nearest_name
+from bicameral.plans import _type_rules as tr
 from bicameral.plans._expressions import Apply, Const, Expr, Get, Index, Lambda, Ref
-from bicameral.plans._type_rules import (
-    BOTTOM,
-    TEXTS,
-    CallTypes,
-    LibraryFunction,
-    Parameter,
-    Signature,
-    is_orderable,
-    item_type,
-    merge,
-)
 from bicameral.plans.check._report import Scope
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.plans.evaluate._operations import bind_arguments
 from bicameral.tools import Registry
-from bicameral.types import (
-    ANY,
-    DATE,
-    DATETIME,
-    DURATION,
-    FLOAT,
-    INT,
-    STR,
-    TIME,
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    DictType,
-    DurationType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TimeType,
-    TupleType,
-    Type,
-    is_assignable,
-)
 
 if TYPE_CHECKING:
     from bicameral.plans.check._inference import Inference
@@ -79,169 +42,162 @@ def excerpt(expr: Expr) -> str:
             return "x"
 
 
-def type_text(type_: Type) -> str:
+def type_text(type_: t.Type) -> str:
     """The name of a type; a literal text is just text."""
     match type_:
-        case LiteralType():
+        case t.LiteralType():
             return "str"
-        case ListType(item=LiteralType()):
+        case t.ListType(item=t.LiteralType()):
             return "list[str]"
-        case RecordType(name="", fields=fields) if len(fields) > 4:
+        case t.RecordType(name="", fields=fields) if len(fields) > 4:
             return "dict"
         case _:
             return str(type_)
 
 
-def a_type(type_: Type) -> str:
+def a_type(type_: t.Type) -> str:
     name = type_text(type_)
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def conversion(expr: Expr, given: Type, wanted: Type, argument: str = "") -> str | None:
-    """How to make what is wanted (for an argument of this name) of what is given."""
+_TEXT_READERS: dict[type[t.Type], str] = {
+    t.IntType: "int",
+    t.FloatType: "float",
+    t.DateType: "date",
+    t.DateTimeType: "datetime",
+    t.TimeType: "time",
+}
+"""The library function that makes a value of a type of a text."""
+_SCALARS = (t.BoolType, t.IntType, t.FloatType, t.DateType, t.TimeType, t.DateTimeType)
+
+
+def conversion(expr: Expr, given: t.Type, wanted: t.Type, argument: str = "") -> str | None:
+    """Advice how to convert what is given to what is wanted (for an argument of this name), if there is any."""
     x = excerpt(expr)
     match given, wanted:
-        case (RecordType() as record, _) if (field := record.get(argument)) and is_assignable(field, wanted):
+        case (t.RecordType() as record, _) if (field := record.get(argument)) and t.is_assignable(field, wanted):
             return f"Use {x}.{argument}."
-        case (OptionalType(), _):
+        case (t.OptionalType(), _):
             return f"Test it first: `if {x} is not None:`."
-        case (StrType() | LiteralType(), IntType()):
-            return f"Use int({x})."
-        case (StrType() | LiteralType(), FloatType()):
-            return f"Use float({x})."
-        case (StrType() | LiteralType(), DateType()):
-            return f"Use date({x})."
-        case (StrType() | LiteralType(), DateTimeType()):
-            return f"Use datetime({x})."
-        case (StrType() | LiteralType(), TimeType()):
-            return f"Use time({x})."
-        case (DateTimeType(), DateType()):
+        case (t.StrType() | t.LiteralType(), _) if reader := _TEXT_READERS.get(type(wanted)):
+            return f"Use {reader}({x})."
+        case (t.DateTimeType(), t.DateType()):
             return f"Use {x}.date()."
-        case (DateType(), DateTimeType()):
+        case (t.DateType(), t.DateTimeType()):
             return f"Use datetime({x}) or combine({x}, time)."
-        case (StrType() | LiteralType(), ListType(item=StrType())):
+        case (t.StrType() | t.LiteralType(), t.ListType(item=t.StrType())):
             return f"Use [{x}]." if isinstance(expr, Const) else f"Use {x}.splitlines() for its lines, or [{x}]."
-        case (ListType() | TupleType(), StrType()):
-            return _list_conversion(x, given)
-        case (RecordType() as record, _) if fitting := _fitting_field(record, wanted):
+        case (t.ListType(item=t.StrType() | t.LiteralType()), t.StrType()):
+            return f'Use "\\n".join({x}).'
+        case (t.ListType() | t.TupleType(), t.StrType()):
+            return f'Use "\\n".join([str(item) for item in {x}]).'
+        case (t.RecordType() as record, _) if fitting := _fitting_field(record, wanted):
             return f"Use {x}.{fitting}."
-        case _:
-            return _other_conversion(x, given, wanted)
-
-
-def _other_conversion(x: str, given: Type, wanted: Type) -> str | None:
-    match given, wanted:
-        case (FloatType(), IntType()):
+        case (t.FloatType(), t.IntType()):
             return f"Use round({x}) or int({x})."
-        case (BoolType() | IntType() | FloatType() | DateType() | TimeType() | DateTimeType(), StrType()):
+        case (_, t.StrType()) if isinstance(given, _SCALARS):
             return f"Use str({x})."
-        case (RecordType() | DictType(), StrType()):
+        case (t.RecordType() | t.DictType(), t.StrType()):
             return f'Write its fields into a text: f"{{{x}.field}}".'
-        case (_, ListType(item=item)) if is_assignable(given, item):
+        case (_, t.ListType(item=item)) if t.is_assignable(given, item):
             return f"Use [{x}]."
-        case (ListType(item=item), _) if is_assignable(item, wanted):
+        case (t.ListType(item=item), _) if t.is_assignable(item, wanted):
             return f"Use one item, {x}[0], or a loop: `for item in {x}:`."
         case _:
             return None
 
 
-def _list_conversion(x: str, given: Type) -> str:
-    text = isinstance(given, ListType) and isinstance(given.item, StrType | LiteralType)
-    return f'Use "\\n".join({x}).' if text else f'Use "\\n".join([str(item) for item in {x}]).'
-
-
-def _fitting_field(record: RecordType, wanted: Type) -> str | None:
-    """The one field that fits, preferring one of exactly the wanted kind (a path for a path)."""
+def _fitting_field(record: t.RecordType, wanted: t.Type) -> str | None:
+    """The only field that fits, preferring one of exactly the wanted type (a path for a path)."""
     exact = [field.name for field in record.fields if field.type == wanted]
-    fitting = exact or [field.name for field in record.fields if is_assignable(field.type, wanted)]
+    fitting = exact or [field.name for field in record.fields if t.is_assignable(field.type, wanted)]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def field_list(record: RecordType) -> str:
+def field_list(record: t.RecordType) -> str:
     names = record.names
     return ", ".join(names[:_MAX_FIELDS]) + (", …" if len(names) > _MAX_FIELDS else "")
 
 
-def reader_hint(record: RecordType, field: str, x: str, registry: Registry | None) -> str | None:
-    """`read_text(f.path)` where a plan looks for the content of something of which it only has the path."""
+def reader_hint(record: t.RecordType, field: str, x: str, registry: Registry | None) -> str | None:
+    """Advice to call a tool such as `read_text(f.path)` where a plan reads the content of a record that has a path."""
     if registry is None or field not in _CONTENT_FIELDS:
         return None
     for tool in registry:
         needed = [argument for argument in tool.arguments if argument.required]
         if tool.effect == "read" and len(needed) == 1 and tool.name.startswith("read"):
             source = record.get(needed[0].name)
-            if source is not None and is_assignable(source, needed[0].type):
+            if source is not None and t.is_assignable(source, needed[0].type):
                 return f"Use {tool.name}({x}.{needed[0].name})."
     return None
 
 
-TypedExpr = tuple[Any, Type]
+TypedExpr = tuple[Any, t.Type]
 """An expression and its type."""
 
-_FAMILIES: dict[type[Type], str] = {
-    IntType: "int",
-    BoolType: "int",
-    FloatType: "float",
-    StrType: "text",
-    LiteralType: "text",
-    ListType: "list",
-    TupleType: "list",
-    DateType: "date",
-    DateTimeType: "datetime",
-    TimeType: "time",
-    DurationType: "duration",
-    DictType: "dict",
-    RecordType: "dict",
-    NullType: "none",
+_FAMILIES: dict[type[t.Type], str] = {
+    t.IntType: "int",
+    t.BoolType: "int",
+    t.FloatType: "float",
+    t.StrType: "text",
+    t.LiteralType: "text",
+    t.ListType: "list",
+    t.TupleType: "list",
+    t.DateType: "date",
+    t.DateTimeType: "datetime",
+    t.TimeType: "time",
+    t.DurationType: "duration",
+    t.DictType: "dict",
+    t.RecordType: "dict",
+    t.NullType: "none",
 }
 
 _CLOSED_OPERATORS = {"+", "-", "*", "//", "%"}
 _NUMBER_FAMILIES = {"int", "float"}
 
-_ARITHMETIC_RESULTS: dict[tuple[str, str, str], Type] = {
-    **{("int", op, "int"): INT for op in _CLOSED_OPERATORS},
-    **{(left, op, right): FLOAT for op in _CLOSED_OPERATORS for left, right in (("int", "float"), ("float", "int"))},
-    **{("float", op, "float"): FLOAT for op in _CLOSED_OPERATORS},
-    **{(left, "/", right): FLOAT for left in _NUMBER_FAMILIES for right in _NUMBER_FAMILIES},
-    ("text", "+", "text"): STR,
-    ("text", "*", "int"): STR,
-    ("int", "*", "text"): STR,
-    ("date", "-", "date"): DURATION,
-    ("datetime", "-", "datetime"): DURATION,
-    ("date", "+", "duration"): DATE,
-    ("date", "-", "duration"): DATE,
-    ("duration", "+", "date"): DATE,
-    ("datetime", "+", "duration"): DATETIME,
-    ("datetime", "-", "duration"): DATETIME,
-    ("duration", "+", "datetime"): DATETIME,
-    ("duration", "+", "duration"): DURATION,
-    ("duration", "-", "duration"): DURATION,
-    ("duration", "%", "duration"): DURATION,
-    ("duration", "/", "duration"): FLOAT,
-    ("duration", "//", "duration"): INT,
-    ("duration", "//", "int"): DURATION,
-    **{("duration", op, number): DURATION for op in ("*", "/") for number in _NUMBER_FAMILIES},
-    **{(number, "*", "duration"): DURATION for number in _NUMBER_FAMILIES},
+_ARITHMETIC_RESULTS: dict[tuple[str, str, str], t.Type] = {
+    **{("int", op, "int"): t.INT for op in _CLOSED_OPERATORS},
+    **{(left, op, right): t.FLOAT for op in _CLOSED_OPERATORS for left, right in (("int", "float"), ("float", "int"))},
+    **{("float", op, "float"): t.FLOAT for op in _CLOSED_OPERATORS},
+    **{(left, "/", right): t.FLOAT for left in _NUMBER_FAMILIES for right in _NUMBER_FAMILIES},
+    ("text", "+", "text"): t.STR,
+    ("text", "*", "int"): t.STR,
+    ("int", "*", "text"): t.STR,
+    ("date", "-", "date"): t.DURATION,
+    ("datetime", "-", "datetime"): t.DURATION,
+    ("date", "+", "duration"): t.DATE,
+    ("date", "-", "duration"): t.DATE,
+    ("duration", "+", "date"): t.DATE,
+    ("datetime", "+", "duration"): t.DATETIME,
+    ("datetime", "-", "duration"): t.DATETIME,
+    ("duration", "+", "datetime"): t.DATETIME,
+    ("duration", "+", "duration"): t.DURATION,
+    ("duration", "-", "duration"): t.DURATION,
+    ("duration", "%", "duration"): t.DURATION,
+    ("duration", "/", "duration"): t.FLOAT,
+    ("duration", "//", "duration"): t.INT,
+    ("duration", "//", "int"): t.DURATION,
+    **{("duration", op, number): t.DURATION for op in ("*", "/") for number in _NUMBER_FAMILIES},
+    **{(number, "*", "duration"): t.DURATION for number in _NUMBER_FAMILIES},
 }
 
 
-def infer_arithmetic(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> Type:
+def infer_arithmetic(inference: Inference, op: str, left: TypedExpr, right: TypedExpr) -> t.Type:
     """The type of `left op right`."""
     first, second = left[1], right[1]
-    if BOTTOM in (first, second):
-        return BOTTOM
-    if isinstance(first, AnyType) or isinstance(second, AnyType):
-        return ANY
+    if tr.BOTTOM in (first, second):
+        return tr.BOTTOM
+    if isinstance(first, t.AnyType) or isinstance(second, t.AnyType):
+        return t.ANY
     families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
     found = _ARITHMETIC_RESULTS.get((families[0], op, families[1]))
     if found is not None:
         return found
     if op == "+" and families == ("list", "list"):
-        return ListType(merge(item_type(first), item_type(second)) or ANY)
+        return t.ListType(tr.merge(tr.item_type(first), tr.item_type(second)) or t.ANY)
     if op == "*" and families in (("list", "int"), ("int", "list")):
-        return ListType(item_type(first if families[0] == "list" else second))
-    return typer.add_error(
-        "plan.wrong-type",
+        return t.ListType(tr.item_type(first if families[0] == "list" else second))
+    return inference.wrong_type(
         f"{type_text(first)} {op} {type_text(second)} has no meaning: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
         fix=_arithmetic_fix(op, left, right, families),
     )
@@ -274,39 +230,38 @@ def _arithmetic_fix(op: str, left: TypedExpr, right: TypedExpr, families: tuple[
             return None
 
 
-def check_comparison(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
-    """Note what is wrong with `left op right`; the result is a bool whatever it is."""
+def check_comparison(inference: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
+    """Report what is wrong with `left op right`; the type of the result is always bool."""
     match op:
         case "==" | "!=":
             return
         case "in" | "not in":
-            _check_membership(typer, left, right)
+            _check_membership(inference, left, right)
         case _:
-            _check_order(typer, op, left, right)
+            _check_order(inference, op, left, right)
 
 
-def _check_membership(typer: Inference, left: TypedExpr, right: TypedExpr) -> None:
-    container = typer.require_not_none(*right)
+def _check_membership(inference: Inference, left: TypedExpr, right: TypedExpr) -> None:
+    container = inference.require_not_none(*right)
     match container:
-        case AnyType() | ListType() | TupleType() | DictType() | RecordType():
+        case t.AnyType() | t.ListType() | t.TupleType() | t.DictType() | t.RecordType():
             return
-        case StrType() | LiteralType():
-            typer.require_text(*left, f"what is looked for in the text `{excerpt(right[0])}`")
+        case t.StrType() | t.LiteralType():
+            inference.require_text(*left, f"what is looked for in the text `{excerpt(right[0])}`")
         case _:
-            typer.add_error("plan.not-a-list", f"nothing can be `in` {a_type(container)}", fix="Use == to compare.")
+            inference.add_error("plan.not-a-list", f"nothing can be `in` {a_type(container)}", fix="Use == to compare.")
 
 
-def _check_order(typer: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
-    first, second = typer.require_not_none(*left), typer.require_not_none(*right)
-    if isinstance(first, AnyType) or isinstance(second, AnyType):
+def _check_order(inference: Inference, op: str, left: TypedExpr, right: TypedExpr) -> None:
+    first, second = inference.require_not_none(*left), inference.require_not_none(*right)
+    if isinstance(first, t.AnyType) or isinstance(second, t.AnyType):
         return
     families = _FAMILIES.get(type(first), "other"), _FAMILIES.get(type(second), "other")
     if {*families} <= _NUMBER_FAMILIES:
         return
-    if families[0] == families[1] and is_orderable(merge(first, second)):
+    if families[0] == families[1] and tr.is_orderable(tr.merge(first, second)):
         return
-    typer.add_error(
-        "plan.wrong-type",
+    inference.wrong_type(
         f"{type_text(first)} and {type_text(second)} cannot be compared: `{excerpt(left[0])} {op} {excerpt(right[0])}`",
         fix=_comparison_fix(left, right, families),
     )
@@ -330,54 +285,53 @@ def _comparison_fix(left: TypedExpr, right: TypedExpr, families: tuple[str, str]
             return None
 
 
-TypedArgument = tuple[Any, Type]
-SignatureMatch = tuple[Signature, tuple[Parameter, ...]]
+SignatureMatch = tuple[tr.Signature, tuple[tr.Parameter, ...]]
 
 
-def infer_call(typer: Inference, expr: Apply, scope: Scope) -> Type:
+def infer_call(inference: Inference, expr: Apply, scope: Scope) -> t.Type:
     """The type of a call, by the first signature that its arguments fit."""
     function = FUNCTIONS.get(expr.function)
     given = [*expr.args, *(value for _, value in expr.named)]
-    arguments = [(arg, ANY if isinstance(arg, Lambda) else typer.infer(arg, scope)) for arg in given]
+    arguments = [(arg, t.ANY if isinstance(arg, Lambda) else inference.infer(arg, scope)) for arg in given]
     if function is None:
-        return typer.add_error(
+        return inference.add_error(
             "plan.unknown-function",
             f"there is no function {expr.function!r}",
             nearest=nearest_name(expr.function, FUNCTIONS),
         )
     shapes = [(s, bound) for s in function.signatures if (bound := bind_arguments(s, expr)) is not None]
     if not shapes:
-        return _bad_call_finding(typer, function, expr)
+        return _bad_call_finding(inference, function, expr)
     fitting = [fit for fit in shapes if _is_match(fit, arguments)]
     if not fitting:
-        present = [(arg, type_.item if isinstance(type_, OptionalType) else type_) for arg, type_ in arguments]
+        present = [(arg, type_.item if isinstance(type_, t.OptionalType) else type_) for arg, type_ in arguments]
         fitting = [fit for fit in shapes if _is_match(fit, present)]
         if not fitting:
-            return _misfit_finding(typer, function, shapes, arguments)
-        _warn_about_none(typer, fitting[0], arguments)
+            return _misfit_finding(inference, function, shapes, arguments)
+        _warn_about_none(inference, fitting[0], arguments)
         arguments = present
-    # An argument of which nothing is known may mean any of the signatures.
-    ways = fitting if any(isinstance(type_, AnyType) for _, type_ in arguments) else fitting[:1]
-    results = [_infer_result(typer, fit, arguments, scope) for fit in ways]
-    return results[0] if len(set(results)) == 1 else ANY
+    # With an argument of unknown type the call may mean any of the signatures.
+    ways = fitting if any(isinstance(type_, t.AnyType) for _, type_ in arguments) else fitting[:1]
+    results = [_infer_result(inference, fit, arguments, scope) for fit in ways]
+    return results[0] if len(set(results)) == 1 else t.ANY
 
 
-def _is_match(fit: SignatureMatch, arguments: list[TypedArgument]) -> bool:
+def _is_match(fit: SignatureMatch, arguments: list[TypedExpr]) -> bool:
     return all(p.lambda_arity or p.kind.fits(type_) for p, (_, type_) in zip(fit[1], arguments, strict=True))
 
 
-def _warn_about_none(typer: Inference, fit: SignatureMatch, arguments: list[TypedArgument]) -> None:
+def _warn_about_none(inference: Inference, fit: SignatureMatch, arguments: list[TypedExpr]) -> None:
     for parameter, (arg, type_) in zip(fit[1], arguments, strict=True):
         if not parameter.kind.fits(type_):
-            typer.require_not_none(arg, type_)
+            inference.require_not_none(arg, type_)
 
 
-def _infer_result(typer: Inference, fit: SignatureMatch, arguments: list[TypedArgument], scope: Scope) -> Type:
+def _infer_result(inference: Inference, fit: SignatureMatch, arguments: list[TypedExpr], scope: Scope) -> t.Type:
     signature, bound = fit
     if not callable(signature.result):
         return signature.result
-    types: dict[str, Type] = {}
-    rest: list[Type] = []
+    types: dict[str, t.Type] = {}
+    rest: list[t.Type] = []
     constants: dict[str, object] = {}
     lambdas: dict[str, Lambda] = {}
     for parameter, (arg, type_) in zip(bound, arguments, strict=True):
@@ -390,26 +344,26 @@ def _infer_result(typer: Inference, fit: SignatureMatch, arguments: list[TypedAr
             if isinstance(arg, Const):
                 constants[parameter.name] = arg.value
 
-    def returns(name: str, items: tuple[Type, ...]) -> Type | None:
+    def returns(name: str, items: tuple[t.Type, ...]) -> t.Type | None:
         function = lambdas.get(name)
         if function is None:
             return None
         inner = scope
         for bound_name, item in zip(function.names, items, strict=True):
             inner = inner.bind(bound_name, item)
-        return typer.infer(function.body, inner)
+        return inference.infer(function.body, inner)
 
     def report(code: str, message: str, fix: str) -> None:
-        typer.add_finding("warning" if code == "plan.none-value" else "error", code, message, fix=fix)
+        inference.add_finding("warning" if code == "plan.none-value" else "error", code, message, fix=fix)
 
-    return signature.result(CallTypes(types, tuple(rest), constants, returns, report))
+    return signature.result(tr.CallTypes(types, tuple(rest), constants, returns, report))
 
 
-def _bad_call_finding(typer: Inference, function: LibraryFunction, expr: Apply) -> Type:
+def _bad_call_finding(inference: Inference, function: tr.LibraryFunction, expr: Apply) -> t.Type:
     known = {parameter.name for s in function.signatures for parameter in s.parameters if not parameter.variadic}
     for name, _ in expr.named:
         if name not in known:
-            return typer.add_error(
+            return inference.add_error(
                 "plan.unknown-argument",
                 f"{function.name}() has no argument {name!r}",
                 nearest=nearest_name(name, known),
@@ -418,25 +372,24 @@ def _bad_call_finding(typer: Inference, function: LibraryFunction, expr: Apply) 
     given = len(expr.args) + len(expr.named)
     fewest = min(sum(p.required for p in s.parameters) for s in function.signatures)
     code = "plan.missing-argument" if given < fewest else "plan.unknown-argument"
-    return typer.add_error(code, f"{function.name}() is not called like this", expected=function.usage)
+    return inference.add_error(code, f"{function.name}() is not called like this", expected=function.usage)
 
 
 def _misfit_finding(
-    typer: Inference, function: LibraryFunction, shapes: list[SignatureMatch], arguments: list[TypedArgument]
-) -> Type:
+    inference: Inference, function: tr.LibraryFunction, shapes: list[SignatureMatch], arguments: list[TypedExpr]
+) -> t.Type:
     _, bound = max(shapes, key=lambda fit: _count_fitting_arguments(fit, arguments))
     for parameter, (arg, type_) in zip(bound, arguments, strict=True):
         if not parameter.lambda_arity and not parameter.kind.fits(type_):
             x = excerpt(arg)
-            return typer.add_error(
-                "plan.wrong-type",
+            return inference.wrong_type(
                 f"{function.name}() needs {parameter.kind.title} for {parameter.name!r}; `{x}` is {a_type(type_)}",
                 fix=_argument_fix(parameter, arg, type_),
             )
-    return typer.add_error("plan.wrong-type", f"{function.name}() is not called like this", expected=function.usage)
+    return inference.wrong_type(f"{function.name}() is not called like this", expected=function.usage)
 
 
-def _count_fitting_arguments(fit: SignatureMatch, arguments: list[TypedArgument]) -> int:
+def _count_fitting_arguments(fit: SignatureMatch, arguments: list[TypedExpr]) -> int:
     """How many arguments fit before the first that does not."""
     for number, (parameter, (_, type_)) in enumerate(zip(fit[1], arguments, strict=True)):
         if not parameter.lambda_arity and not parameter.kind.fits(type_):
@@ -444,25 +397,29 @@ def _count_fitting_arguments(fit: SignatureMatch, arguments: list[TypedArgument]
     return len(arguments)
 
 
-def _argument_fix(parameter: Parameter, arg: Any, type_: Type) -> str | None:
+def _argument_fix(parameter: tr.Parameter, arg: Any, type_: t.Type) -> str | None:
     x, kind = excerpt(arg), parameter.kind
-    if isinstance(type_, ListType) and isinstance(type_.item, OptionalType):
+    if isinstance(type_, t.ListType) and isinstance(type_.item, t.OptionalType):
         return f"Leave out what is None: [x for x in {x} if x is not None]."
     if kind.orderable:
         return "Say by what to order: key=lambda x: x.field."
-    if kind is TEXTS:
-        return f"Use [str(x) for x in {x}]." if isinstance(type_, ListType) else conversion(arg, type_, ListType(STR))
+    if kind is tr.TEXTS:
+        return (
+            f"Use [str(x) for x in {x}]."
+            if isinstance(type_, t.ListType)
+            else conversion(arg, type_, t.ListType(t.STR))
+        )
     wanted = _KIND_EXAMPLES.get(kind.title)
     return None if wanted is None else conversion(arg, type_, wanted)
 
 
-_KIND_EXAMPLES: dict[str, Type] = {
-    "str": STR,
-    "int": INT,
-    "number": FLOAT,
-    "list": ListType(STR),
-    "date": DATE,
-    "time": TIME,
-    "datetime": DATETIME,
-    "date or datetime": DATE,
+_KIND_EXAMPLES: dict[str, t.Type] = {
+    "str": t.STR,
+    "int": t.INT,
+    "number": t.FLOAT,
+    "list": t.ListType(t.STR),
+    "date": t.DATE,
+    "time": t.TIME,
+    "datetime": t.DATETIME,
+    "date or datetime": t.DATE,
 }

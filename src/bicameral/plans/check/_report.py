@@ -1,33 +1,18 @@
-"""What the check knows and reports: variables in scope, findings, effects, and the cost at worst.
+"""What the check knows and reports: variables in scope, findings, effects, and the worst-case cost.
 
-The cost counts calls with the lengths of the lists that loops go over; where a length is unknown it is assumed, and the
+The cost counts calls, using the lengths of the lists that loops iterate over. An unknown length is assumed, and the
 bound says so.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from bicameral.errors import BicameralError, Place
-from bicameral.plans._expressions import (
-    Apply,
-    Arithmetic,
-    Choose,
-    Compare,
-    Comprehension,
-    Const,
-    Expr,
-    Get,
-    Index,
-    ListOf,
-    Logic,
-    Not,
-    Ref,
-    Slice,
-    TupleOf,
-)
+from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Call, Compute, Each, Extract, Plan, Update, When, walk
 from bicameral.plans._type_rules import merge
 from bicameral.tools import Effect, Registry
@@ -51,29 +36,18 @@ class Finding:
 
     def __str__(self) -> str:
         place = self.place or (Place(step=self.path) if self.path else None)
-        told = BicameralError(
-            self.code, self.message, place=place, expected=self.expected, nearest=self.nearest, fix=self.fix
-        )
-        return str(told)
+        hints = {"expected": self.expected, "nearest": self.nearest, "fix": self.fix}
+        return str(BicameralError(self.code, self.message, place=place, **hints))
 
     def to_json(self) -> dict[str, Any]:
         """The same facts for a program: absent ones are left out."""
-        pairs = (
-            ("severity", self.severity),
-            ("code", self.code),
-            ("message", self.message),
-            ("path", self.path or None),
-            ("place", self.place.to_json() if self.place else None),
-            ("expected", self.expected),
-            ("nearest", self.nearest),
-            ("fix", self.fix),
-        )
-        return {key: value for key, value in pairs if value is not None}
+        facts = asdict(self) | {"path": self.path or None, "place": self.place.to_json() if self.place else None}
+        return {key: value for key, value in facts.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class EffectUse:
-    """A step that calls a tool, and what that does to the world."""
+    """A step that calls a tool, and the effect of the tool."""
 
     path: str
     tool: str
@@ -82,7 +56,7 @@ class EffectUse:
 
 @dataclass(frozen=True, slots=True)
 class CallBound:
-    """The most there can be; `assumed` when it rests on the assumed length of a list."""
+    """An upper bound; `assumed` if it depends on the assumed length of a list."""
 
     most: int = 0
     assumed: bool = False
@@ -101,7 +75,7 @@ class PlanCost:
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """How much a plan may do: `max_items` is the assumed length of a list of which nothing is known."""
+    """How many calls a plan may make; `max_items` is the assumed length of a list of unknown length."""
 
     max_items: int = 100
     max_tool_calls: int = 10_000
@@ -110,7 +84,7 @@ class PlanLimits:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a check found out about a plan before it runs."""
+    """The result of a check: findings, effects, worst-case cost, and the types of the variables at the end."""
 
     findings: tuple[Finding, ...] = ()
     effects: tuple[EffectUse, ...] = ()
@@ -127,14 +101,11 @@ class Report:
         return not self.errors
 
     def to_json(self) -> dict[str, Any]:
-        def bound(bound: CallBound) -> dict[str, Any]:
-            return {"most": bound.most, "assumed": bound.assumed}
-
         return {
             "ok": self.ok,
             "findings": [finding.to_json() for finding in self.findings],
-            "effects": [{"path": use.path, "tool": use.tool, "effect": use.effect} for use in self.effects],
-            "cost": {"model_calls": bound(self.cost.model_calls), "tool_calls": bound(self.cost.tool_calls)},
+            "effects": [asdict(use) for use in self.effects],
+            "cost": asdict(self.cost),
             "types": {name: type_to_json(type_) for name, type_ in self.types.items()},
         }
 
@@ -143,7 +114,7 @@ _SAME_LENGTH = frozenset(
     {"sorted", "reversed", "list", "tuple", "set", "unique", "enumerate", "keys", "values", "items", "dict"}
 )
 _COUNT_ARGUMENTS = frozenset({"count", "limit", "n", "most", "max_results", "max_items", "top"})
-"""Arguments of tools that bound the length of the list they give."""
+"""Arguments of tools that bound the length of the list that is returned."""
 
 Lengths = dict[str, int]
 
@@ -151,23 +122,23 @@ Lengths = dict[str, int]
 def known_length(expr: Any, lengths: Mapping[str, int]) -> int | None:
     """The most items a list can have, if that is known before the run."""
     match expr:
-        case ListOf(items=items) | TupleOf(items=items):
+        case ir.ListOf(items=items) | ir.TupleOf(items=items):
             return len(items)
-        case Ref(name=name):
+        case ir.Ref(name=name):
             return lengths.get(name)
-        case Slice():
+        case ir.Slice():
             return _slice_length(expr, lengths)
-        case Choose(then=then, otherwise=otherwise):
+        case ir.Choose(then=then, otherwise=otherwise):
             return _combine_lengths(max, known_length(then, lengths), known_length(otherwise, lengths))
-        case Arithmetic(op="+", left=left, right=right):
+        case ir.Arithmetic(op="+", left=left, right=right):
             return _combine_lengths(int.__add__, known_length(left, lengths), known_length(right, lengths))
-        case Comprehension(clauses=clauses):
+        case ir.Comprehension(clauses=clauses):
             return _multiply_lengths([known_length(clause.over, lengths) for clause in clauses])
-        case Apply(function="range", args=args):
+        case ir.Apply(function="range", args=args):
             return _range_length(args)
-        case Apply(function="zip", args=args):
+        case ir.Apply(function="zip", args=args):
             return min((n for arg in args if (n := known_length(arg, lengths)) is not None), default=None)
-        case Apply(function=function, args=(first, *_)) if function in _SAME_LENGTH:
+        case ir.Apply(function=function, args=(first, *_)) if function in _SAME_LENGTH:
             return known_length(first, lengths)
         case _:
             return None
@@ -177,20 +148,16 @@ def _combine_lengths(how: Any, left: int | None, right: int | None) -> int | Non
     return None if left is None or right is None else how(left, right)
 
 
-def _multiply_lengths(numbers: list[int | None]) -> int | None:
-    found = 1
-    for number in numbers:
-        if number is None:
-            return None
-        found *= number
-    return found
+def _multiply_lengths(lengths: list[int | None]) -> int | None:
+    known = [length for length in lengths if length is not None]
+    return math.prod(known) if len(known) == len(lengths) else None
 
 
 def _constant_int(expr: Any) -> int | None:
-    return expr.value if isinstance(expr, Const) and type(expr.value) is int else None
+    return expr.value if isinstance(expr, ir.Const) and type(expr.value) is int else None
 
 
-def _slice_length(expr: Slice, lengths: Mapping[str, int]) -> int | None:
+def _slice_length(expr: ir.Slice, lengths: Mapping[str, int]) -> int | None:
     whole = known_length(expr.value, lengths)
     start, stop = _constant_int(expr.start), _constant_int(expr.stop)
     part: int | None = None
@@ -198,7 +165,7 @@ def _slice_length(expr: Slice, lengths: Mapping[str, int]) -> int | None:
         part = max(stop - (start or 0), 0)
     elif start is not None and start < 0 and expr.stop is None:
         part = -start
-    # A step only takes fewer; a negative one turns the bounds around.
+    # A positive step only takes fewer items; a negative one reverses the bounds.
     if expr.step is not None and (_constant_int(expr.step) or -1) < 0:
         part = None
     return whole if part is None else part if whole is None else min(part, whole)
@@ -219,10 +186,10 @@ class _CallCounter:
     model_calls: int = 0
     tool_calls: int = 0
     assumed_kinds: set[str] = field(default_factory=set[str])
-    """Of which calls the number rests on an assumed length."""
+    """The kinds of calls whose number depends on an assumed length."""
     _assumed_loops: int = 0
     most_frequent: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
-    """For tools and models: the step that is done most often, and how often."""
+    """For tools and models: the step that runs most often, and how often."""
 
     def count_steps(self, steps: tuple[Any, ...], times: int, lengths: Lengths, at: str) -> None:
         for number, step in enumerate(steps):
@@ -324,28 +291,20 @@ def assigned_names(steps: tuple[Any, ...]) -> frozenset[str]:
 def _appends_per_turn(steps: tuple[Any, ...], name: str) -> int | None:
     """How many items a round of a loop adds to a list, if it only appends to it, outside of inner loops."""
     grown = 0
+    loops: list[str] = []
     for path, step in walk(steps):
-        if name not in assigned_names((step,)):
+        if isinstance(step, Each):
+            loops.append(f"{path}/")
+        if name not in assigned_names((step,)) or isinstance(step, Each | When):
             continue
-        match step:
-            case Update(op="append"):
-                if _is_inside_each(steps, path):
-                    return None
-                grown += 1
-            case Each() | When():
-                pass
-            case _:
-                return None
+        if not (isinstance(step, Update) and step.op == "append") or path.startswith(tuple(loops)):
+            return None
+        grown += 1
     return grown
 
 
-def _is_inside_each(steps: tuple[Any, ...], path: str) -> bool:
-    inner = [outer for outer, step in walk(steps) if isinstance(step, Each)]
-    return any(path.startswith(f"{outer}/") for outer in inner)
-
-
 def estimate_cost(plan: Plan, registry: Registry, limits: PlanLimits) -> tuple[PlanCost, list[Finding]]:
-    """The calls a plan makes at worst, and a finding for each kind of which there may be too many."""
+    """The worst-case number of calls, and a finding for each kind that exceeds its limit."""
     counter = _CallCounter(registry, limits)
     counter.count_steps(plan.steps, 1, {}, "")
     findings: list[Finding] = []
@@ -394,7 +353,7 @@ FieldPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable's type; it may have no value yet, or only the nothing that a tool gives."""
+    """The type of a variable. It may have no value yet, or hold the missing result of a tool (`void_of`)."""
 
     type: Type
     maybe_unbound: bool = False
@@ -405,8 +364,8 @@ class Variable:
 class Scope:
     """The variables and their types; every change makes a new scope.
 
-    `narrowed` holds what tests have shown about fields (`mail.date` is not None here). `ended` says that the run
-    has given its answer on every way to here.
+    `narrowed` holds what conditions have shown about fields (`mail.date` is not None here). `ended` says that the run
+    has given its answer on every path to here.
     """
 
     variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
@@ -428,7 +387,7 @@ class Scope:
         return self.variables.get(name)
 
     def bind(self, name: str, type_: Type, *, void_of: str | None = None) -> Scope:
-        """The scope after an assignment, which makes earlier tests of the name's fields worthless."""
+        """The scope after an assignment, without what conditions have shown about the old value."""
         kept = {key: known for key, known in self.narrowed.items() if key[0] != name}
         return replace(self, variables={**self.variables, name: Variable(type_, void_of=void_of)}, narrowed=kept)
 
@@ -436,7 +395,7 @@ class Scope:
         return replace(self, ended=True)
 
     def merge(self, other: Scope) -> Scope:
-        """What is known after two ways have come together; a way that has ended comes nowhere."""
+        """What is known where two paths meet; a path on which the run has ended does not count."""
         if self.ended and not other.ended:
             return other
         if other.ended and not self.ended:
@@ -456,54 +415,54 @@ class Scope:
         return self.with_types(dict.fromkeys(names, ANY))
 
     def forget_tests(self, names: frozenset[str]) -> Scope:
-        """The same without what tests have shown about the fields of these variables."""
+        """The same without what conditions have shown about the fields of these variables."""
         return replace(self, narrowed={key: known for key, known in self.narrowed.items() if key[0] not in names})
 
-    def narrow(self, condition: Expr, *, holds: bool) -> Scope:
+    def narrow(self, condition: ir.Expr, *, holds: bool) -> Scope:
         """What is known when a condition holds, or when it does not: which values are (not) None."""
         match condition:
-            case Not(value=value):
+            case ir.Not(value=value):
                 return self.narrow(value, holds=not holds)
-            case Logic(op=op, items=items) if (op == "and") == holds:
+            case ir.Logic(op=op, items=items) if (op == "and") == holds:
                 scope = self
                 for item in items:
                     scope = scope.narrow(item, holds=holds)
                 return scope
-            case Compare(first=first, rest=((("==" | "!=") as op, second),)):
+            case ir.Compare(first=first, rest=((("==" | "!=") as op, second),)):
                 return self._narrow_equal(first, second, same=(op == "==") == holds)
             case _:
                 return self._not_none(condition) if holds else self
 
-    def _narrow_equal(self, first: Expr, second: Expr, *, same: bool) -> Scope:
-        if isinstance(first, Const):
+    def _narrow_equal(self, first: ir.Expr, second: ir.Expr, *, same: bool) -> Scope:
+        if isinstance(first, ir.Const):
             first, second = second, first
         match second:
-            case Const(value=None):
+            case ir.Const(value=None):
                 return self._with_known_type(first, NULL) if same else self._not_none(first)
-            case Const() if same:
+            case ir.Const() if same:
                 return self._not_none(first)
             case _:
                 return self
 
-    def _not_none(self, expr: Expr) -> Scope:
+    def _not_none(self, expr: ir.Expr) -> Scope:
         return self._with_known_type(expr, None)
 
-    def _with_known_type(self, expr: Expr, type_: Type | None) -> Scope:
-        """Note the type of a name or field; None stands for what it is when it is not None."""
+    def _with_known_type(self, expr: ir.Expr, type_: Type | None) -> Scope:
+        """The scope with the type of a name or field; None stands for its declared type without None."""
         match expr:
-            case Ref(name=name):
+            case ir.Ref(name=name):
                 variable = self.variables.get(name)
                 known = _without_none(variable.type) if variable and type_ is None else type_
                 if variable is None or known is None:
                     return self
                 return replace(self, variables={**self.variables, name: replace(variable, type=known)})
-            case Get() | Index():
+            case ir.Get() | ir.Index():
                 key = field_path(expr)
                 return self if key is None else replace(self, narrowed={**self.narrowed, key: type_ or _NOT_NONE})
             case _:
                 return self
 
-    def narrowed_type(self, expr: Expr, declared: Type) -> Type:
+    def narrowed_type(self, expr: ir.Expr, declared: Type) -> Type:
         """The type of a field here, which may be narrower than the declared one."""
         key = field_path(expr)
         if key is None or key not in self.narrowed:
@@ -513,15 +472,15 @@ class Scope:
 
 
 _NOT_NONE = OptionalType(ANY)
-"""Stands in `narrowed` for "whatever is declared, but not None"."""
+"""In `narrowed`: the declared type without None."""
 
 
-def field_path(expr: Expr) -> FieldPath | None:
+def field_path(expr: ir.Expr) -> FieldPath | None:
     """`mail.date` (or `mail['date']`) as a key, if it is a field of a field … of a name."""
     match expr:
-        case Ref(name=name):
+        case ir.Ref(name=name):
             return (name,)
-        case Get(value=value, field=field_) | Index(value=value, at=Const(value=str() as field_)):
+        case ir.Get(value=value, field=field_) | ir.Index(value=value, at=ir.Const(value=str() as field_)):
             inner = field_path(value)
             return None if inner is None else (*inner, field_)
         case _:

@@ -1,7 +1,7 @@
 """Evaluation errors, and the bounds on values and work that make every evaluation end soon.
 
-Every failure of evaluation is an `EvaluationError`; nothing else gets out. Work is counted in steps and not by the
-clock, so that a run and its replay come to the same.
+Every failure of evaluation is an `EvaluationError`; no other exception escapes. Work is counted in steps and not by the
+clock, so that a run and its replay have the same result.
 """
 
 from __future__ import annotations
@@ -40,23 +40,16 @@ class EvaluationError(PlanError):
 
 def type_name(value: object) -> str:
     """The type of a value as a plan writes it."""
-    match value:
-        case None:
-            return "None"
-        case bool() | int() | float() | str() | dict():
-            return type(cast("object", value)).__name__
-        case list() | tuple():
-            return "list"
-        case dt.datetime():
-            return "datetime"
-        case dt.date():
-            return "date"
-        case dt.time():
-            return "time"
-        case dt.timedelta():
-            return "timedelta"
-        case _:
-            return "something no plan can use"
+    classes = (each for each in type(value).__mro__ if each in _TYPE_NAMES)
+    return _TYPE_NAMES.get(next(classes, object), "something no plan can use")
+
+
+_TYPE_NAMES: dict[type[object], str] = {
+    NoneType: "None",
+    tuple: "list",
+    **{each: each.__name__ for each in (bool, int, float, str, dict, list)},
+    **{each: each.__name__ for each in (dt.datetime, dt.date, dt.time, dt.timedelta)},
+}
 
 
 def preview(value: object) -> str:
@@ -74,7 +67,7 @@ def preview(value: object) -> str:
 
 
 def bad_value(what: str, values: Iterable[object], *, fix: str | None = None) -> EvaluationError:
-    """A value that does not fit; a None among the values (or directly inside them) is named as the culprit."""
+    """The error for a value that does not fit; a None among the values (or directly inside them) gets its own code."""
     values = list(values)
     inner = (item for value in values if isinstance(value, list | tuple) for item in cast("list[object]", value))
     if any(value is None for value in values) or any(item is None for item in inner):
@@ -92,15 +85,15 @@ MAX_BITS = 1000
 MAX_WORK = 2_000_000
 
 WORK_KEY = "#work"
-"""Where an inner environment keeps its `Work`: no variable can have this name."""
+"""The key of the `LoopWork` in an inner environment; no variable can have this name."""
 
 RUN_WORK_KEY = "#run-work"
-"""Where the variables of a run keep its `RunWork`; no variable can have this name either."""
+"""The key of the `RunWork` among the variables of a run; no variable can have this name either."""
 
 _CONTAINERS = (list, tuple, dict)
 NUMBER_TYPES = frozenset({int, float, bool})
 ATOMS = NUMBER_TYPES | {NoneType, dt.date, dt.datetime, dt.time, dt.timedelta}
-"""The exact types of values that hold nothing else, but for text."""
+"""The exact types of values that contain no others, except text."""
 _LEAF_TYPES = ATOMS | {str}
 _FEW_VALUES = 16
 _SHORT_TEXT = MAX_ALL_TEXT // _FEW_VALUES
@@ -118,7 +111,7 @@ def check_length(what: str, length: int, limit: int = MAX_ITEMS) -> None:
 
 
 def check_number(value: Any) -> Any:
-    """A number that is finite and not astronomically large."""
+    """The number itself, refused if it is infinite, not a number, or too large."""
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
             raise EvaluationError("run.too-large", "the number has more than 300 digits")
@@ -131,8 +124,8 @@ def check_number(value: Any) -> Any:
 def measure(value: object) -> int:
     """How many values a value holds, counted as a tree.
 
-    A list that holds the same list twice is small in memory but doubles at each level (`x = [x, x]`), and everything
-    that walks it would take exponential time. So what a plan builds is weighed, and the walk itself stops early.
+    A list that holds the same list twice is small in memory but doubles at each level (`x = [x, x]`), and every walk
+    over it would take exponential time. So the size of what a plan builds is checked, and the count itself stops early.
     """
     if not isinstance(value, _CONTAINERS):
         return 1
@@ -140,13 +133,13 @@ def measure(value: object) -> int:
     if len(values) <= _FEW_VALUES and are_all_small(values):
         return len(values)
     nodes = _measure_levels(value)
-    # Weighing is work, too: a list of one table is small to write, and the whole table is gone through for it.
+    # Counting is work, too: `[table]` is a short expression, but the whole table is counted for it.
     charge_run(nodes)
     return nodes
 
 
 def are_all_small(values: Iterable[Any]) -> bool:
-    """Whether these few values hold nothing else, nor much text."""
+    """Whether these few values contain no others, nor much text."""
     for each in values:  # noqa: SIM110 (a generator would take twice as long)
         if type(each) not in ATOMS and (type(each) is not str or len(each) > _SHORT_TEXT):
             return False
@@ -162,7 +155,7 @@ def _measure_levels(value: Any) -> int:
             raise too_large_error("the value, with everything in it,", MAX_ITEMS)
         inner: list[Any] = []
         for values in _group_contents(level):
-            # A look at the types of all values is quicker than one at each, unless there are only a few.
+            # The set of all types is found faster than the type of each value, unless there are only a few.
             if len(values) > _FEW_VALUES and (known := _text_and_containers(values)) is not None:
                 text += known[0]
                 inner += known[1]
@@ -183,7 +176,7 @@ def _measure_levels(value: Any) -> int:
 
 
 def _group_contents(containers: list[Any]) -> list[Collection[Any]]:
-    """What is directly in some containers; if these are many, all in one group."""
+    """The contents of some containers; of many containers all in one group."""
     if len(containers) <= _FEW_VALUES:
         return [each.values() if isinstance(each, dict) else each for each in containers]
     records = set(map(type, containers)) == {dict}
@@ -191,7 +184,7 @@ def _group_contents(containers: list[Any]) -> list[Collection[Any]]:
 
 
 def _text_and_containers(values: Collection[Any]) -> tuple[int, Collection[Any]] | None:
-    """How much text there is, and which values hold others; None where that is to be seen only from each of them."""
+    """The length of all texts and the values that are containers; None if the values must be looked at one by one."""
     kinds = set(map(type, values))
     if kinds <= ATOMS:
         return 0, ()
@@ -216,10 +209,11 @@ def check_size(value: Any) -> Any:
 
 
 class RunWork:
-    """How much a whole run may still compute, in the steps that bound one expression.
+    """How many steps of work a whole run has left; the steps are those that bound one expression.
 
-    It counts and does not look at the clock, so that a run and its replay come to the same. `exhausted` makes the error
-    that ends the run.
+    Args:
+        limit: How many steps the run may take.
+        exhausted: Makes the error that ends the run.
     """
 
     __slots__ = ("_make_error", "_unsettled", "limit", "remaining")
@@ -237,8 +231,8 @@ class RunWork:
             raise self._make_error()
 
     def fork(self) -> RunWork:
-        """What a turn may do that runs beside others. It is charged when its turn comes, so that the order of the
-        turns decides and not which of them was quicker."""
+        """The budget of a turn that runs beside others. What it used is charged when its turn comes, so that the order
+        of the turns decides which one exceeds the limit, and not their speed."""
         return RunWork(self.remaining, self._make_error)
 
     @property
@@ -249,7 +243,7 @@ class RunWork:
         self._unsettled.append(work)
 
     def settle(self) -> None:
-        """Charge what the evaluation that has just ended did in its loops. After one that failed the run has ended."""
+        """Charge the loops of the evaluation that has just ended. One that failed needs no charge: it ends the run."""
         self.remaining -= _PER_EXPRESSION
         if self._unsettled:
             for work in self._unsettled:
@@ -260,7 +254,7 @@ class RunWork:
 
 
 class _CurrentRun(threading.local):
-    """The run whose expression this thread evaluates. An evaluation never waits, so that no other comes between."""
+    """The run whose expression this thread evaluates. An evaluation never awaits, so runs cannot interleave in it."""
 
     run: RunWork | None = None
 
@@ -270,14 +264,14 @@ _PER_EXPRESSION = 2
 
 
 def charge_run(amount: int) -> None:
-    """Count steps that are not inside a loop of an expression: only the run has a limit on those."""
+    """Charge the run for steps outside the loops of an expression, which have no limit of their own."""
     run = CURRENT_RUN.run
     if run is not None:
         run.charge(amount)
 
 
 class LoopWork:
-    """How much one evaluation may still do inside comprehensions and lambdas."""
+    """How many steps one evaluation has left for its comprehensions and lambdas."""
 
     __slots__ = ("_run", "limit", "remaining")
 
@@ -300,7 +294,7 @@ class LoopWork:
 
 
 def inner_environment(env: Mapping[str, Any]) -> tuple[dict[str, Any], LoopWork]:
-    """An environment for the names of a comprehension or lambda, sharing the work of the one outside."""
+    """An environment for the names of a comprehension or lambda, with the `LoopWork` of the one outside."""
     inner = dict(env)
     work = inner.get(WORK_KEY)
     if work is None:
@@ -309,14 +303,14 @@ def inner_environment(env: Mapping[str, Any]) -> tuple[dict[str, Any], LoopWork]
 
 
 def flat_cost(value: object) -> int:
-    """What it takes to go once over a value; text is quick."""
+    """The work of one pass over a value; text is cheap."""
     if isinstance(value, str):
         return len(value) // 64
     return len(cast("list[Any]", value)) if isinstance(value, _CONTAINERS) else 0
 
 
 def deep_cost(value: object) -> int:
-    """What it takes to go over a value and everything in it, and to compare or show it."""
+    """The work of a pass over a value and everything in it, such as to compare or format it."""
     if type(value) in ATOMS:
         return 2
     return len(value) // 64 if isinstance(value, str) else 2 * measure(value)

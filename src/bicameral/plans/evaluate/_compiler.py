@@ -1,119 +1,65 @@
-"""The compiler of expressions: each expression becomes a closure over the variables, once.
+"""The compiler of expressions: each expression becomes a closure, once, that takes the variables.
 
-Evaluation is pure and total: a value or an `EvaluationError`, always soon. Closures have a fast path for the usual
-values and leave everything else, and every failure, to the operator that they stand for: both come to the same.
+Evaluation is pure and total: it gives a value or an `EvaluationError`, always soon. Closures have a fast path for the
+usual values and leave everything else, and every failure, to the general operator; the results are the same.
 """
 
 from __future__ import annotations
 
 import operator
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from bicameral.errors import nearest_name
-from bicameral.plans._expressions import (
-    Apply,
-    Arithmetic,
-    Choose,
-    Compare,
-    Comprehension,
-    Const,
-    DictOf,
-    Format,
-    Get,
-    Index,
-    Lambda,
-    ListOf,
-    Logic,
-    Negative,
-    Not,
-    Ref,
-    Slice,
-    TupleOf,
-)
+from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import MAX_DEPTH
-from bicameral.plans.evaluate._bounds import (
-    ATOMS,
-    CURRENT_RUN,
-    MAX_TEXT,
-    NUMBER_TYPES,
-    RUN_WORK_KEY,
-    WORK_KEY,
-    EvaluationError,
-    charge_run,
-    check_length,
-    check_number,
-    check_size,
-    deep_cost,
-    flat_cost,
-    too_large_error,
-)
+from bicameral.plans.evaluate import _bounds as bounds
+from bicameral.plans.evaluate import _operations as ops
 from bicameral.plans.evaluate._library import check_dict_key
-from bicameral.plans.evaluate._operations import (
-    COMPARISONS,
-    PYTHON_OPERATORS,
-    Code,
-    Env,
-    Operator,
-    arithmetic_operator,
-    compile_call,
-    comprehension_code,
-    failing_code,
-    get_field,
-    get_item,
-    get_slice,
-    lambda_code,
-    negate,
-)
 from bicameral.plans.evaluate._values import format_value, format_with_spec
 
 
-def none_code(env: Env) -> None:
-    return None
-
-
-def const_code(expr: Const) -> Code:
+def const_code(expr: ir.Const) -> ops.Code:
     value = expr.value
     try:
         if isinstance(value, str):
-            check_length("the text", len(value), MAX_TEXT)
+            bounds.check_length("the text", len(value), bounds.MAX_TEXT)
         elif value is not None:
-            check_number(value)
-    except EvaluationError as error:
+            bounds.check_number(value)
+    except bounds.EvaluationError as error:
         code, message = error.code, error.message
-        return failing_code(lambda: EvaluationError(code, message))
+        return ops.failing_code(lambda: bounds.EvaluationError(code, message))
     return lambda env: value
 
 
-def ref_code(name: str) -> Code:
-    def run(env: Env) -> Any:
+def ref_code(name: str) -> ops.Code:
+    def run(env: ops.Env) -> Any:
         try:
             return env[name]
         except KeyError:
-            raise EvaluationError(
+            raise bounds.EvaluationError(
                 "run.unbound", f"{name!r} has no value yet", nearest=nearest_name(name, env), fix="Assign it before."
             ) from None
 
     return run
 
 
-def field_code(value: Code, field: str) -> Code:
-    def run(env: Env) -> Any:
+def field_code(value: ops.Code, field: str) -> ops.Code:
+    def run(env: ops.Env) -> Any:
         found = value(env)
         if type(found) is dict and field in found:
             return found[field]  # pyright: ignore[reportUnknownVariableType]
-        return get_field(found, field)
+        return ops.get_field(found, field)
 
     return run
 
 
-def variable_field_code(name: str, field: str) -> Code:
+def variable_field_code(name: str, field: str) -> ops.Code:
     """A field of a variable."""
     at_length = field_code(ref_code(name), field)
 
-    def run(env: Env) -> Any:
+    def run(env: ops.Env) -> Any:
         if name in env:
             found = env[name]
             if type(found) is dict and field in found:
@@ -123,88 +69,51 @@ def variable_field_code(name: str, field: str) -> Code:
     return run
 
 
-def index_code(value: Code, at: Code) -> Code:
-    return lambda env: get_item(value(env), at(env))
-
-
-def slice_code(value: Code, start: Code, stop: Code, step: Code) -> Code:
-    return lambda env: get_slice(value(env), start(env), stop(env), step(env))
-
-
-def list_code(items: list[Code]) -> Code:
-    return lambda env: check_size([item(env) for item in items])
-
-
-def dict_code(entries: list[tuple[str | Code, Code]]) -> Code:
-    """A dict; its keys are mostly written in the plan, as texts."""
+def dict_code(entries: list[tuple[str | ops.Code, ops.Code]]) -> ops.Code:
+    """The code of a dict; keys that are literals of the plan need no check."""
     written = [(key, value) for key, value in entries if isinstance(key, str)]
     if len(written) == len(entries):
-        return lambda env: check_size({key: value(env) for key, value in written})
+        return lambda env: bounds.check_size({key: value(env) for key, value in written})
     computed = [(_constant_code(key) if isinstance(key, str) else key, value) for key, value in entries]
-    return lambda env: check_size({check_dict_key(key(env)): value(env) for key, value in computed})
+    return lambda env: bounds.check_size({check_dict_key(key(env)): value(env) for key, value in computed})
 
 
-def _constant_code(text: str) -> Code:
-    return lambda env: text
+def _constant_code(value: str | None) -> ops.Code:
+    return lambda env: value
 
 
-def with_loop_charge(code: Code) -> Code:
-    """The same code; the size of what it makes counts as work."""
-
-    def run(env: Env) -> Any:
-        value = code(env)
-        work = env[WORK_KEY]
-        work.left -= 2 if type(value) in ATOMS else deep_cost(value)
-        if work.left < 0:
-            work.spend(0)
-        return value
-
-    return run
-
-
-def with_run_charge(code: Code) -> Code:
-    """The same code; the size of what it makes counts as work of the run."""
-
-    def run(env: Env) -> Any:
-        value = code(env)
-        charge_run(flat_cost(value))
-        return value
-
-    return run
-
-
-def format_code(parts: list[str | tuple[Code, str]], *, in_loop: bool) -> Code:
-    """A text with values in it; inside loops its length counts as work."""
+def format_code(parts: list[str | tuple[ops.Code, str]], *, in_loop: bool) -> ops.Code:
+    """The code of formatted text; its length is charged as work."""
     texts = [part if isinstance(part, str) else _text_code(*part) for part in parts]
 
-    def run(env: Env) -> str:
+    def run(env: ops.Env) -> str:
         found = [text if isinstance(text, str) else text(env) for text in texts]
         length = sum(map(len, found))
-        if length > MAX_TEXT:
-            raise too_large_error("the text", MAX_TEXT)
+        if length > bounds.MAX_TEXT:
+            raise bounds.too_large_error("the text", bounds.MAX_TEXT)
         if in_loop:
-            env[WORK_KEY].spend(length // 64)
+            env[bounds.WORK_KEY].spend(length // 64)
         else:
-            charge_run(length // 64)
+            bounds.charge_run(length // 64)
         return "".join(found)
 
     return run
 
 
-def _text_code(value: Code, spec: str) -> Callable[[Env], str]:
+def _text_code(value: ops.Code, spec: str) -> Callable[[ops.Env], str]:
     if spec:
         return lambda env: format_with_spec(value(env), spec)
 
-    def run(env: Env) -> str:
+    def run(env: ops.Env) -> str:
         found = value(env)
         return str(found) if type(found) is int else format_value(found)
 
     return run
 
 
-ValueComparison = Callable[[Env, Any, Any], bool]
+ValueComparison = Callable[[ops.Env, Any, Any], bool]
 
-_PYTHON_COMPARISONS: dict[str, Operator] = {
+_PYTHON_COMPARISONS: dict[str, ops.Operator] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -212,25 +121,25 @@ _PYTHON_COMPARISONS: dict[str, Operator] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-"""What Python itself compares, as it is meant."""
+"""Comparisons that are Python's own for numbers and texts."""
 _LONG_TEXT = 1024
-"""Shorter texts are compared in no time."""
+"""Comparing shorter texts is not charged."""
 _SMALL_INT = 1 << 60
-"""Whatever one operator makes of whole numbers below this is within the limits."""
+"""The result of one operator on whole numbers below this is always within the limits."""
 
 
-def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, in_loop: bool) -> Code:
-    """An operator of two values; inside loops the size of what it gives counts as work.
+def binary_code(op: str, left: ops.Code, right: ops.Code, number: int | None = None, *, in_loop: bool) -> ops.Code:
+    """The code of an arithmetic operator; the size of its result is charged as work.
 
-    `number` is what stands on the right, if it is written in the plan.
+    `number` is the right operand if it is a literal of the plan.
     """
-    plain, operate = PYTHON_OPERATORS[op], arithmetic_operator(op)
+    plain, operate = ops.PYTHON_OPERATORS[op], ops.arithmetic_operator(op)
     divides = op in ("/", "//", "%")
 
-    def run(env: Env) -> Any:
+    def run(env: ops.Env) -> Any:
         first = left(env)
         second = right(env) if number is None else number
-        # Zeros to divide by, and what may become too large, are left to the operator itself.
+        # Division by zero, and results that may be too large, are left to the general operator.
         if (
             type(first) is type(second) is int
             and -_SMALL_INT < first < _SMALL_INT
@@ -241,22 +150,18 @@ def binary_code(op: str, left: Code, right: Code, number: int | None = None, *, 
         else:
             value = operate(first, second)
         if in_loop:
-            env[WORK_KEY].spend(2 if type(value) in NUMBER_TYPES else deep_cost(value))
-        elif type(value) not in NUMBER_TYPES:
-            charge_run(flat_cost(value))
+            env[bounds.WORK_KEY].spend(2 if type(value) in bounds.NUMBER_TYPES else bounds.deep_cost(value))
+        elif type(value) not in bounds.NUMBER_TYPES:
+            bounds.charge_run(bounds.flat_cost(value))
         return value
 
     return run
 
 
-def unary_code(operate: Callable[[Any], Any], value: Code) -> Code:
-    return lambda env: operate(value(env))
-
-
-def logic_code(items: list[Code], *, stop: bool) -> Code:
+def logic_code(items: list[ops.Code], *, stop: bool) -> ops.Code:
     *most, last = items
 
-    def run(env: Env) -> Any:
+    def run(env: ops.Env) -> Any:
         for item in most:
             value = item(env)
             if bool(value) is stop:
@@ -266,35 +171,28 @@ def logic_code(items: list[Code], *, stop: bool) -> Code:
     return run
 
 
-def charged_comparison(op: str) -> ValueComparison:
-    holds = COMPARISONS[op]
+def value_comparison(op: str, *, in_loop: bool) -> ValueComparison:
+    """The comparison of two values, with its work charged to the loop it is in or to the run."""
+    holds = ops.COMPARISONS[op]
 
-    def run(env: Env, left: Any, right: Any) -> bool:
-        charge_run(flat_cost(left) + flat_cost(right))
-        return holds(left, right)
-
-    return run
-
-
-def loop_comparison(op: str) -> ValueComparison:
-    """The same inside a loop, where looking into lists is work."""
-    holds = COMPARISONS[op]
-
-    def run(env: Env, left: Any, right: Any) -> bool:
-        # Looking for a number or text in a list is quick; looking into lists is not.
-        cost = deep_cost(cast("object", left)) if isinstance(left, list | tuple | dict) else 0
+    def run(env: ops.Env, left: Any, right: Any) -> bool:
+        if not in_loop:
+            bounds.charge_run(bounds.flat_cost(left) + bounds.flat_cost(right))
+            return holds(left, right)
+        # Looking for a number or text in a list is quick; comparing lists with each other is not.
+        cost = bounds.deep_cost(cast("object", left)) if isinstance(left, list | tuple | dict) else 0
         if cost or op in ("in", "not in"):
-            env[WORK_KEY].spend(cost + (deep_cost(right) if cost else flat_cost(right) // 16))
+            env[bounds.WORK_KEY].spend(cost + (bounds.deep_cost(right) if cost else bounds.flat_cost(right) // 16))
         return holds(left, right)
 
     return run
 
 
-def comparison_code(first: Code, rest: list[tuple[str, ValueComparison, Code]]) -> Code:
+def comparison_code(first: ops.Code, rest: list[tuple[str, ValueComparison, ops.Code]]) -> ops.Code:
     if len(rest) == 1:
         return _pair_comparison_code(first, *rest[0])
 
-    def run(env: Env) -> bool:
+    def run(env: ops.Env) -> bool:
         left = first(env)
         for _, holds, code in rest:
             right = code(env)
@@ -306,77 +204,61 @@ def comparison_code(first: Code, rest: list[tuple[str, ValueComparison, Code]]) 
     return run
 
 
-def _pair_comparison_code(first: Code, op: str, holds: ValueComparison, second: Code) -> Code:
+def _pair_comparison_code(first: ops.Code, op: str, holds: ValueComparison, second: ops.Code) -> ops.Code:
     plain = _PYTHON_COMPARISONS.get(op)
     if plain is None:
         return lambda env: holds(env, first(env), second(env))
 
-    def run(env: Env) -> bool:
+    def run(env: ops.Env) -> bool:
         left, right = first(env), second(env)
-        if type(left) in NUMBER_TYPES and type(right) in NUMBER_TYPES:
+        if type(left) in bounds.NUMBER_TYPES and type(right) in bounds.NUMBER_TYPES:
             return plain(left, right)
         if type(left) is str and type(right) is str:
             if len(left) > _LONG_TEXT:
-                charge_run(len(left) // _LONG_TEXT)
+                bounds.charge_run(len(left) // _LONG_TEXT)
             return plain(left, right)
         return holds(env, left, right)
 
     return run
 
 
-def choose_code(condition: Code, then: Code, otherwise: Code) -> Code:
-    return lambda env: then(env) if condition(env) else otherwise(env)
-
-
-_MAX_CONSTANT = 1 << 60
-
-_compiled_codes: dict[int, tuple[weakref.ref[Any], Code]] = {}
-
-
-def compile_expr(expr: Any) -> Code:
+@ir.memoize_by_identity
+def compile_expr(expr: Any) -> ops.Code:
     """The expression as a function of the variables, compiled once for each expression object.
 
     Example:
         >>> compile_expr(Apply(function="upper", args=(Ref(name="name"),)))({"name": "ada"})
         'ADA'
     """
-    key = id(expr)
-    known = _compiled_codes.get(key)
-    if known is not None and known[0]() is expr:
-        return known[1]
-    code = _guard_code(_ExpressionCompiler().compile(expr))
-    # The bound method outlives the module's names, which are gone when the interpreter ends.
-    forget = _compiled_codes.pop
-    _compiled_codes[key] = (weakref.ref(expr, lambda _: forget(key, None)), code)
-    return code
+    return _guard_code(_ExpressionCompiler().compile(expr))
 
 
-def evaluate_expr(expr: Any, variables: Env) -> Any:
+def evaluate_expr(expr: Any, variables: ops.Env) -> Any:
     """The value of an expression."""
     return compile_expr(expr)(variables)
 
 
-def _guard_code(code: Code) -> Code:
-    """The last line: what Python itself refuses is an EvaluationError too."""
+def _guard_code(code: ops.Code) -> ops.Code:
+    """The code with its run's work counted, and with exceptions of Python turned into `EvaluationError`."""
 
-    def run(env: Env) -> Any:
-        # Not through a context manager or another function: each expression of a run passes here.
-        meter = env.get(RUN_WORK_KEY)
-        before = CURRENT_RUN.run
+    def run(env: ops.Env) -> Any:
+        # No context manager and no helper: this is on the path of every expression of a run.
+        meter = env.get(bounds.RUN_WORK_KEY)
+        before = bounds.CURRENT_RUN.run
         if meter is not before:
-            CURRENT_RUN.run = meter
+            bounds.CURRENT_RUN.run = meter
         try:
             value = code(env)
             if meter is not None:
                 meter.settle()
             return value
         except (RecursionError, MemoryError, OverflowError):
-            raise EvaluationError("run.too-large", "the expression is too large to evaluate") from None
+            raise bounds.EvaluationError("run.too-large", "the expression is too large to evaluate") from None
         except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
-            raise EvaluationError("run.type", f"the expression has no value ({type(error).__name__})") from None
+            raise bounds.EvaluationError("run.type", f"the expression has no value ({type(error).__name__})") from None
         finally:
             if meter is not before:
-                CURRENT_RUN.run = before
+                bounds.CURRENT_RUN.run = before
 
     return run
 
@@ -386,81 +268,97 @@ class _ExpressionCompiler:
     in_loop: bool = False
     """Inside a comprehension or lambda, where work adds up and is counted."""
     depth: int = 0
-    """How many expressions are around the one that is compiled."""
+    """The nesting depth of the expression that is compiled."""
 
-    def compile(self, expr: Any) -> Code:
+    def compile(self, expr: Any) -> ops.Code:
         if self.depth > MAX_DEPTH:
-            return failing_code(lambda: EvaluationError("run.too-large", f"nested more than {MAX_DEPTH} levels deep"))
+            return ops.failing_code(
+                lambda: bounds.EvaluationError("run.too-large", f"nested more than {MAX_DEPTH} levels deep")
+            )
         self.depth += 1
         try:
             return self._compile_node(expr)
         finally:
             self.depth -= 1
 
-    def _compile_node(self, expr: Any) -> Code:
+    def _compile_node(self, expr: Any) -> ops.Code:
         match expr:
-            case Const():
+            case ir.Const():
                 return const_code(expr)
-            case Ref(name=name):
+            case ir.Ref(name=name):
                 return ref_code(name)
-            case Get(value=Ref(name=name), field=field):
+            case ir.Get(value=ir.Ref(name=name), field=field):
                 return variable_field_code(name, field)
-            case Get(value=value, field=field):
+            case ir.Get(value=value, field=field):
                 return field_code(self.compile(value), field)
-            case Index(value=value, at=at):
-                return index_code(self.compile(value), self.compile(at))
-            case Slice():
-                parts = (expr.value, expr.start, expr.stop, expr.step)
-                return self._with_charge(
-                    slice_code(*(none_code if part is None else self.compile(part) for part in parts))
-                )
-            case ListOf(items=items) | TupleOf(items=items):
-                return list_code([self.compile(item) for item in items])
-            case DictOf(entries=entries):
+            case ir.Index(value=value, at=at):
+                items, position = self.compile(value), self.compile(at)
+                return lambda env: ops.get_item(items(env), position(env))
+            case ir.Slice():
+                parts = (expr.start, expr.stop, expr.step)
+                whole = self.compile(expr.value)
+                start, stop, step = (_constant_code(None) if part is None else self.compile(part) for part in parts)
+                return self._with_charge(lambda env: ops.get_slice(whole(env), start(env), stop(env), step(env)))
+            case ir.ListOf(items=items) | ir.TupleOf(items=items):
+                codes = [self.compile(item) for item in items]
+                return lambda env: bounds.check_size([code(env) for code in codes])
+            case ir.DictOf(entries=entries):
                 return dict_code(
                     [(_constant_key(key) or self.compile(key), self.compile(value)) for key, value in entries]
                 )
-            case Arithmetic(op=op, left=left, right=right):
+            case ir.Arithmetic(op=op, left=left, right=right):
                 return binary_code(
                     op, self.compile(left), self.compile(right), _constant_number(right), in_loop=self.in_loop
                 )
-            case Negative(value=value):
-                return unary_code(negate, self.compile(value))
-            case Not(value=value):
-                return unary_code(_logical_not, self.compile(value))
-            case Logic(op=op, items=items):
+            case ir.Negative(value=value):
+                operand = self.compile(value)
+                return lambda env: ops.negate(operand(env))
+            case ir.Not(value=value):
+                operand = self.compile(value)
+                return lambda env: not operand(env)
+            case ir.Logic(op=op, items=items):
                 return logic_code([self.compile(item) for item in items], stop=op == "or")
-            case Compare():
+            case ir.Compare():
                 return self._compile_compare(expr)
-            case Choose():
-                return choose_code(self.compile(expr.condition), self.compile(expr.then), self.compile(expr.otherwise))
-            case Apply():
+            case ir.Choose():
+                condition, then, otherwise = map(self.compile, (expr.condition, expr.then, expr.otherwise))
+                return lambda env: then(env) if condition(env) else otherwise(env)
+            case ir.Apply():
                 codes = [self._compile_argument(arg) for arg in (*expr.args, *(value for _, value in expr.named))]
-                return compile_call(expr, codes, in_loop=self.in_loop)
-            case Format(parts=parts):
+                return ops.compile_call(expr, codes, in_loop=self.in_loop)
+            case ir.Format(parts=parts):
                 texts = [part if isinstance(part, str) else (self.compile(part.value), part.spec) for part in parts]
                 return format_code(texts, in_loop=self.in_loop)
-            case Comprehension():
+            case ir.Comprehension():
                 return self._compile_comprehension(expr)
             case _:
-                return failing_code(_stray_lambda_error)
+                return ops.failing_code(_stray_lambda_error)
 
-    def _with_charge(self, code: Code) -> Code:
-        """The size of what is made counts as work, inside loops for the expression, and for the run everywhere."""
-        return with_loop_charge(code) if self.in_loop else with_run_charge(code)
+    def _with_charge(self, code: ops.Code) -> ops.Code:
+        """The same code; the size of its result is charged as work, inside a loop to the loop, else to the run."""
+        in_loop = self.in_loop
 
-    def _compile_compare(self, expr: Compare) -> Code:
-        holds = loop_comparison if self.in_loop else charged_comparison
-        rest = [(op, holds(op), self.compile(right)) for op, right in expr.rest]
+        def run(env: ops.Env) -> Any:
+            value = code(env)
+            if in_loop:
+                env[bounds.WORK_KEY].spend(2 if type(value) in bounds.ATOMS else bounds.deep_cost(value))
+            else:
+                bounds.charge_run(bounds.flat_cost(value))
+            return value
+
+        return run
+
+    def _compile_compare(self, expr: ir.Compare) -> ops.Code:
+        rest = [(op, value_comparison(op, in_loop=self.in_loop), self.compile(right)) for op, right in expr.rest]
         return comparison_code(self.compile(expr.first), rest)
 
-    def _compile_argument(self, arg: Any) -> Code:
-        return self._compile_lambda(arg) if isinstance(arg, Lambda) else self.compile(arg)
+    def _compile_argument(self, arg: Any) -> ops.Code:
+        return self._compile_lambda(arg) if isinstance(arg, ir.Lambda) else self.compile(arg)
 
-    def _compile_lambda(self, expr: Lambda) -> Code:
-        return lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
+    def _compile_lambda(self, expr: ir.Lambda) -> ops.Code:
+        return ops.lambda_code(replace(self, in_loop=True).compile(expr.body), expr.names)
 
-    def _compile_comprehension(self, expr: Comprehension) -> Code:
+    def _compile_comprehension(self, expr: ir.Comprehension) -> ops.Code:
         inside = replace(self, in_loop=True)
         element = inside.compile(expr.element)
         key = None if expr.key is None else inside.compile(expr.key)
@@ -473,26 +371,22 @@ class _ExpressionCompiler:
             )
             for number, clause in enumerate(expr.clauses)
         ]
-        return comprehension_code(element, key, clauses)
+        return ops.comprehension_code(element, key, clauses)
 
 
-def _stray_lambda_error() -> EvaluationError:
-    return EvaluationError(
+def _stray_lambda_error() -> bounds.EvaluationError:
+    return bounds.EvaluationError(
         "run.bad-call", "a lambda stands only as an argument", expected="for example sorted(xs, key=lambda x: x.name)"
     )
 
 
 def _constant_key(expr: Any) -> str | None:
     """A key of a dict that is written in the plan."""
-    return expr.value if isinstance(expr, Const) and isinstance(expr.value, str) else None
+    return expr.value if isinstance(expr, ir.Const) and isinstance(expr.value, str) else None
 
 
 def _constant_number(expr: Any) -> int | None:
     """A whole number that is written in the plan and not too large."""
     return (
-        expr.value if isinstance(expr, Const) and type(expr.value) is int and abs(expr.value) < _MAX_CONSTANT else None
+        expr.value if isinstance(expr, ir.Const) and type(expr.value) is int and abs(expr.value) < _SMALL_INT else None
     )
-
-
-def _logical_not(value: Any) -> bool:
-    return not value

@@ -7,55 +7,28 @@ There is no way to add a function from a plan. Text made of texts and values is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.plans._type_rules import (
-    ANYTHING,
-    BOOLEAN,
     BOTTOM,
     DICT,
-    INTEGER,
-    ITERABLE,
-    LIST,
-    LISTS,
-    ORDERED,
-    PAIRS,
-    SIZED,
     TEXT,
     CallTypes,
-    CostClass,
     LibraryFunction,
-    Parameter,
-    Signature,
     is_orderable,
     item_type,
     item_types,
+    library_function,
     merge,
     merge_all,
-    option,
-    param,
+    signature,
 )
 from bicameral.plans.evaluate._bounds import EvaluationError, bad_value, check_length, preview
 from bicameral.plans.evaluate._library_scalars import DATE_FUNCTIONS, NUMBER_FUNCTIONS, TEXT_FUNCTIONS
 from bicameral.plans.evaluate._values import distinct_values, extreme_position, format_value, sorted_positions
-from bicameral.types import (
-    ANY,
-    INT,
-    STR,
-    AnyType,
-    DictType,
-    ListType,
-    OptionalType,
-    RecordType,
-    TupleType,
-    Type,
-    optional_type,
-)
-
-
-def _list(xs: Any = ()) -> list[Any]:
-    return list(xs)
 
 
 def _unique(xs: Any = ()) -> list[Any]:
@@ -122,14 +95,6 @@ def check_dict_key(key: object) -> str:
     raise bad_value(f"the key of a dict is text, not {preview(key)}", [key], fix="Use str(key).")
 
 
-def _get(entries: dict[str, Any], key: str, default: Any = None) -> Any:
-    return entries.get(key, default)
-
-
-def _keys(entries: dict[str, Any]) -> list[str]:
-    return list(entries)
-
-
 def _values(entries: dict[str, Any]) -> list[Any]:
     return list(entries.values())
 
@@ -138,196 +103,170 @@ def _items(entries: dict[str, Any]) -> list[list[Any]]:
     return [[key, value] for key, value in entries.items()]
 
 
-def _len(value: Any) -> int:
-    return len(value)
+def _items_list_type(given: CallTypes) -> t.Type:
+    return t.ListType(item_type(given["xs"])) if "xs" in given.types else t.ListType(BOTTOM)
 
 
-# The types of results
-
-
-def _items_list_type(given: CallTypes) -> Type:
-    return ListType(item_type(given["xs"])) if "xs" in given.types else ListType(BOTTOM)
-
-
-def _enumerate_type(given: CallTypes) -> Type:
-    return ListType(TupleType((INT, item_type(given["xs"]))))
-
-
-def _zip_type(given: CallTypes) -> Type:
-    return ListType(TupleType(tuple(item_type(type_) for type_ in given.variadic_types)))
-
-
-def _flatten_type(given: CallTypes) -> Type:
-    return ListType(merge_all(item_type(item) for item in item_types(given["xs"])) or ANY)
-
-
-def _item_or_default_type(given: CallTypes) -> Type:
+def _item_or_default_type(given: CallTypes) -> t.Type:
     item = item_type(given["xs"])
     default = given.get("default")
-    return optional_type(item) if default is None else merge(item, default) or ANY
+    return t.optional_type(item) if default is None else merge(item, default) or t.ANY
 
 
-def dict_value_type(type_: Type) -> Type:
+def dict_value_type(type_: t.Type) -> t.Type:
     """The type of what is under the keys of a dict."""
     match type_:
-        case DictType(value=value):
+        case t.DictType(value=value):
             return value
-        case RecordType(fields=fields, name=""):
-            return merge_all(field.type for field in fields) or ANY
+        case t.RecordType(fields=fields, name=""):
+            return merge_all(field.type for field in fields) or t.ANY
         case _:
             # A tool's record may carry more fields than it declares.
-            return ANY
+            return t.ANY
 
 
-def _get_type(given: CallTypes) -> Type:
+def _get_type(given: CallTypes) -> t.Type:
     entries, key = given["entries"], given.constants.get("key")
     value = dict_value_type(entries)
-    if isinstance(entries, RecordType) and isinstance(key, str):
+    if isinstance(entries, t.RecordType) and isinstance(key, str):
         field = entries.get(key)
         if field is not None:
             return field
-        value = ANY
+        value = t.ANY
     default = given.get("default")
-    return optional_type(value) if default is None else merge(value, default) or ANY
+    return t.optional_type(value) if default is None else merge(value, default) or t.ANY
 
 
-def _dict_type(given: CallTypes) -> Type:
+def _dict_type(given: CallTypes) -> t.Type:
     if "entries" in given.types:
         return given["entries"]
     if "pairs" not in given.types:
-        return RecordType(())
+        return t.RecordType(())
     pair = item_type(given["pairs"])
     match pair:
-        case TupleType(items=(key, value)):
+        case t.TupleType(items=(key, value)):
             _check_dict_key_type(given, key)
-            return DictType(value)
-        case ListType(item=item):
+            return t.DictType(value)
+        case t.ListType(item=item):
             _check_dict_key_type(given, item)
-            return DictType(item)
+            return t.DictType(item)
         case _:
-            return DictType(ANY)
+            return t.DictType(t.ANY)
 
 
-def _check_dict_key_type(given: CallTypes, key: Type) -> None:
+def _check_dict_key_type(given: CallTypes, key: t.Type) -> None:
     if not TEXT.fits(key):
         given.report("plan.wrong-type", f"the keys of a dict are text, not {key}", "Use str(key).")
 
 
-def _items_type(given: CallTypes) -> Type:
-    return ListType(TupleType((STR, dict_value_type(given["entries"]))))
+_lists = partial(library_function, "lists")
+_dicts = partial(library_function, "dicts", method=True)
 
-
-def _collection_function(
-    name: str, doc: str, *signatures: Signature, group: str = "lists", cost: CostClass = "flat", grows: bool = False
-) -> LibraryFunction:
-    return LibraryFunction(name, doc, group, signatures, group == "dicts", cost=cost, grows=grows)
-
-
-_ITEMS, _START = param("xs", ITERABLE), option("start", INTEGER)
-_ENTRIES = param("entries", DICT)
-_LISTS = Parameter("lists", ITERABLE, variadic=True)
-
-LIST_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _collection_function(
-        "len",
-        "How many items (of a text: characters) there are.",
-        Signature((param("xs", SIZED),), INT, _len),
-        cost="constant",
+LIST_FUNCTIONS = (
+    _lists(
+        "len", "How many items (of a text: characters) there are.", signature("xs: sized", t.INT, len), cost="constant"
     ),
-    _collection_function(
+    _lists(
         "list",
         "The items of a list, the keys of a dict, or the characters of a text.",
-        Signature((option("xs", SIZED),), _items_list_type, _list),
+        signature("xs?: sized", _items_list_type, list),
         grows=True,
     ),
-    _collection_function(
+    _lists(
         "tuple",
         "The same as list: tuples are lists of a known length.",
-        Signature((option("xs", SIZED),), _items_list_type, _list),
+        signature("xs?: sized", _items_list_type, list),
         grows=True,
     ),
-    _collection_function(
+    _lists(
         "unique",
         "Each value once, in the order they first come.",
-        Signature((param("xs", SIZED),), _items_list_type, _unique),
+        signature("xs: sized", _items_list_type, _unique),
         cost="deep",
         grows=True,
     ),
-    _collection_function(
+    _lists(
         "set",
         "The same as unique: the order is kept.",
-        Signature((option("xs", SIZED),), _items_list_type, _unique),
+        signature("xs?: sized", _items_list_type, _unique),
         cost="deep",
         grows=True,
     ),
-    _collection_function(
-        "reversed", "The items from last to first.", Signature((param("xs", LIST),), _items_list_type, _reversed)
-    ),
-    _collection_function(
+    _lists("reversed", "The items from last to first.", signature("xs: list", _items_list_type, _reversed)),
+    _lists(
         "range",
         "The whole numbers from start (or 0) up to, not including, stop.",
-        Signature((param("stop", INTEGER),), ListType(INT), _range),
-        Signature((param("start", INTEGER), param("stop", INTEGER), option("step", INTEGER)), ListType(INT), _range),
+        signature("stop: int", t.ListType(t.INT), _range),
+        signature("start: int, stop: int, step?: int", t.ListType(t.INT), _range),
     ),
-    _collection_function(
+    _lists(
         "enumerate",
         "Pairs of a running number and an item.",
-        Signature((_ITEMS, _START), _enumerate_type, _enumerate),
+        signature(
+            "xs: iterable, start?: int",
+            lambda given: t.ListType(t.TupleType((t.INT, item_type(given["xs"])))),
+            _enumerate,
+        ),
         grows=True,
     ),
-    _collection_function(
+    _lists(
         "zip",
         "Tuples of the first items, the second items, and so on.",
-        Signature((_LISTS,), _zip_type, _zip),
+        signature(
+            "*lists: iterable", lambda given: t.ListType(t.TupleType(tuple(map(item_type, given.variadic_types)))), _zip
+        ),
         grows=True,
     ),
-    _collection_function(
+    _lists(
         "flatten",
         "One list of the items of all the lists.",
-        Signature((param("xs", LISTS),), _flatten_type, _flatten),
+        signature(
+            "xs: lists", lambda given: t.ListType(merge_all(map(item_type, item_types(given["xs"]))) or t.ANY), _flatten
+        ),
         grows=True,
     ),
-    _collection_function(
+    _lists(
         "first",
         "The first item, or None (or the default) if there is none.",
-        Signature((param("xs", LIST), option("default")), _item_or_default_type, _first),
+        signature("xs: list, default?", _item_or_default_type, _first),
         cost="constant",
     ),
-    _collection_function(
+    _lists(
         "last",
         "The last item, or None (or the default) if there is none.",
-        Signature((param("xs", LIST), option("default")), _item_or_default_type, _last),
+        signature("xs: list, default?", _item_or_default_type, _last),
         cost="constant",
     ),
 )
 
-DICT_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _collection_function(
+DICT_FUNCTIONS = (
+    _dicts(
         "get",
         "The value under a key, or None (or the default) if there is none.",
-        Signature((_ENTRIES, param("key", TEXT), option("default")), _get_type, _get),
-        group="dicts",
+        signature("entries: dict, key: text, default?", _get_type, dict[str, Any].get),
         cost="constant",
     ),
-    _collection_function("keys", "The keys of a dict.", Signature((_ENTRIES,), ListType(STR), _keys), group="dicts"),
-    _collection_function(
+    _dicts("keys", "The keys of a dict.", signature("entries: dict", t.ListType(t.STR), list)),
+    _dicts(
         "values",
         "The values of a dict.",
-        Signature((_ENTRIES,), lambda given: ListType(dict_value_type(given["entries"])), _values),
-        group="dicts",
+        signature("entries: dict", lambda given: t.ListType(dict_value_type(given["entries"])), _values),
     ),
-    _collection_function(
-        "items", "Pairs of a key and its value.", Signature((_ENTRIES,), _items_type, _items), group="dicts", grows=True
+    _dicts(
+        "items",
+        "Pairs of a key and its value.",
+        signature(
+            "entries: dict", lambda given: t.ListType(t.TupleType((t.STR, dict_value_type(given["entries"])))), _items
+        ),
+        grows=True,
     ),
-    LibraryFunction(
+    _dicts(
         "dict",
         "A dict from pairs of a key and a value, or a copy of a dict.",
-        "dicts",
-        (
-            Signature((), _dict_type, _dict),
-            Signature((_ENTRIES,), _dict_type, _dict),
-            Signature((param("pairs", PAIRS),), _dict_type, _dict),
-        ),
+        signature("", _dict_type, _dict),
+        signature("entries: dict", _dict_type, _dict),
+        signature("pairs: pairs", _dict_type, _dict),
+        method=False,
         grows=True,
     ),
 )
@@ -396,35 +335,35 @@ def _count_by(xs: Iterable[Any], key: KeyFunction | str | None = None) -> dict[s
 
 def _check_order_key(given: CallTypes, name: str = "key") -> None:
     found = given.lambda_result(name, (item_type(given["xs"]),))
-    if found is None or isinstance(found, AnyType):
+    if found is None or isinstance(found, t.AnyType):
         return
-    if isinstance(found, OptionalType) and is_orderable(found.item):
+    if isinstance(found, t.OptionalType) and is_orderable(found.item):
         given.report("plan.none-value", "the key of the order may be None", "Write `x.field or ''` or filter first.")
     elif not is_orderable(found):
         given.report("plan.wrong-type", f"values of type {found} have no order", "Order by a number, text or date.")
 
 
-def _sorted_type(given: CallTypes) -> Type:
+def _sorted_type(given: CallTypes) -> t.Type:
     _check_order_key(given)
-    return ListType(item_type(given["xs"]))
+    return t.ListType(item_type(given["xs"]))
 
 
-def _extreme_type(given: CallTypes) -> Type:
+def _extreme_type(given: CallTypes) -> t.Type:
     _check_order_key(given)
     item, default = item_type(given["xs"]), given.get("default")
-    return item if default is None else merge(item, default) or ANY
+    return item if default is None else merge(item, default) or t.ANY
 
 
-def _extreme_of_values_type(given: CallTypes) -> Type:
+def _extreme_of_values_type(given: CallTypes) -> t.Type:
     types = (given["value"], *given.variadic_types)
     found = merge_all(types)
     if found is None or not is_orderable(found):
         shown = " and ".join(dict.fromkeys(map(str, types)))
         given.report("plan.wrong-type", f"{shown} cannot be compared", "Give values of one type.")
-    return found or ANY
+    return found or t.ANY
 
 
-def _check_group_key(given: CallTypes) -> Type:
+def _check_group_key(given: CallTypes) -> t.Type:
     """The type of the items; the field they are grouped by must be one of theirs."""
     item, field = item_type(given["xs"]), given.constants.get("key")
     given.lambda_result("key", (item,))
@@ -432,68 +371,55 @@ def _check_group_key(given: CallTypes) -> Type:
         return item
     if not DICT.fits(item):
         given.report("plan.wrong-type", f"each item is {item}; it has no fields", "Use a lambda: lambda x: x.")
-    elif isinstance(item, RecordType) and isinstance(field, str) and field not in item.names:
+    elif isinstance(item, t.RecordType) and isinstance(field, str) and field not in item.names:
         given.report("plan.unknown-field", f"the items have no field {field!r}", f"Fields: {', '.join(item.names)}.")
     return item
 
 
-def _group_by_type(given: CallTypes) -> Type:
-    return DictType(ListType(_check_group_key(given)))
+def _group_by_type(given: CallTypes) -> t.Type:
+    return t.DictType(t.ListType(_check_group_key(given)))
 
 
-def _count_by_type(given: CallTypes) -> Type:
+def _count_by_type(given: CallTypes) -> t.Type:
     _check_group_key(given)
-    return DictType(INT)
+    return t.DictType(t.INT)
 
 
-_ORDER_ITEMS, _ORDERED_ITEMS = param("xs", ITERABLE), param("xs", ORDERED)
-_REVERSE = option("reverse", BOOLEAN, named_only=True)
-_DEFAULT = option("default", named_only=True)
-_BY_LAMBDA = Parameter("key", lambda_arity=1)
-_BY_FIELD = param("key", TEXT)
+_order = partial(library_function, "order and groups", cost="deep")
 
 
 def _extreme_function(name: str, doc: str, *, largest: bool) -> LibraryFunction:
-    run, run_of = _extreme_of_list(largest=largest), _extreme_of_values(largest=largest)
-    rest = Parameter("more", ANYTHING, variadic=True)
-    signatures = (
-        Signature((_ORDERED_ITEMS, _DEFAULT), _extreme_type, run),
-        Signature((_ORDER_ITEMS, Parameter("key", lambda_arity=1, named_only=True), _DEFAULT), _extreme_type, run),
-        Signature((param("value"), rest), _extreme_of_values_type, run_of),
+    run = _extreme_of_list(largest=largest)
+    return _order(
+        name,
+        doc,
+        signature("xs: ordered, *, default?", _extreme_type, run),
+        signature("xs: iterable, *, key: lambda, default?", _extreme_type, run),
+        signature("value, *more", _extreme_of_values_type, _extreme_of_values(largest=largest)),
     )
-    return LibraryFunction(name, doc, "order and groups", signatures, cost="deep")
 
 
-def _order_function(
-    name: str, doc: str, *signatures: Signature, cost: CostClass = "flat", grows: bool = False
-) -> LibraryFunction:
-    return LibraryFunction(name, doc, "order and groups", signatures, cost=cost, grows=grows)
-
-
-ORDER_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _order_function(
+ORDER_FUNCTIONS = (
+    _order(
         "sorted",
         "The items in ascending order, by a key if one is given: `sorted(rows, key=lambda r: r.total, reverse=True)`.",
-        Signature((_ORDERED_ITEMS, _REVERSE), _sorted_type, _sorted),
-        Signature((_ORDER_ITEMS, Parameter("key", lambda_arity=1, named_only=True), _REVERSE), _sorted_type, _sorted),
-        cost="deep",
+        signature("xs: ordered, *, reverse?: bool", _sorted_type, _sorted),
+        signature("xs: iterable, *, key: lambda, reverse?: bool", _sorted_type, _sorted),
     ),
     _extreme_function("min", "The smallest of a list or of some values.", largest=False),
     _extreme_function("max", "The largest of a list or of some values.", largest=True),
-    _order_function(
+    _order(
         "count_by",
         "How often each value comes, by its text: `count_by(rows, 'country')` counts a field.",
-        Signature((_ORDER_ITEMS,), _count_by_type, _count_by),
-        Signature((_ORDER_ITEMS, _BY_LAMBDA), _count_by_type, _count_by),
-        Signature((_ORDER_ITEMS, _BY_FIELD), _count_by_type, _count_by),
-        cost="deep",
+        signature("xs: iterable", _count_by_type, _count_by),
+        signature("xs: iterable, key: lambda", _count_by_type, _count_by),
+        signature("xs: iterable, key: text", _count_by_type, _count_by),
     ),
-    _order_function(
+    _order(
         "group_by",
         "The items in lists by the text of a field or key: `group_by(rows, 'country')`.",
-        Signature((_ORDER_ITEMS, _BY_LAMBDA), _group_by_type, _group_by),
-        Signature((_ORDER_ITEMS, _BY_FIELD), _group_by_type, _group_by),
-        cost="deep",
+        signature("xs: iterable, key: lambda", _group_by_type, _group_by),
+        signature("xs: iterable, key: text", _group_by_type, _group_by),
         grows=True,
     ),
 )

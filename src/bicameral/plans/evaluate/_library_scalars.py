@@ -7,33 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from bicameral.plans._type_rules import (
-    ANYTHING,
-    DATE_KIND,
-    DATETIME_KIND,
-    DAY,
-    DURATION_KIND,
-    DURATIONS,
-    INTEGER,
-    ITERABLE,
-    LIST,
-    MOMENT,
-    NUMBER,
-    NUMBERS,
-    TEXT,
-    TEXTS,
-    TIME_KIND,
-    CallTypes,
-    CostClass,
-    LibraryFunction,
-    Parameter,
-    Signature,
-    item_type,
-    option,
-    param,
-)
+from bicameral import types as t
+from bicameral.plans._type_rules import CallTypes, LibraryFunction, item_type, library_function, signature
 from bicameral.plans.evaluate._bounds import (
     MAX_TEXT,
     EvaluationError,
@@ -44,24 +22,18 @@ from bicameral.plans.evaluate._bounds import (
     preview,
 )
 from bicameral.plans.evaluate._values import contains, format_date, format_value, parse_date
-from bicameral.types import ANY, BOOL, DATE, DATETIME, DURATION, FLOAT, INT, STR, TIME, AnyType, ListType, Type
 
 DAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-DATE_FIELDS: dict[str, Callable[[Any], int]] = {
-    "year": lambda value: value.year,
-    "month": lambda value: value.month,
-    "day": lambda value: value.day,
+DATE_FIELDS = ("year", "month", "day")
+TIME_FIELDS = ("hour", "minute", "second")
+DATE_FIELDS_BY_TYPE: dict[type[Any], tuple[str, ...]] = {
+    **dict.fromkeys((dt.date, t.DateType), DATE_FIELDS),
+    **dict.fromkeys((dt.time, t.TimeType), TIME_FIELDS),
+    **dict.fromkeys((dt.datetime, t.DateTimeType), (*DATE_FIELDS, *TIME_FIELDS)),
+    **dict.fromkeys((dt.timedelta, t.DurationType), ("days", "seconds")),
 }
-TIME_FIELDS: dict[str, Callable[[Any], int]] = {
-    "hour": lambda value: value.hour,
-    "minute": lambda value: value.minute,
-    "second": lambda value: value.second,
-}
-DURATION_FIELDS: dict[str, Callable[[Any], int]] = {
-    "days": lambda value: value.days,
-    "seconds": lambda value: value.seconds,
-}
+"""The fields that a plan can read of dates, times and durations, by the class of the value and by its type."""
 
 
 def _with_date_error(make: Callable[..., Any], what: str) -> Callable[..., Any]:
@@ -92,20 +64,8 @@ def _date_from_text(text: str) -> dt.date:
     return dt.date.fromisoformat(text[:10] if len(text) > 10 and text[10] in "T " else text)
 
 
-def _to_time(value: dt.datetime) -> dt.time:
-    return value.time()
-
-
 def _to_datetime(value: dt.date) -> dt.datetime:
     return value if isinstance(value, dt.datetime) else dt.datetime.combine(value, dt.time())
-
-
-def _make_datetime(year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0) -> dt.datetime:
-    return dt.datetime(year, month, day, hour, minute, second)
-
-
-def _make_time(hour: int, minute: int = 0, second: int = 0) -> dt.time:
-    return dt.time(hour, minute, second)
 
 
 def _make_duration(
@@ -115,10 +75,6 @@ def _make_duration(
         return dt.timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, weeks=weeks)
     except OverflowError:
         raise EvaluationError("run.too-large", "the timedelta is longer than all of history") from None
-
-
-def _combine(date: dt.date, time: dt.time) -> dt.datetime:
-    return dt.datetime.combine(date, time)
 
 
 def _isoformat(value: dt.date | dt.time) -> str:
@@ -133,103 +89,83 @@ def _replace_date(value: Any, **named: int) -> Any:
     return value.replace(**named)
 
 
-def _integer_params(*names: str, required: int) -> tuple[Parameter, ...]:
-    return tuple(param(name, INTEGER) if at < required else option(name, INTEGER) for at, name in enumerate(names))
+_replace_moment = _with_date_error(_replace_date, "date")
+_dates = partial(library_function, "dates", cost="constant")
 
-
-def replace_date_signatures() -> tuple[Signature, ...]:
-    """`replace` on dates: `day.replace(day=1)`; text has its own in the same function."""
-    fields = tuple(option(name, INTEGER, named_only=True) for name in ("year", "month", "day"))
-    clock = tuple(option(name, INTEGER, named_only=True) for name in ("hour", "minute", "second"))
-    run = _with_date_error(_replace_date, "date")
-    return (
-        Signature((param("value", DATETIME_KIND), *fields, *clock), DATETIME, run),
-        Signature((param("value", DATE_KIND), *fields), DATE, run),
-    )
-
-
-def _date_function(name: str, doc: str, *signatures: Signature, method: bool = False) -> LibraryFunction:
-    return LibraryFunction(name, doc, "dates", signatures, method, cost="constant")
-
-
-DATE_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _date_function(
+DATE_FUNCTIONS = (
+    _dates(
         "date",
         "A date from its numbers or from text like '2026-03-31', or the date of a datetime.",
-        Signature((param("text", TEXT),), DATE, _with_date_error(_date_from_text, "date")),
-        Signature((param("value", DAY),), DATE, _to_date),
-        Signature(_integer_params("year", "month", "day", required=3), DATE, _with_date_error(dt.date, "date")),
+        signature("text: text", t.DATE, _with_date_error(_date_from_text, "date")),
+        signature("value: day", t.DATE, _to_date),
+        signature("year: int, month: int, day: int", t.DATE, _with_date_error(dt.date, "date")),
     ),
-    _date_function(
+    _dates(
         "time",
         "A time of day from its numbers or from text like '09:30', or the time of a datetime.",
-        Signature((param("text", TEXT),), TIME, _with_date_error(dt.time.fromisoformat, "time")),
-        Signature((param("value", DATETIME_KIND),), TIME, _to_time),
-        Signature(_integer_params("hour", "minute", "second", required=1), TIME, _with_date_error(_make_time, "time")),
+        signature("text: text", t.TIME, _with_date_error(dt.time.fromisoformat, "time")),
+        signature("value: datetime", t.TIME, dt.datetime.time),
+        signature("hour: int, minute?: int, second?: int", t.TIME, _with_date_error(dt.time, "time")),
     ),
-    _date_function(
+    _dates(
         "datetime",
         "A date with a time, from its numbers or from text like '2026-03-31T09:30'.",
-        Signature((param("text", TEXT),), DATETIME, _with_date_error(dt.datetime.fromisoformat, "datetime")),
-        Signature((param("value", DAY),), DATETIME, _to_datetime),
-        Signature(
-            _integer_params("year", "month", "day", "hour", "minute", "second", required=3),
-            DATETIME,
-            _with_date_error(_make_datetime, "datetime"),
+        signature("text: text", t.DATETIME, _with_date_error(dt.datetime.fromisoformat, "datetime")),
+        signature("value: day", t.DATETIME, _to_datetime),
+        signature(
+            "year: int, month: int, day: int, hour?: int, minute?: int, second?: int",
+            t.DATETIME,
+            _with_date_error(dt.datetime, "datetime"),
         ),
     ),
-    _date_function(
+    _dates(
         "timedelta",
         "A length of time: `timedelta(days=1, hours=2)`.",
-        Signature(
-            tuple(option(name, NUMBER) for name in ("days", "hours", "minutes", "seconds", "weeks")),
-            DURATION,
+        signature(
+            "days?: number, hours?: number, minutes?: number, seconds?: number, weeks?: number",
+            t.DURATION,
             _make_duration,
         ),
     ),
-    _date_function(
+    _dates(
         "combine",
         "The datetime of a date and a time.",
-        Signature((param("date", DAY), param("time", TIME_KIND)), DATETIME, _combine),
+        signature("date: day, time: time", t.DATETIME, dt.datetime.combine),
     ),
-    _date_function(
+    _dates(
         "parse_date",
         "The date in a text in one of the usual forms, such as '31 March 2026' or '31.03.2026'.",
-        Signature((param("text", TEXT),), DATE, parse_date),
+        signature("text: text", t.DATE, parse_date),
     ),
-    _date_function(
+    _dates(
         "isoformat",
         "A date or time as text like '2026-03-31'.",
-        Signature((param("value", MOMENT),), STR, _isoformat),
+        signature("value: moment", t.STR, _isoformat),
         method=True,
     ),
-    _date_function(
+    _dates(
         "strftime",
         "A date or time by a pattern: `day.strftime('%d %B %Y')`.",
-        Signature((param("value", MOMENT), param("pattern", TEXT)), STR, format_date),
+        signature("value: moment, pattern: text", t.STR, format_date),
         method=True,
     ),
-    _date_function(
+    _dates(
         "weekday",
         "The day of the week as a number: Monday is 0.",
-        Signature((param("value", DAY),), INT, dt.date.weekday),
+        signature("value: day", t.INT, dt.date.weekday),
         method=True,
     ),
-    _date_function(
-        "day_name",
-        "The day of the week in English: 'Monday'.",
-        Signature((param("value", DAY),), STR, _day_name),
-    ),
-    _date_function(
+    _dates("day_name", "The day of the week in English: 'Monday'.", signature("value: day", t.STR, _day_name)),
+    _dates(
         "total_seconds",
         "A length of time in seconds.",
-        Signature((param("value", DURATION_KIND),), FLOAT, dt.timedelta.total_seconds),
+        signature("value: duration", t.FLOAT, dt.timedelta.total_seconds),
         method=True,
     ),
 )
 
 
-_LINES = ListType(STR)
+_LINES = t.ListType(t.STR)
 
 
 def _split(text: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
@@ -299,96 +235,79 @@ def _list_count(xs: list[Any], value: object) -> int:
     return xs.count(value)
 
 
+_texts = partial(library_function, "text", method=True)
+
+
 def _text_method(
-    name: str, doc: str, result: Type, run: Callable[..., Any], *more: Parameter, grows: bool = False
+    name: str, doc: str, result: t.Type, run: Callable[..., Any], more: str = "", *, grows: bool = False
 ) -> LibraryFunction:
-    return LibraryFunction(
-        name, doc, "text", (Signature((param("text", TEXT), *more), result, run),), True, grows=grows
-    )
+    parameters = f"text: text, {more}" if more else "text: text"
+    return _texts(name, doc, signature(parameters, result, run), grows=grows)
 
 
-_AFFIX, _CHARS = param("affix", TEXT), option("characters", TEXT)
-_SEP, _MAXSPLIT = option("sep", TEXT), option("maxsplit", INTEGER)
-_WIDTH, _FILL = param("width", INTEGER), option("fill", TEXT)
-_PART = param("part", TEXT)
+_CHARACTERS, _AFFIX, _PART = "characters?: text", "affix: text", "part: text"
+_SPLIT, _PAD = "sep?: text, maxsplit?: int", "width: int, fill?: text"
 
-TEXT_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _text_method("lower", "In small letters.", STR, str.lower),
-    _text_method("upper", "In capital letters.", STR, str.upper, grows=True),
-    _text_method("title", "Each Word With a Capital.", STR, str.title, grows=True),
-    _text_method("capitalize", "The first letter a capital, the others small.", STR, str.capitalize, grows=True),
-    _text_method("strip", "Without white space (or the given characters) at both ends.", STR, str.strip, _CHARS),
-    _text_method("lstrip", "Without white space at the start.", STR, str.lstrip, _CHARS),
-    _text_method("rstrip", "Without white space at the end.", STR, str.rstrip, _CHARS),
-    _text_method("removeprefix", "Without this start, if it has it.", STR, str.removeprefix, _AFFIX),
-    _text_method("removesuffix", "Without this end, if it has it.", STR, str.removesuffix, _AFFIX),
-    _text_method(
-        "split", "The parts between separators (by default white space).", _LINES, _split, _SEP, _MAXSPLIT, grows=True
-    ),
-    _text_method("rsplit", "Like split, counted from the end.", _LINES, _rsplit, _SEP, _MAXSPLIT, grows=True),
+TEXT_FUNCTIONS = (
+    _text_method("lower", "In small letters.", t.STR, str.lower),
+    _text_method("upper", "In capital letters.", t.STR, str.upper, grows=True),
+    _text_method("title", "Each Word With a Capital.", t.STR, str.title, grows=True),
+    _text_method("capitalize", "The first letter a capital, the others small.", t.STR, str.capitalize, grows=True),
+    _text_method("strip", "Without white space (or the given characters) at both ends.", t.STR, str.strip, _CHARACTERS),
+    _text_method("lstrip", "Without white space at the start.", t.STR, str.lstrip, _CHARACTERS),
+    _text_method("rstrip", "Without white space at the end.", t.STR, str.rstrip, _CHARACTERS),
+    _text_method("removeprefix", "Without this start, if it has it.", t.STR, str.removeprefix, _AFFIX),
+    _text_method("removesuffix", "Without this end, if it has it.", t.STR, str.removesuffix, _AFFIX),
+    _text_method("split", "The parts between separators (by default white space).", _LINES, _split, _SPLIT, grows=True),
+    _text_method("rsplit", "Like split, counted from the end.", _LINES, _rsplit, _SPLIT, grows=True),
     _text_method("splitlines", "The lines of a text.", _LINES, str.splitlines, grows=True),
-    LibraryFunction(
+    _texts(
         "join",
         'The texts of a list with a separator between them: `", ".join(names)`.',
-        "text",
-        (Signature((param("sep", TEXT), param("texts", TEXTS)), STR, _join),),
-        method=True,
+        signature("sep: text, texts: texts", t.STR, _join),
     ),
-    LibraryFunction(
+    _texts(
         "replace",
         "With each `old` replaced by `new`; or a date with another year, month or day.",
-        "text",
-        (
-            Signature(
-                (param("text", TEXT), param("old", TEXT), param("new", TEXT), option("count", INTEGER)), STR, _replace
-            ),
-            *replace_date_signatures(),
+        signature("text: text, old: text, new: text, count?: int", t.STR, _replace),
+        signature(
+            "value: datetime, *, year?: int, month?: int, day?: int, hour?: int, minute?: int, second?: int",
+            t.DATETIME,
+            _replace_moment,
         ),
-        method=True,
+        signature("value: date, *, year?: int, month?: int, day?: int", t.DATE, _replace_moment),
     ),
-    _text_method("startswith", "Whether the text begins so.", BOOL, str.startswith, _AFFIX),
-    _text_method("endswith", "Whether the text ends so.", BOOL, str.endswith, _AFFIX),
-    _text_method("find", "Where the part begins, or -1.", INT, str.find, _PART),
-    LibraryFunction(
+    _text_method("startswith", "Whether the text begins so.", t.BOOL, str.startswith, _AFFIX),
+    _text_method("endswith", "Whether the text ends so.", t.BOOL, str.endswith, _AFFIX),
+    _text_method("find", "Where the part begins, or -1.", t.INT, str.find, _PART),
+    _texts(
         "count",
         "How often a part is in a text, or a value in a list.",
-        "text",
-        (
-            Signature((param("text", TEXT), _PART), INT, str.count),
-            Signature((param("xs", LIST), param("value")), INT, _list_count),
-        ),
-        method=True,
+        signature("text: text, part: text", t.INT, str.count),
+        signature("xs: list, value", t.INT, _list_count),
         cost="deep",
     ),
-    LibraryFunction(
+    _texts(
         "index",
         "Where a part begins in a text, or a value stands in a list; it must be there.",
-        "text",
-        (
-            Signature((param("text", TEXT), _PART), INT, _text_index),
-            Signature((param("xs", LIST), param("value")), INT, _list_index),
-        ),
-        method=True,
+        signature("text: text, part: text", t.INT, _text_index),
+        signature("xs: list, value", t.INT, _list_index),
         cost="deep",
     ),
-    LibraryFunction(
+    _texts(
         "contains",
         "Whether a text has a part, a list a value, a dict a key: the same as `value in container`.",
-        "text",
-        (
-            Signature((param("text", TEXT), _PART), BOOL, contains),
-            Signature((param("xs", ITERABLE), param("value")), BOOL, contains),
-        ),
+        signature("text: text, part: text", t.BOOL, contains),
+        signature("xs: iterable, value", t.BOOL, contains),
+        method=False,
         cost="deep",
     ),
-    _text_method("isdigit", "Whether there are only digits (and at least one).", BOOL, str.isdigit),
-    _text_method("isalpha", "Whether there are only letters (and at least one).", BOOL, str.isalpha),
-    _text_method("zfill", "With zeros in front up to a width.", STR, _zfill, _WIDTH),
-    _text_method("ljust", "Filled up at the end to a width.", STR, _padding_function(str.ljust), _WIDTH, _FILL),
-    _text_method("rjust", "Filled up in front to a width.", STR, _padding_function(str.rjust), _WIDTH, _FILL),
-    LibraryFunction(
-        "str", "Any value as text.", "text", (Signature((param("value"),), STR, format_value),), cost="deep"
-    ),
+    _text_method("isdigit", "Whether there are only digits (and at least one).", t.BOOL, str.isdigit),
+    _text_method("isalpha", "Whether there are only letters (and at least one).", t.BOOL, str.isalpha),
+    _text_method("zfill", "With zeros in front up to a width.", t.STR, _zfill, "width: int"),
+    _text_method("ljust", "Filled up at the end to a width.", t.STR, _padding_function(str.ljust), _PAD),
+    _text_method("rjust", "Filled up in front to a width.", t.STR, _padding_function(str.rjust), _PAD),
+    _texts("str", "Any value as text.", signature("value", t.STR, format_value), method=False, cost="deep"),
 )
 
 
@@ -443,70 +362,61 @@ def _mean(xs: list[Any]) -> Any:
     return _sum(xs) / len(xs)
 
 
-def _number_type(given: CallTypes) -> Type:
-    return INT if given["x"] == BOOL else given["x"]
+def _number_type(given: CallTypes) -> t.Type:
+    return t.INT if given["x"] == t.BOOL else given["x"]
 
 
-def _round_type(given: CallTypes) -> Type:
-    return _number_type(given) if "digits" in given.types else INT
+def _round_type(given: CallTypes) -> t.Type:
+    return _number_type(given) if "digits" in given.types else t.INT
 
 
-def _sum_type(given: CallTypes) -> Type:
+def _sum_type(given: CallTypes) -> t.Type:
     types = [item_type(given["xs"]), *([given["start"]] if "start" in given.types else [])]
-    if any(isinstance(type_, AnyType) for type_ in types):
-        return ANY
-    return FLOAT if FLOAT in types else INT
+    if any(isinstance(type_, t.AnyType) for type_ in types):
+        return t.ANY
+    return t.FLOAT if t.FLOAT in types else t.INT
 
 
-def _number_function(name: str, doc: str, *signatures: Signature, cost: CostClass = "constant") -> LibraryFunction:
-    return LibraryFunction(name, doc, "numbers and truth", signatures, cost=cost)
+_numbers = partial(library_function, "numbers and truth", cost="constant")
 
-
-_ITEMS = param("xs", ITERABLE)
-
-NUMBER_FUNCTIONS: tuple[LibraryFunction, ...] = (
-    _number_function(
-        "abs",
-        "Without its sign.",
-        Signature((param("x", NUMBER),), _number_type, abs),
-        Signature((param("x", DURATION_KIND),), DURATION, abs),
+NUMBER_FUNCTIONS = (
+    _numbers(
+        "abs", "Without its sign.", signature("x: number", _number_type, abs), signature("x: duration", t.DURATION, abs)
     ),
-    _number_function(
+    _numbers(
         "round",
         "The nearest whole number, or with so many digits after the point.",
-        Signature((param("x", NUMBER), option("digits", INTEGER)), _round_type, _round),
+        signature("x: number, digits?: int", _round_type, _round),
     ),
-    _number_function(
+    _numbers(
         "sum",
         "All numbers (or timedeltas) of a list together.",
-        Signature((param("xs", NUMBERS), option("start", NUMBER)), _sum_type, _sum),
-        Signature((param("xs", DURATIONS),), DURATION, _sum),
+        signature("xs: numbers, start?: number", _sum_type, _sum),
+        signature("xs: durations", t.DURATION, _sum),
         cost="flat",
     ),
-    _number_function(
+    _numbers(
         "mean",
         "The arithmetic mean of a list of numbers.",
-        Signature((param("xs", NUMBERS),), FLOAT, _mean),
-        Signature((param("xs", DURATIONS),), DURATION, _mean),
+        signature("xs: numbers", t.FLOAT, _mean),
+        signature("xs: durations", t.DURATION, _mean),
         cost="flat",
     ),
-    _number_function(
+    _numbers(
         "int",
         "A text or number as a whole number.",
-        Signature((param("x", TEXT),), INT, _to_int),
-        Signature((param("x", NUMBER),), INT, _to_int),
+        signature("x: text", t.INT, _to_int),
+        signature("x: number", t.INT, _to_int),
     ),
-    _number_function(
+    _numbers(
         "float",
         "A text or number as a number with a fraction.",
-        Signature((param("x", TEXT),), FLOAT, _to_float),
-        Signature((param("x", NUMBER),), FLOAT, _to_float),
+        signature("x: text", t.FLOAT, _to_float),
+        signature("x: number", t.FLOAT, _to_float),
     ),
-    _number_function(
-        "bool", "Whether a value is not empty, zero or None.", Signature((param("x", ANYTHING),), BOOL, bool)
+    _numbers("bool", "Whether a value is not empty, zero or None.", signature("x", t.BOOL, bool)),
+    _numbers(
+        "any", "Whether at least one value of a list is true.", signature("xs: iterable", t.BOOL, any), cost="flat"
     ),
-    _number_function(
-        "any", "Whether at least one value of a list is true.", Signature((_ITEMS,), BOOL, any), cost="flat"
-    ),
-    _number_function("all", "Whether every value of a list is true.", Signature((_ITEMS,), BOOL, all), cost="flat"),
+    _numbers("all", "Whether every value of a list is true.", signature("xs: iterable", t.BOOL, all), cost="flat"),
 )

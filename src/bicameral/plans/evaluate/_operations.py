@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from bicameral.errors import nearest_name
 from bicameral.plans._expressions import Apply, Const, Lambda
-from bicameral.plans._type_rules import LibraryFunction, Parameter, Signature
+from bicameral.plans._type_rules import CostClass, LibraryFunction, Parameter, Signature
 from bicameral.plans.evaluate._bounds import (
     MAX_BITS,
     MAX_TEXT,
@@ -31,7 +31,7 @@ from bicameral.plans.evaluate._bounds import (
     type_name,
 )
 from bicameral.plans.evaluate._library import FUNCTIONS, check_dict_key
-from bicameral.plans.evaluate._library_scalars import DATE_FIELDS, DURATION_FIELDS, TIME_FIELDS
+from bicameral.plans.evaluate._library_scalars import DATE_FIELDS_BY_TYPE
 from bicameral.plans.evaluate._values import align_time_zones, comparable_values, contains, is_equal, not_ordered_error
 
 Operator = Callable[[Any, Any], Any]
@@ -154,58 +154,32 @@ def _order_comparison(plain: Operator) -> Operator:
     return run
 
 
-def _is_unequal(left: Any, right: Any) -> bool:
-    return not is_equal(left, right)
-
-
-def _is_in(left: Any, right: Any) -> bool:
-    return contains(right, left)
-
-
-def _is_not_in(left: Any, right: Any) -> bool:
-    return not contains(right, left)
-
-
 COMPARISONS: dict[str, Operator] = {
     "==": is_equal,
-    "!=": _is_unequal,
+    "!=": lambda left, right: not is_equal(left, right),
     "<": _order_comparison(operator.lt),
     "<=": _order_comparison(operator.le),
     ">": _order_comparison(operator.gt),
     ">=": _order_comparison(operator.ge),
-    "in": _is_in,
-    "not in": _is_not_in,
+    "in": lambda left, right: contains(right, left),
+    "not in": lambda left, right: not contains(right, left),
 }
 
 
 def get_field(value: Any, field: str) -> Any:
-    """`value.field`: a key of a dict or one of the few fields of dates. Nothing else of Python can be reached."""
+    """`value.field`: a key of a dict or a listed field of a date. No other attribute of Python is reachable."""
     if isinstance(value, dict):
         try:
             return cast("dict[str, Any]", value)[field]
         except KeyError:
             raise _no_field_error(field, cast("dict[str, Any]", value)) from None
-    table = _date_fields(value)
-    if field in table:
-        return table[field](value)
+    classes = (each for each in type(value).__mro__ if each in DATE_FIELDS_BY_TYPE)
+    if field in DATE_FIELDS_BY_TYPE.get(next(classes, object), ()):
+        return getattr(value, field)
     if isinstance(value, list | tuple):
         fix = f"Take one item, or all: [item.{field} for item in xs]."
         raise bad_value(f"a list has no field {field!r}", [], fix=fix)
     raise bad_value(f"{preview(value)} has no field {field!r}", [value])
-
-
-def _date_fields(value: object) -> dict[str, Callable[[Any], int]]:
-    match value:
-        case dt.datetime():
-            return DATE_FIELDS | TIME_FIELDS
-        case dt.date():
-            return DATE_FIELDS
-        case dt.time():
-            return TIME_FIELDS
-        case dt.timedelta():
-            return DURATION_FIELDS
-        case _:
-            return {}
 
 
 def _no_field_error(field: str, entries: dict[str, Any]) -> EvaluationError:
@@ -231,9 +205,7 @@ def get_item(value: Any, at: Any) -> Any:
         )
     if not -len(items) <= at < len(items):
         raise EvaluationError(
-            "run.index",
-            f"there is no item {preview(at)}: {preview(items)}",
-            fix="Use first(xs) or test len(xs) first.",
+            "run.index", f"there is no item {preview(at)}: {preview(items)}", fix="Use first(xs) or test len(xs) first."
         )
     return items[at]
 
@@ -272,7 +244,7 @@ def unpack_item(item: Any, count: int) -> Any:
 
 
 def apply_update(op: str, current: Any, key: Any, value: Any) -> Any:
-    """The new value of a variable after an update; the old one stays as it is, whoever else holds it."""
+    """The new value of a variable after an update; the old value is not changed, since other variables may share it."""
     match op:
         case "append" if isinstance(current, list):
             items = cast("list[Any]", current)
@@ -297,7 +269,7 @@ def apply_update(op: str, current: Any, key: Any, value: Any) -> Any:
 
 
 def _check_size_sometimes(container: Any, length: int) -> Any:
-    """Weighing at lengths 1, 2, 4, 8, … keeps a loop of appends linear and still stops what doubles."""
+    """Check the size at lengths 1, 2, 4, 8, …: a loop of appends stays linear, and doubling is still stopped."""
     return check_size(container) if length & (length - 1) == 0 else container
 
 
@@ -309,23 +281,17 @@ CallForm = tuple[Callable[..., Any], tuple[tuple[type[object], ...], ...], tuple
 
 def compile_call(expr: Apply, codes: Sequence[Code], *, in_loop: bool) -> Code:
     """The code of a call, given the code of each argument (positional, then named)."""
-    function = FUNCTIONS.get(expr.function)
+    # The closures keep names only: one that held the expression would keep it in the memo of compiled code forever.
+    name = expr.function
+    function = FUNCTIONS.get(name)
     if function is None:
-        return failing_code(
-            lambda: EvaluationError(
-                "run.bad-call",
-                f"there is no function {expr.function!r}",
-                nearest=nearest_name(expr.function, FUNCTIONS),
-            )
-        )
+        near = nearest_name(name, FUNCTIONS)
+        return failing_code(lambda: EvaluationError("run.bad-call", f"there is no function {name!r}", nearest=near))
     ways = [way for signature in function.signatures if (way := call_form(signature, expr)) is not None]
     if not ways:
-        return failing_code(
-            lambda: EvaluationError(
-                "run.bad-call", f"{expr.function}() is not called like this", expected=function.usage
-            )
-        )
-    return _call_code(function, ways, tuple(codes), _cost_function(function) if in_loop else None)
+        message = f"{name}() is not called like this"
+        return failing_code(lambda: EvaluationError("run.bad-call", message, expected=function.usage))
+    return _call_code(function, ways, tuple(codes), _COST_FUNCTIONS[function.cost] if in_loop else None)
 
 
 def failing_code(error: Callable[[], EvaluationError]) -> Code:
@@ -356,7 +322,7 @@ def call_form(signature: Signature, expr: Apply) -> CallForm | None:
         return None
     by_position = list(range(len(expr.args)))
     by_name = {parameter.name: at for at, parameter in enumerate(bound) if at >= len(expr.args)}
-    # Names become positions while they follow without a gap: some functions are Python's own and know no names.
+    # Named arguments become positional where no parameter is skipped: Python's own functions take no names.
     order = [p for p in signature.parameters if not p.named_only and not p.variadic]
     for parameter in order[len(by_position) :]:
         if parameter.name not in by_name:
@@ -366,18 +332,11 @@ def call_form(signature: Signature, expr: Apply) -> CallForm | None:
     return signature.run, classes, tuple(by_position), tuple(by_name.items())
 
 
-def _cost_function(function: LibraryFunction) -> Callable[[Any], int]:
-    match function.cost:
-        case "constant":
-            return _zero_cost
-        case "flat":
-            return flat_cost
-        case "deep":
-            return deep_cost
-
-
-def _zero_cost(value: object) -> int:
-    return 0
+_COST_FUNCTIONS: dict[CostClass, Callable[[Any], int]] = {
+    "constant": lambda value: 0,
+    "flat": flat_cost,
+    "deep": deep_cost,
+}
 
 
 def _call_code(
@@ -405,7 +364,7 @@ def _call_code(
 def _single_argument_code(
     function: LibraryFunction, way: CallForm, code: Code, cost: Callable[[Any], int] | None
 ) -> Code:
-    """The same for a single argument that can mean only one thing, as most calls are."""
+    """The fast path for a single argument and one signature, as in most calls."""
     call, (classes,), _, _ = way
     grows = function.grows
 
@@ -461,14 +420,14 @@ ClauseCode = tuple[tuple[str, ...], Code, list[Code]]
 
 
 def comprehension_code(element: Code, key: Code | None, clauses: list[ClauseCode]) -> Code:
-    """A list, or with a key a dict, of what an expression gives for all items that the conditions let through."""
+    """The code of a list or, with a key, of a dict comprehension."""
     if key is None and len(clauses) == 1 and len(clauses[0][0]) == 1 and len(clauses[0][2]) <= 1:
         return _single_list_code(element, *clauses[0])
     return _nested_loops_code(element, key, clauses)
 
 
 def _single_list_code(element: Code, names: tuple[str, ...], over: Code, conditions: list[Code]) -> Code:
-    """The usual one: `[f(x) for x in xs if g(x)]`."""
+    """The fast path for `[f(x) for x in xs if g(x)]`."""
     (name,) = names
     condition = conditions[0] if conditions else None
 
@@ -526,7 +485,7 @@ def _bind_names(inner: dict[str, Any], names: tuple[str, ...], item: Any) -> Non
 
 
 def lambda_code(body: Code, names: tuple[str, ...]) -> Code:
-    """The code that makes a function of the environment that it stands in."""
+    """The code of a lambda: it makes a Python function in its environment."""
 
     def make(env: Env) -> Callable[..., Any]:
         inner, work = inner_environment(env)

@@ -11,24 +11,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+from bicameral import types as t
+from bicameral.plans._expressions import has_lone_surrogate
 from bicameral.plans.evaluate._bounds import MAX_TEXT, EvaluationError, bad_value, check_length, measure, preview
 from bicameral.text import ENGLISH_MONTH_NUMBERS
-from bicameral.types import (
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    FloatType,
-    IntType,
-    LiteralType,
-    StrType,
-    TimeType,
-    Type,
-)
 
 
 def align_time_zones(values: Sequence[Any]) -> Sequence[Any]:
-    """Datetimes that can be compared: one without a time zone is taken to be in the zone of the others."""
+    """The values with datetimes that can be compared: one without a time zone gets the zone of the others."""
     if not any(isinstance(value, dt.datetime | dt.time) for value in values):
         return values
     zones = [value.tzinfo for value in values if isinstance(value, dt.datetime | dt.time) and value.tzinfo]
@@ -77,7 +67,7 @@ def contains(container: Any, value: Any) -> bool:
 
 
 def comparable_values(values: Sequence[Any]) -> Sequence[Any]:
-    """The values as they can be compared with `<`; weighed, since comparing looks into lists."""
+    """The values as they can be compared with `<`. Lists are measured first, since comparing looks into them."""
     for value in values:
         if isinstance(value, list | tuple):
             measure(cast("object", values))
@@ -206,33 +196,29 @@ def pattern_problem(pattern: str) -> str | None:
     """What is wrong with a strftime pattern, or None."""
     if len(pattern) > MAX_PATTERN:
         return f"the date format is longer than {MAX_PATTERN} characters"
-    if not _DATE_PATTERN.fullmatch(pattern) or not _is_encodable(pattern):
+    if not _DATE_PATTERN.fullmatch(pattern) or has_lone_surrogate(pattern):
         return f"{pattern!r} is not a date format; write one like '%Y-%m-%d' or '%d %B %Y'"
     return None
 
 
-def _is_encodable(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def spec_problem(spec: str, type_: Type) -> str | None:
+def spec_problem(spec: str, type_: t.Type) -> str | None:
     """What is wrong with a format spec for values of a type, or None; an unknown type takes any sound spec."""
     if not spec:
         return None
     match type_:
-        case DateType() | TimeType() | DateTimeType():
+        case t.DateType() | t.TimeType() | t.DateTimeType():
             return pattern_problem(spec)
-        case AnyType():
+        case t.AnyType():
             return (
                 None
                 if _spec_class_problem(spec, "any") is None
                 else pattern_problem(spec) and _spec_class_problem(spec, "any")
             )
-        case IntType() | BoolType():
+        case t.IntType() | t.BoolType():
             return _spec_class_problem(spec, "int")
-        case FloatType():
+        case t.FloatType():
             return _spec_class_problem(spec, "float")
-        case StrType() | LiteralType():
+        case t.StrType() | t.LiteralType():
             return _spec_class_problem(spec, "text")
         case _:
             return _spec_class_problem(spec, "other")

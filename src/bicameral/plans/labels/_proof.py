@@ -1,7 +1,7 @@
-"""The proof before a run: what policy will say of each call, whatever the tools answer and whichever way is taken.
+"""The proof before a run: what policy will decide about each call, whatever the tools return and on whichever path.
 
-The plan is walked once with labels in place of values. The facts that a call is judged by cover what they can ever be
-in a run: a call that is proved is never denied there.
+The plan is walked once with labels in place of values. The facts of each call cover all that they can be in a run, so a
+call that is proved is never denied there.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bicameral.tools import Registry
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """The call is allowed, whatever happens."""
+    """The call is allowed on every path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """The call may be stopped: a person may be asked these questions, or (without any) it depends on what is found."""
+    """The call may be stopped: a person may be asked these questions, or (without any) it depends on the run."""
 
     questions: tuple[str, ...]
     why: str
@@ -44,7 +44,7 @@ Verdict = Proved | Conditional | Refused
 
 @dataclass(frozen=True, slots=True)
 class CallProof:
-    """What is known of one call before the run. A call that is never come to has no facts."""
+    """The verdict on one call before the run. A call that is never reached has no facts."""
 
     step: str
     tool: str
@@ -53,14 +53,14 @@ class CallProof:
 
     def to_json(self) -> dict[str, Any]:
         """The verdict for a program, with what may be asked and why."""
-        told: dict[str, Any] = {"step": self.step, "tool": self.tool, "verdict": type(self.verdict).__name__.lower()}
+        facts: dict[str, Any] = {"step": self.step, "tool": self.tool, "verdict": type(self.verdict).__name__.lower()}
         match self.verdict:
             case Conditional(questions=questions, why=why):
-                return {**told, "questions": list(questions), "why": why}
+                return {**facts, "questions": list(questions), "why": why}
             case Refused(reason=reason):
-                return {**told, "why": reason}
+                return {**facts, "why": reason}
             case _:
-                return told
+                return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,16 @@ def prove(
     read: Label = NOTHING,
     assembled: Mapping[str, frozenset[str]] | None = None,
 ) -> Proof:
-    """What will be said of each call of a plan, before anything happens.
+    """What policy will decide about each call of a plan, before anything happens.
 
-    `env` are the labels of the variables that are there before the first step, and `read` is what whoever wrote the
-    plan had read: the plan carries that like everything else that was written after reading it. `assembled` are the
-    arguments of each call that a plan of a model puts together.
+    Args:
+        plan: The plan.
+        registry: The tools it may call.
+        decide: The policy.
+        mode: Whether control flow counts (`strict`).
+        env: The labels of the variables before the first step.
+        read: The label of what the author of the plan had read: the plan carries it like all that is made from it.
+        assembled: By path of a call, the arguments that a plan of a model puts together.
 
     Example:
         >>> proof = prove(plan, registry, policy.decide)
@@ -139,7 +144,7 @@ def _judge_call(path: str, tool: str, facts: CallFacts | None, registry: Registr
         case Allowed():
             verdict: Verdict = Proved()
         case Depends(question=why):
-            # Nobody can say yes to this beforehand, so it is no question.
+            # It depends on the run: nobody can approve it beforehand, so it is no question.
             verdict = Conditional((), why)
         case Ask(question=question):
             verdict = Conditional((question,), question)
@@ -151,7 +156,7 @@ def _judge_call(path: str, tool: str, facts: CallFacts | None, registry: Registr
 
 
 def _best_case_facts(facts: CallFacts) -> CallFacts:
-    """The same if everyone may read everything: whom a result names as its readers is known only in the run."""
+    """The facts if everyone may read everything: the readers that a result names are known only in the run."""
 
     def best(argument: ArgumentFacts) -> ArgumentFacts:
         return replace(argument, label=Label(argument.label.sources))

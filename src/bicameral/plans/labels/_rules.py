@@ -1,8 +1,8 @@
-"""Label rules: the labels of what an expression node or a library function gives, from the labels of its parts.
+"""Label rules: the labels of the result of an expression node or a library function, from those of its parts.
 
-Each rule keeps as many parts apart as the operation itself does. A function without a rule of its own joins all that it
-is given. Every rule is monotone: from labels that cover others it computes labels that cover what it computes from the
-others.
+Each rule keeps as many parts apart as the operation itself does. A function without a rule of its own joins the labels
+of all its arguments. Every rule is monotone, as the proof needs: labels that cover others give labels that cover what
+the others give.
 """
 
 from __future__ import annotations
@@ -13,70 +13,59 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from bicameral.labels import (
-    NOTHING,
-    TRUSTED_USER,
-    UNKNOWN,
-    EitherLabels,
-    Label,
-    LabelTree,
-    ListLabels,
-    RecordLabels,
-    as_list,
-    as_record,
-    join,
-    join_all,
-    join_trees,
-    taint,
-)
-from bicameral.plans._expressions import Apply, Compare, Const, Format, Lambda, Negative, Not
+from bicameral import labels as lb
+from bicameral.plans import _expressions as ir
+from bicameral.plans._plan import MAX_DEPTH
+from bicameral.plans._type_rules import Parameter
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.plans.evaluate._operations import bind_arguments
 
-LabelEnv = Mapping[str, LabelTree]
-LabelCode = Callable[[LabelEnv], LabelTree]
+LabelEnv = Mapping[str, lb.LabelTree]
+LabelCode = Callable[[LabelEnv], lb.LabelTree]
+LambdaLabels = Callable[[lb.LabelTree], lb.LabelTree]
 
 
-def label_of_taken_part(part: LabelTree, whole: LabelTree, strict: bool) -> LabelTree:
-    """A part taken out of a list: where control flow counts, how many and which there are decides what it is."""
-    return taint(part, whole.own) if strict else part
+def label_of_taken_part(part: lb.LabelTree, whole: lb.LabelTree, strict: bool) -> lb.LabelTree:
+    """The labels of an item of a list. In `strict` mode the list's own label counts: it decides which item it is."""
+    return lb.taint(part, whole.own) if strict else part
 
 
-def label_of_membership(container: LabelTree, value: LabelTree) -> Label:
-    """The label of `value in container`: in a dict one looks at its keys, in anything else at all of it."""
+def label_of_membership(container: lb.LabelTree, value: lb.LabelTree) -> lb.Label:
+    """The label of `value in container`: of a dict only the keys are compared, of anything else all of it."""
     match container:
-        case RecordLabels():
-            return join(value.flat, container.own)
-        case EitherLabels():
-            return join(value.flat, join(container.as_list.flat, container.as_record.own))
+        case lb.RecordLabels():
+            return lb.join(value.flat, container.own)
+        case lb.EitherLabels():
+            return lb.join(value.flat, lb.join(container.as_list.flat, container.as_record.own))
         case _:
-            return join(value.flat, container.flat)
+            return lb.join(value.flat, container.flat)
 
 
 @dataclass(frozen=True, slots=True)
 class _CallLabels:
-    """The shades that a call is given, by parameter."""
+    """The labels of the arguments of a call, by parameter."""
 
-    labels: Mapping[str, LabelTree]
-    variadic_labels: tuple[LabelTree, ...]
-    constants: Mapping[str, object]
-    lambdas: Mapping[str, Callable[[LabelTree], LabelTree]]
+    labels: dict[str, lb.LabelTree]
+    variadic_labels: list[lb.LabelTree]
+    constants: dict[str, object]
+    lambdas: dict[str, LambdaLabels]
+    """For each lambda that is given, the labels of what it returns for an item with these labels."""
     strict: bool
 
-    def __getitem__(self, name: str) -> LabelTree:
+    def __getitem__(self, name: str) -> lb.LabelTree:
         return self.labels[name]
 
-    def get(self, name: str) -> LabelTree:
-        """The shade of an argument; NOTHING if it is not given."""
-        return self.labels.get(name, NOTHING)
+    def get(self, name: str) -> lb.LabelTree:
+        """The labels of an argument; NOTHING if it is not given."""
+        return self.labels.get(name, lb.NOTHING)
 
-    def with_default(self, found: LabelTree) -> LabelTree:
-        """What was found, or the default that is given."""
+    def with_default(self, found: lb.LabelTree) -> lb.LabelTree:
+        """The labels of what was found, joined with those of the default if one is given."""
         if "default" in self.constants:
-            return taint(found, TRUSTED_USER)
-        return join_trees(found, self.get("default"))
+            return lb.taint(found, lb.TRUSTED_USER)
+        return lb.join_trees(found, self.get("default"))
 
-    def key_label(self, item: LabelTree) -> Label:
+    def key_label(self, item: lb.LabelTree) -> lb.Label:
         """The label of what items are ordered or grouped by."""
         if "key" in self.lambdas:
             return self.lambdas["key"](item).flat
@@ -84,196 +73,162 @@ class _CallLabels:
             return item.flat
         field = self.constants.get("key")
         found = item.field(field) if isinstance(field, str) else item
-        return join(found.flat, self["key"].flat)
+        return lb.join(found.flat, self["key"].flat)
 
-    def deciding_label(self, *labels: Label) -> Label:
-        """The join of labels that decide, where that counts."""
-        return join_all(labels) if self.strict else NOTHING
-
-
-_LabelRule = Callable[[_CallLabels], LabelTree]
+    def deciding_label(self, *labels: lb.Label) -> lb.Label:
+        """The join of labels that decide about the result; NOTHING where control flow does not count."""
+        return lb.join_all(labels) if self.strict else lb.NOTHING
 
 
-def compile_call_labels(expr: Apply, codes: Sequence[LabelCode], *, strict: bool) -> LabelCode:
-    """The shade of a call, given the code of each argument (positional, then named; of a lambda that of its body)."""
-    arguments = (*expr.args, *(value for _, value in expr.named))
-    function = FUNCTIONS.get(expr.function)
-    shapes = (bind_arguments(signature, expr) for signature in function.signatures) if function is not None else ()
-    bound = next((found for found in shapes if found is not None), None)
+_LabelRule = Callable[[_CallLabels], lb.LabelTree]
+
+
+def call_labels(
+    expr: ir.Apply, trees: Sequence[lb.LabelTree], result_of: Callable[[ir.Lambda], LambdaLabels], *, strict: bool
+) -> lb.LabelTree:
+    """The labels of a call, given those of each argument (positional, then named) and of what a lambda returns."""
+    bound = _bound_parameters(expr)
     if bound is None:
-        # Its value is an error. Whoever looks at its labels all the same gets the worst.
-        return lambda env: UNKNOWN
+        # The call is an error and has no value; its labels are the worst case.
+        return lb.UNKNOWN
     rule = _FUNCTION_RULES.get(expr.function)
     if rule is None:
-        return _join_codes(codes)
-    named = [
-        (parameter.name, parameter.variadic, argument, code)
-        for parameter, argument, code in zip(bound, arguments, codes, strict=True)
-    ]
-    constants = {name: argument.value for name, _, argument, _ in named if isinstance(argument, Const)}
-
-    def run(env: LabelEnv) -> LabelTree:
-        shades: dict[str, LabelTree] = {}
-        rest: list[LabelTree] = []
-        lambdas: dict[str, Callable[[LabelTree], LabelTree]] = {}
-        for name, many, argument, code in named:
-            if isinstance(argument, Lambda):
-                lambdas[name] = _lambda_labels(argument, code, env)
-            elif many:
-                rest.append(code(env))
-            else:
-                shades[name] = code(env)
-        return rule(_CallLabels(shades, tuple(rest), constants, lambdas, strict))
-
-    return run
+        return lb.join_all(tree.flat for tree in trees) if trees else lb.TRUSTED_USER
+    given = _CallLabels({}, [], {}, {}, strict)
+    for parameter, argument, tree in zip(bound, call_arguments(expr), trees, strict=True):
+        if argument.kind == "lambda":
+            given.lambdas[parameter.name] = result_of(argument)
+        elif parameter.variadic:
+            given.variadic_labels.append(tree)
+        else:
+            given.labels[parameter.name] = tree
+        if argument.kind == "const":
+            given.constants[parameter.name] = argument.value
+    return rule(given)
 
 
-def _lambda_labels(function: Lambda, body: LabelCode, env: LabelEnv) -> Callable[[LabelTree], LabelTree]:
-    return lambda item: body({**env, **dict.fromkeys(function.names, item)})
+@ir.memoize_by_identity
+def _bound_parameters(expr: ir.Apply) -> tuple[Parameter, ...] | None:
+    """The parameter of each argument, by the first signature that the call can mean."""
+    function = FUNCTIONS.get(expr.function)
+    shapes = (bind_arguments(signature, expr) for signature in function.signatures) if function is not None else ()
+    return next((bound for bound in shapes if bound is not None), None)
 
 
-def _join_codes(codes: Sequence[LabelCode]) -> LabelCode:
-    if not codes:
-        return lambda env: TRUSTED_USER
-    return lambda env: join_all(code(env).flat for code in codes)
+def call_arguments(expr: ir.Apply) -> tuple[Any, ...]:
+    return (*expr.args, *(value for _, value in expr.named))
 
 
-# Rules: each keeps as many parts apart as the function itself does --------------------------------------------------
+# Rules for library functions ----------------------------------------------------------------------------------------
 
 
-def _len_labels(given: _CallLabels) -> LabelTree:
-    return given["xs"].own
-
-
-def _bool_labels(given: _CallLabels) -> LabelTree:
-    return given["x"].own
-
-
-def _any_all_labels(given: _CallLabels) -> LabelTree:
-    return join(given["xs"].own, given["xs"].item.own)
-
-
-def _list_labels(given: _CallLabels) -> LabelTree:
+def _list_labels(given: _CallLabels) -> lb.LabelTree:
     if "xs" not in given.labels:
-        return ListLabels(TRUSTED_USER, places=())
+        return lb.ListLabels(lb.TRUSTED_USER, places=())
     xs = given["xs"]
-    places = xs.places if isinstance(xs, ListLabels) else None
-    return ListLabels(xs.own, xs.item, places)
+    places = xs.places if isinstance(xs, lb.ListLabels) else None
+    return lb.ListLabels(xs.own, xs.item, places)
 
 
-def _reversed_labels(given: _CallLabels) -> LabelTree:
+def _reversed_labels(given: _CallLabels) -> lb.LabelTree:
     xs = given["xs"]
-    places = xs.places if isinstance(xs, ListLabels) else None
-    return ListLabels(xs.own, xs.item, None if places is None else places[::-1])
+    places = xs.places if isinstance(xs, lb.ListLabels) else None
+    return lb.ListLabels(xs.own, xs.item, None if places is None else places[::-1])
 
 
-def _unique_labels(given: _CallLabels) -> LabelTree:
+def _unique_labels(given: _CallLabels) -> lb.LabelTree:
     if "xs" not in given.labels:
-        return ListLabels(TRUSTED_USER, places=())
+        return lb.ListLabels(lb.TRUSTED_USER, places=())
     xs = given["xs"]
-    return ListLabels(join(xs.own, given.deciding_label(xs.item.flat)), xs.item)
+    return lb.ListLabels(lb.join(xs.own, given.deciding_label(xs.item.flat)), xs.item)
 
 
-def _pair_labels(own: Label, *places: LabelTree) -> LabelTree:
-    return ListLabels(own, ListLabels(own, places=places))
+def _pair_labels(own: lb.Label, *places: lb.LabelTree) -> lb.LabelTree:
+    return lb.ListLabels(own, lb.ListLabels(own, places=places))
 
 
-def _enumerate_labels(given: _CallLabels) -> LabelTree:
+def _enumerate_labels(given: _CallLabels) -> lb.LabelTree:
     xs = given["xs"]
-    return _pair_labels(xs.own, join(xs.own, given.get("start").flat), xs.item)
+    return _pair_labels(xs.own, lb.join(xs.own, given.get("start").flat), xs.item)
 
 
-def _zip_labels(given: _CallLabels) -> LabelTree:
-    own = join_all(each.own for each in given.variadic_labels) if given.variadic_labels else TRUSTED_USER
+def _zip_labels(given: _CallLabels) -> lb.LabelTree:
+    own = lb.join_all(each.own for each in given.variadic_labels) if given.variadic_labels else lb.TRUSTED_USER
     return _pair_labels(own, *(each.item for each in given.variadic_labels))
 
 
-def _flatten_labels(given: _CallLabels) -> LabelTree:
+def _flatten_labels(given: _CallLabels) -> lb.LabelTree:
     lists = given["xs"].item
-    return ListLabels(join(given["xs"].own, lists.own), lists.item)
+    return lb.ListLabels(lb.join(given["xs"].own, lists.own), lists.item)
 
 
-def _first_last_labels(given: _CallLabels) -> LabelTree:
+def _first_last_labels(given: _CallLabels) -> lb.LabelTree:
     xs = given["xs"]
-    return taint(given.with_default(xs.item), given.deciding_label(xs.own))
+    return lb.taint(given.with_default(xs.item), given.deciding_label(xs.own))
 
 
-def _get_labels(given: _CallLabels) -> LabelTree:
+def _get_labels(given: _CallLabels) -> lb.LabelTree:
     entries, key = given["entries"], given.constants.get("key")
     found = entries.field(key) if isinstance(key, str) else entries.values
-    found = taint(given.with_default(found), given.deciding_label(entries.own))
-    return taint(found, given["key"].flat)
+    found = lb.taint(given.with_default(found), given.deciding_label(entries.own))
+    return lb.taint(found, given["key"].flat)
 
 
-def _keys_labels(given: _CallLabels) -> LabelTree:
-    own = given["entries"].own
-    return ListLabels(own, own)
-
-
-def _values_labels(given: _CallLabels) -> LabelTree:
-    return ListLabels(given["entries"].own, given["entries"].values)
-
-
-def _items_labels(given: _CallLabels) -> LabelTree:
+def _items_labels(given: _CallLabels) -> lb.LabelTree:
     entries = given["entries"]
     return _pair_labels(entries.own, entries.own, entries.values)
 
 
-def _dict_labels(given: _CallLabels) -> LabelTree:
-    # One argument may mean a dict or a list of pairs; only the value knows.
-    shades = list(given.labels.values())
-    if not shades:
-        return RecordLabels(TRUSTED_USER, {})
-    whole, found = shades[0], [record for shade in shades if (record := as_record(shade)) is not None]
-    pairs = as_list(whole)
+def _dict_labels(given: _CallLabels) -> lb.LabelTree:
+    # The argument may be a dict or a list of pairs; labels alone do not always tell which.
+    labels = list(given.labels.values())
+    if not labels:
+        return lb.RecordLabels(lb.TRUSTED_USER, {})
+    whole, found = labels[0], [record for tree in labels if (record := lb.as_record(tree)) is not None]
+    pairs = lb.as_list(whole)
     if pairs is not None:
         key, value = pairs.item.place(0), pairs.item.place(1)
-        own = join(join(pairs.own, pairs.item.own), key.flat)
-        found.append(RecordLabels(own, {}, taint(value, own) if given.strict else value))
+        own = lb.join(lb.join(pairs.own, pairs.item.own), key.flat)
+        found.append(lb.RecordLabels(own, {}, lb.taint(value, own) if given.strict else value))
     if not found:
-        return RecordLabels(whole.flat, {}, whole.flat)
-    return found[0] if len(found) == 1 else join_trees(found[0], found[1])
+        return lb.RecordLabels(whole.flat, {}, whole.flat)
+    return found[0] if len(found) == 1 else lb.join_trees(found[0], found[1])
 
 
-def _sorted_labels(given: _CallLabels) -> LabelTree:
+def _sorted_labels(given: _CallLabels) -> lb.LabelTree:
     xs = given["xs"]
     order = given.deciding_label(given.key_label(xs.item), given.get("reverse").flat)
-    return ListLabels(join(xs.own, order), xs.item)
+    return lb.ListLabels(lb.join(xs.own, order), xs.item)
 
 
-def _min_max_labels(given: _CallLabels) -> LabelTree:
+def _min_max_labels(given: _CallLabels) -> lb.LabelTree:
     if "xs" not in given.labels:
         values = (given["value"], *given.variadic_labels)
-        found: LabelTree = NOTHING
+        found: lb.LabelTree = lb.NOTHING
         for value in values:
-            found = join_trees(found, value)
-        return taint(found, given.deciding_label(*(value.flat for value in values)))
+            found = lb.join_trees(found, value)
+        return lb.taint(found, given.deciding_label(*(value.flat for value in values)))
     xs = given["xs"]
-    return taint(given.with_default(xs.item), given.deciding_label(xs.own, given.key_label(xs.item)))
+    return lb.taint(given.with_default(xs.item), given.deciding_label(xs.own, given.key_label(xs.item)))
 
 
-def _count_by_labels(given: _CallLabels) -> LabelTree:
-    return join(given["xs"].own, given.key_label(given["xs"].item))
-
-
-def _group_by_labels(given: _CallLabels) -> LabelTree:
+def _group_by_labels(given: _CallLabels) -> lb.LabelTree:
     xs = given["xs"]
     key = given.key_label(xs.item)
-    return RecordLabels(join(xs.own, key), {}, ListLabels(join(xs.own, given.deciding_label(key)), xs.item))
+    return lb.RecordLabels(lb.join(xs.own, key), {}, lb.ListLabels(lb.join(xs.own, given.deciding_label(key)), xs.item))
 
 
-def _contains_labels(given: _CallLabels) -> LabelTree:
+def _contains_labels(given: _CallLabels) -> lb.LabelTree:
     if "xs" in given.labels:
         return label_of_membership(given["xs"], given["value"])
-    # Written like a test of texts, but what stands first may be a list or dict all the same.
+    # The call has the shape of a test of texts, but a container of unknown type may be a list or dict all the same.
     return label_of_membership(given["text"], given["part"])
 
 
 _FUNCTION_RULES: Mapping[str, _LabelRule] = {
-    "len": _len_labels,
-    "bool": _bool_labels,
-    "any": _any_all_labels,
-    "all": _any_all_labels,
+    "len": lambda given: given["xs"].own,
+    "bool": lambda given: given["x"].own,
+    **dict.fromkeys(("any", "all"), lambda given: lb.join(given["xs"].own, given["xs"].item.own)),
     "list": _list_labels,
     "tuple": _list_labels,
     "unique": _unique_labels,
@@ -285,228 +240,227 @@ _FUNCTION_RULES: Mapping[str, _LabelRule] = {
     "first": _first_last_labels,
     "last": _first_last_labels,
     "get": _get_labels,
-    "keys": _keys_labels,
-    "values": _values_labels,
+    "keys": lambda given: lb.ListLabels(given["entries"].own, given["entries"].own),
+    "values": lambda given: lb.ListLabels(given["entries"].own, given["entries"].values),
     "items": _items_labels,
     "dict": _dict_labels,
     "sorted": _sorted_labels,
     "min": _min_max_labels,
     "max": _min_max_labels,
-    "count_by": _count_by_labels,
+    "count_by": lambda given: lb.join(given["xs"].own, given.key_label(given["xs"].item)),
     "group_by": _group_by_labels,
     "contains": _contains_labels,
 }
 
 
 MAX_PLACES = 16
-"""A longer list has one shade for all its items."""
+"""A longer list has one label tree for all its items."""
 
 
-def literal_labels(env: LabelEnv) -> LabelTree:
-    return TRUSTED_USER
+class ExpressionLabels:
+    """Computes the labels of expressions from those of their variables.
+
+    In `strict` mode what decides counts like what is used: the condition of a comprehension, the key of an order, how
+    many items there are where one is taken.
+    """
+
+    literal: lb.Label = lb.TRUSTED_USER
+    """The label of what is written in the plan."""
+    unknown: lb.Label = lb.UNKNOWN
+    """The worst case: for a variable without labels, and for what is nested too deep to have a value."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self._depth = 0
+
+    def labels_of(self, expr: Any, env: LabelEnv) -> lb.LabelTree:
+        if self._depth > MAX_DEPTH:
+            return self.unknown
+        self._depth += 1
+        try:
+            return self.node_labels(expr, env)
+        finally:
+            self._depth -= 1
+
+    def node_labels(self, expr: Any, env: LabelEnv) -> lb.LabelTree:
+        # By the word and not by the class: isinstance is slow for pydantic models.
+        match expr.kind:
+            case "const":
+                return self.literal
+            case "ref":
+                return env.get(expr.name, self.unknown)
+            case "get":
+                return self.labels_of(expr.value, env).field(expr.field)
+            case "index":
+                return self._index_labels(expr, env)
+            case "slice":
+                bounds = (self.labels_of(bound, env).flat for bound in ir.children(expr)[1:])
+                return lb.taint(_some_items_labels(self.labels_of(expr.value, env)), lb.join_all(bounds))
+            case "list" | "tuple":
+                places = [self.labels_of(item, env) for item in expr.items]
+                if len(places) <= MAX_PLACES:
+                    return lb.ListLabels(self.literal, places=places)
+                return lb.ListLabels(self.literal, reduce(lb.join_trees, places))
+            case "dict":
+                return self._dict_labels(expr, env)
+            case "arithmetic":
+                operate = {"+": sum_labels, "*": _product_labels}.get(expr.op, _joined_label)
+                return operate(self.labels_of(expr.left, env), self.labels_of(expr.right, env))
+            case "negative":
+                return self.labels_of(expr.value, env).flat
+            case "not":
+                return self.labels_of(expr.value, env).own
+            case "logic":
+                trees = [self.labels_of(item, env) for item in expr.items]
+                return lb.taint(_join_alternatives(expr.items, trees), lb.join_all(tree.own for tree in trees[:-1]))
+            case "compare":
+                return self._comparison_label(expr, env)
+            case "choose":
+                ways = (expr.then, expr.otherwise)
+                either = _join_alternatives(ways, [self.labels_of(way, env) for way in ways])
+                return lb.taint(either, self.labels_of(expr.condition, env).own)
+            case "apply":
+                return self._call_labels(expr, env)
+            case "format":
+                return lb.join_all((self.literal, *(self.labels_of(value, env).flat for value in ir.children(expr))))
+            case "comprehension":
+                return self._comprehension_labels(expr, env)
+            case _:
+                return self.unknown
+
+    def _index_labels(self, expr: ir.Index, env: LabelEnv) -> lb.LabelTree:
+        whole, at = self.labels_of(expr.value, env), expr.at.value if expr.at.kind == "const" else None
+        if isinstance(at, str):
+            return whole.field(at)
+        if isinstance(at, int):
+            return label_of_taken_part(whole.place(int(at)), whole, self.strict)
+        return lb.taint(any_part_labels(whole, self.strict), self.labels_of(expr.at, env).flat)
+
+    def _dict_labels(self, expr: ir.DictOf, env: LabelEnv) -> lb.LabelTree:
+        own = self.literal
+        fields: dict[str, lb.LabelTree] = {}
+        rest: lb.LabelTree = lb.NOTHING
+        for key, value in expr.entries:
+            tree = self.labels_of(value, env)
+            if key.kind == "const" and isinstance(key.value, str):
+                fields[key.value] = tree
+                continue
+            named = self.labels_of(key, env).flat
+            own = lb.join(own, named)
+            rest = lb.join_trees(rest, lb.taint(tree, named) if self.strict else tree)
+        # A key that is not known before the run may be any of those that are.
+        return lb.RecordLabels(own, {name: lb.join_trees(tree, rest) for name, tree in fields.items()}, rest)
+
+    def _comparison_label(self, expr: ir.Compare, env: LabelEnv) -> lb.Label:
+        operands = [expr.first, *(operand for _, operand in expr.rest)]
+        # Each operand once: chains inside chains would otherwise take time exponential in their depth.
+        pairs = pairwise([(self.labels_of(operand, env), _is_none(operand)) for operand in operands])
+        found = (_pair_comparison_label(op, *pair) for (op, _), pair in zip(expr.rest, pairs, strict=True))
+        return lb.join_all(found)
+
+    def _call_labels(self, expr: ir.Apply, env: LabelEnv) -> lb.LabelTree:
+        def result_of(function: ir.Lambda) -> LambdaLabels:
+            return lambda item: self.labels_of(function.body, {**env, **dict.fromkeys(function.names, item)})
+
+        trees = [
+            lb.NOTHING if argument.kind == "lambda" else self.labels_of(argument, env)
+            for argument in call_arguments(expr)
+        ]
+        return call_labels(expr, trees, result_of, strict=self.strict)
+
+    def _comprehension_labels(self, expr: ir.Comprehension, env: LabelEnv) -> lb.LabelTree:
+        inner = dict(env)
+        own: lb.Label = lb.NOTHING
+        for clause in expr.clauses:
+            whole = self.labels_of(clause.over, inner)
+            own = lb.join(own, whole.own)
+            inner.update(unpack_labels(clause.names, whole.item, self.strict))
+            if self.strict:
+                own = lb.join_all((own, *(self.labels_of(each, inner).own for each in clause.conditions)))
+        found = self.labels_of(expr.element, inner)
+        if expr.key is None:
+            return lb.ListLabels(own, found)
+        own = lb.join(own, self.labels_of(expr.key, inner).flat)
+        return lb.RecordLabels(own, {}, lb.taint(found, own) if self.strict else found)
 
 
-def unknown_labels(env: LabelEnv) -> LabelTree:
-    return UNKNOWN
+def _is_none(expr: Any) -> bool:
+    return expr.kind == "const" and expr.value is None
 
 
-def ref_labels(name: str) -> LabelCode:
-    return lambda env: env.get(name, UNKNOWN)
-
-
-def field_labels(value: LabelCode, field: str) -> LabelCode:
-    return lambda env: value(env).field(field)
-
-
-def place_labels(value: LabelCode, at: int, strict: bool) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        whole = value(env)
-        return label_of_taken_part(whole.place(at), whole, strict)
-
-    return run
-
-
-def index_labels(value: LabelCode, at: LabelCode, strict: bool) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        return taint(_any_part_labels(value(env), strict), at(env).flat)
-
-    return run
-
-
-def _any_part_labels(whole: LabelTree, strict: bool) -> LabelTree:
-    """What stands at a place or under a key that is not known before the run."""
+def any_part_labels(whole: lb.LabelTree, strict: bool) -> lb.LabelTree:
+    """The labels of an item at a position or under a key that is not known before the run."""
     match whole:
-        case Label():
+        case lb.Label():
             return whole
-        case ListLabels():
+        case lb.ListLabels():
             return label_of_taken_part(whole.item, whole, strict)
-        case RecordLabels():
+        case lb.RecordLabels():
             return whole.values
-        case EitherLabels():
-            return join_trees(label_of_taken_part(whole.as_list.item, whole.as_list, strict), whole.as_record.values)
+        case lb.EitherLabels():
+            return lb.join_trees(label_of_taken_part(whole.as_list.item, whole.as_list, strict), whole.as_record.values)
 
 
-def slice_labels(value: LabelCode, bounds: list[LabelCode]) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        return taint(_some_items_labels(value(env)), join_all(bound(env).flat for bound in bounds))
-
-    return run
-
-
-def _some_items_labels(whole: LabelTree) -> LabelTree:
-    """Some of its items, at other places. Of what may be a list or a text, a part may be either too."""
+def _some_items_labels(whole: lb.LabelTree) -> lb.LabelTree:
+    """The labels of some items at other positions; a part of what may be a list or a text may be either too."""
     match whole:
-        case ListLabels():
-            return ListLabels(whole.own, whole.item)
-        case EitherLabels():
-            return EitherLabels(ListLabels(whole.as_list.own, whole.as_list.item), whole.as_record)
+        case lb.ListLabels():
+            return lb.ListLabels(whole.own, whole.item)
+        case lb.EitherLabels():
+            return lb.EitherLabels(lb.ListLabels(whole.as_list.own, whole.as_list.item), whole.as_record)
         case _:
             return whole.flat
 
 
-def list_node_labels(items: list[LabelCode]) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        places = [item(env) for item in items]
-        if len(places) <= MAX_PLACES:
-            return ListLabels(TRUSTED_USER, places=places)
-        return ListLabels(TRUSTED_USER, reduce(join_trees, places))
-
-    return run
-
-
-def dict_node_labels(entries: list[tuple[Any, LabelCode, LabelCode]], strict: bool) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        own: Label = TRUSTED_USER
-        fields: dict[str, LabelTree] = {}
-        rest: LabelTree = NOTHING
-        for key, key_code, value_code in entries:
-            value = value_code(env)
-            if isinstance(key, Const) and isinstance(key.value, str):
-                fields[key.value] = value
-                continue
-            named = key_code(env).flat
-            own = join(own, named)
-            rest = join_trees(rest, taint(value, named) if strict else value)
-        # A key that is not known before the run may be any of those that are.
-        return RecordLabels(own, {name: join_trees(value, rest) for name, value in fields.items()}, rest)
-
-    return run
-
-
-def arithmetic_labels(op: str, left: LabelCode, right: LabelCode) -> LabelCode:
-    joined = {"+": sum_labels, "*": _product_labels}.get(op, _joined_label)
-    return lambda env: joined(left(env), right(env))
-
-
-def sum_labels(left: LabelTree, right: LabelTree) -> LabelTree:
-    """`left + right`: of lists the items of both, of anything else what is made of both."""
-    if as_list(left) is None and as_list(right) is None:
-        return join(left.flat, right.flat)
-    first, second = as_list(left) or left.flat, as_list(right) or right.flat
-    items = ListLabels(join(first.own, second.own), join_trees(first.item, second.item))
-    either = join_trees(left, right)
-    if not isinstance(either, EitherLabels) or isinstance(left, ListLabels) or isinstance(right, ListLabels):
+def sum_labels(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
+    """The labels of `left + right`: of lists the items of both, of anything else one label."""
+    if lb.as_list(left) is None and lb.as_list(right) is None:
+        return lb.join(left.flat, right.flat)
+    first, second = lb.as_list(left) or left.flat, lb.as_list(right) or right.flat
+    items = lb.ListLabels(lb.join(first.own, second.own), lb.join_trees(first.item, second.item))
+    either = lb.join_trees(left, right)
+    if not isinstance(either, lb.EitherLabels) or isinstance(left, lb.ListLabels) or isinstance(right, lb.ListLabels):
         return items
-    return EitherLabels(items, either.as_record)
+    return lb.EitherLabels(items, either.as_record)
 
 
-def _product_labels(left: LabelTree, right: LabelTree) -> LabelTree:
-    several = [shade for shade in (left, right) if isinstance(shade, ListLabels)]
-    several = several or [shade for shade in (left, right) if isinstance(shade, EitherLabels)]
+def _product_labels(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
+    several = [tree for tree in (left, right) if isinstance(tree, lb.ListLabels)]
+    several = several or [tree for tree in (left, right) if isinstance(tree, lb.EitherLabels)]
     if not several:
-        return join(left.flat, right.flat)
-    return taint(_some_items_labels(several[0]), (right if several[0] is left else left).flat)
+        return lb.join(left.flat, right.flat)
+    return lb.taint(_some_items_labels(several[0]), (right if several[0] is left else left).flat)
 
 
-def _joined_label(left: LabelTree, right: LabelTree) -> LabelTree:
-    return join(left.flat, right.flat)
+def _joined_label(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
+    return lb.join(left.flat, right.flat)
 
 
-def flat_labels(items: Sequence[LabelCode]) -> LabelCode:
-    return lambda env: join_all(item(env).flat for item in items)
-
-
-def own_labels(value: LabelCode) -> LabelCode:
-    return lambda env: value(env).own
-
-
-Alternative = tuple[LabelCode, bool]
-"""One of several values that an expression may have, and whether it is a scalar for sure."""
-
-
-def is_scalar_expr(expr: Any) -> bool:
-    """Whether an expression can have no parts, so that what it comes together with keeps its kind."""
-    return isinstance(expr, Const | Format | Compare | Not | Negative)
-
-
-def _join_alternatives(ways: Sequence[tuple[LabelTree, bool]]) -> LabelTree:
-    found: LabelTree = NOTHING
-    scalars: Label = NOTHING
-    for shade, scalar in ways:
-        if scalar:
-            scalars = join(scalars, shade.flat)
+def _join_alternatives(exprs: Sequence[Any], trees: Sequence[lb.LabelTree]) -> lb.LabelTree:
+    """The labels of one of several values. A scalar adds only its label, so that the others keep their shape."""
+    found: lb.LabelTree = lb.NOTHING
+    scalars: lb.Label = lb.NOTHING
+    for expr, tree in zip(exprs, trees, strict=True):
+        if expr.kind in ("const", "format", "compare", "not", "negative"):
+            scalars = lb.join(scalars, tree.flat)
         else:
-            found = join_trees(found, shade)
-    return taint(found, scalars)
+            found = lb.join_trees(found, tree)
+    return lb.taint(found, scalars)
 
 
-def logic_labels(ways: list[Alternative]) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        found = [(code(env), scalar) for code, scalar in ways]
-        return taint(_join_alternatives(found), join_all(shade.own for shade, _ in found[:-1]))
-
-    return run
-
-
-def comparison_labels(ops: Sequence[str], operands: list[tuple[Any, LabelCode]]) -> LabelCode:
-    nones = [expr == Const(value=None) for expr, _ in operands]
-
-    def run(env: LabelEnv) -> LabelTree:
-        shades = [code(env) for _, code in operands]
-        pairs = zip(ops, pairwise(shades), pairwise(nones), strict=True)
-        return join_all(_pair_comparison_label(op, *both, none) for op, both, none in pairs)
-
-    return run
-
-
-def _pair_comparison_label(op: str, left: LabelTree, right: LabelTree, is_none: tuple[bool, bool]) -> Label:
-    if op in ("==", "!=") and any(is_none):
+def _pair_comparison_label(op: str, left: tuple[lb.LabelTree, bool], right: tuple[lb.LabelTree, bool]) -> lb.Label:
+    """The label of `left op right`, of operands given as their labels and whether they are the literal None."""
+    (first, first_is_none), (second, second_is_none) = left, right
+    if op in ("==", "!=") and (first_is_none or second_is_none):
         # Whether a value is there at all does not depend on what is in it.
-        return left.own if is_none[1] else right.own
+        return first.own if second_is_none else second.own
     if op in ("in", "not in"):
-        return label_of_membership(right, left)
-    return join(left.flat, right.flat)
+        return label_of_membership(second, first)
+    return lb.join(first.flat, second.flat)
 
 
-def choose_labels(condition: LabelCode, ways: list[Alternative]) -> LabelCode:
-    return lambda env: taint(_join_alternatives([(code(env), scalar) for code, scalar in ways]), condition(env).own)
-
-
-ClauseLabels = list[tuple[tuple[str, ...], LabelCode, list[LabelCode]]]
-
-
-def comprehension_labels(element: LabelCode, key: LabelCode | None, clauses: ClauseLabels, strict: bool) -> LabelCode:
-    def run(env: LabelEnv) -> LabelTree:
-        inner = dict(env)
-        own: Label = NOTHING
-        for names, over, conditions in clauses:
-            whole = over(inner)
-            own = join(own, whole.own)
-            inner.update(unpack_labels(names, whole.item, strict))
-            for condition in conditions:
-                decided = condition(inner).own
-                own = join(own, decided) if strict else own
-        found = element(inner)
-        if key is None:
-            return ListLabels(own, found)
-        own = join(own, key(inner).flat)
-        return RecordLabels(own, {}, taint(found, own) if strict else found)
-
-    return run
-
-
-def unpack_labels(names: Sequence[str], item: LabelTree, strict: bool) -> Mapping[str, LabelTree]:
-    """The shades of the names of a `for`, from that of an item."""
+def unpack_labels(names: Sequence[str], item: lb.LabelTree, strict: bool) -> Mapping[str, lb.LabelTree]:
+    """The labels of the names of a `for`, from those of an item."""
     if len(names) == 1:
         return {names[0]: item}
     return {name: label_of_taken_part(item.place(at), item, strict) for at, name in enumerate(names)}

@@ -1,16 +1,16 @@
-"""Abstract interpretation of plans: steps with labels in place of values, along all ways at once.
+"""Abstract interpretation of plans: steps with labels in place of values, on all paths at once.
 
-Branches are both taken and come together; loops are repeated until nothing new turns up, which cannot go on forever: a
-plan has finitely many sources, and label trees are bounded. The proof walks the whole plan so. A run may do it for
-loops that touch nothing outside: however many turns they have, their labels cost what a look at their steps costs.
+Both branches are walked and joined; loops are repeated until the labels no longer change, which must happen since a
+plan has finitely many sources and label trees are bounded. The proof walks the whole plan so. A run does it for loops
+without calls: their labels cost the same however many turns they have.
 
 A second walk finds the assembled values. In a plan that a model wrote, what directs a call (a recipient, a path, a
-link) is *whole* if it is a literal that the request says, a value of the user's settings, or the result of a tool, of
-`extract` or of `ask`, reached by selecting alone: a field, an item, a turn of a loop, a filter, an order, one of
+link) is *whole* if it is a literal of the request, a value of the user's settings, or the result of a tool, of
+`extract` or of `ask`, reached by selection alone: a field, an item, a turn of a loop, a filter, an order, one of
 several. Everything else makes new text: `+`, formatted text, `join`, `replace`, `lower`, a slice of a text, a pure
-tool. Such a value is *assembled*, and so is a literal that the request does not say. Nobody has ever seen it as a
-whole, so a person must: the check against invented addresses sees only the pieces. This is found out from the plan
-alone, so the proof and the run know the same about each call.
+tool. Such a value is *assembled*, and so is a literal that is not in the request. A person must confirm it: the check
+against invented addresses sees only the pieces of it. This follows from the plan alone, so the proof and the run agree
+about each call.
 """
 
 from __future__ import annotations
@@ -20,126 +20,65 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from bicameral.labels import (
-    NOTHING,
-    UNKNOWN,
-    EitherLabels,
-    Label,
-    LabelTree,
-    ListLabels,
-    RecordLabels,
-    Source,
-    join,
-    join_all,
-    join_trees,
-    taint,
-)
-from bicameral.plans._expressions import (
-    Apply,
-    Arithmetic,
-    Choose,
-    Compare,
-    Comprehension,
-    Const,
-    DictOf,
-    Format,
-    Get,
-    Index,
-    Lambda,
-    ListOf,
-    Logic,
-    Negative,
-    Not,
-    Ref,
-    Shown,
-    Slice,
-    TupleOf,
-    free_names,
-    memoize_by_identity,
-)
+from bicameral import labels as lb
+from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Update, When, walk
 from bicameral.plans.check._checker import literal_arguments
 from bicameral.plans.check._report import assigned_names
-from bicameral.plans.labels._rules import (
-    MAX_PLACES,
-    LabelEnv,
-    compile_call_labels,
-    index_labels,
-    sum_labels,
-    unpack_labels,
-)
+from bicameral.plans.labels import _rules as rules
+from bicameral.plans.labels import _transfer as tf
 from bicameral.plans.labels._storage import places_after_call, recall_stored_labels
-from bicameral.plans.labels._transfer import (
-    author_label,
-    branch_names,
-    call_facts,
-    labels_after_ask,
-    labels_after_branch,
-    labels_after_call,
-    labels_after_extract,
-    labels_after_update,
-    labels_of,
-    pc_after,
-    pc_inside,
-    turn_labels,
-    unknown_call_facts,
-    update_labels,
-)
 from bicameral.policy import CallFacts, Mode
 from bicameral.text import mentions, mentions_path
 from bicameral.tools import Registry, Tool, part_argument
 from bicameral.types import AnyType, DictType, ListType, OptionalType, RecordType, StrType, TupleType, Type
 
-MutableLabelEnv = dict[str, LabelTree]
-BlockOutcome = tuple[MutableLabelEnv | None, Label]
-"""The variables and the control flow after some steps; no variables if the run has ended on every way to there."""
+MutableLabelEnv = dict[str, lb.LabelTree]
+BlockOutcome = tuple[MutableLabelEnv | None, lb.Label]
+"""The variables and the control flow after some steps; no variables if the run has ended on every path to there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LoopState:
-    """What every turn of a loop begins with, at most: its variables, what it goes over, its control flow."""
+    """An upper bound of what every turn of a loop begins with: variables, the list, the control flow."""
 
     env: MutableLabelEnv
-    over: LabelTree
-    pc: Label
+    over: lb.LabelTree
+    pc: lb.Label
 
-    def is_same_start(self, env: MutableLabelEnv, over: LabelTree, pc: Label) -> bool:
+    def is_same_start(self, env: MutableLabelEnv, over: lb.LabelTree, pc: lb.Label) -> bool:
         return pc is self.pc and over is self.over and is_same_env(env, self.env)
 
 
 class LabelWalker:
-    """Goes through a plan with labels in place of values."""
+    """Walks a plan with labels in place of values."""
 
     def __init__(
         self,
         registry: Registry,
         mode: Mode,
-        read: Label = NOTHING,
+        read: lb.Label = lb.NOTHING,
         assembled: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
         self._registry = registry
         self._assembled = assembled or {}
         self._mode: Mode = mode
-        self._author_label = author_label(read, mode)
+        self._author_label = tf.author_label(read, mode)
         self.facts: dict[str, CallFacts] = {}
-        self.answer: LabelTree | None = None
+        self.answer: lb.LabelTree | None = None
         self.ended: MutableLabelEnv = {}
-        # A loop inside another is gone through again only for what is new: else loops inside loops would take time
-        # exponential in their depth.
+        # A loop inside another is walked again only if it begins with new labels: otherwise nested loops would take
+        # time exponential in their depth.
         self._loops: dict[str, _LoopState] = {}
 
-    def walk_block(self, steps: tuple[Any, ...], env: MutableLabelEnv, pc: Label, at: str) -> BlockOutcome:
-        """Go through steps; the variables are changed in place."""
+    def walk_block(self, steps: tuple[Any, ...], env: MutableLabelEnv, pc: lb.Label, at: str) -> BlockOutcome:
+        """Walk steps; the variables are changed in place."""
         for number, step in enumerate(steps):
             path = f"{at}{number}"
             match step:
                 case When() | Each():
-                    way = (
-                        self._walk_when(step, env, pc, path)
-                        if isinstance(step, When)
-                        else self._walk_each(step, env, pc, path)
-                    )
-                    after, pc = way
+                    walk_inside = self._walk_when if isinstance(step, When) else self._walk_each
+                    after, pc = walk_inside(step, env, pc, path)
                     if after is None:
                         return None, pc
                     env = after
@@ -150,7 +89,7 @@ class LabelWalker:
                     self._walk_step(step, env, pc, path)
         return env, pc
 
-    def _walk_step(self, step: Any, env: MutableLabelEnv, pc: Label, path: str) -> None:
+    def _walk_step(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> None:
         match step:
             case Call():
                 result = self._walk_call(step, env, pc, path)
@@ -158,80 +97,82 @@ class LabelWalker:
                     env[step.name] = result
             case Extract():
                 source, instruction = self._labels_of(step.source, env, pc), self._labels_of(step.instruction, env, pc)
-                env[step.name] = labels_after_extract(source, instruction, path, pc)
+                env[step.name] = tf.labels_after_extract(source, instruction, path, pc)
             case Ask():
-                env[step.name] = labels_after_ask(self._labels_of(step.question, env, pc), path, pc)
+                env[step.name] = tf.labels_after_ask(self._labels_of(step.question, env, pc), path, pc)
             case Compute():
                 env[step.name] = self._labels_of(step.value, env, pc)
             case Update():
-                env[step.name] = labels_after_update(step, env, pc, self._mode)
+                env[step.name] = tf.labels_after_update(step, env, pc, self._mode)
             case _:
                 raise TypeError(f"{step!r} is not a step")
 
-    def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: Label) -> LabelTree:
-        return labels_of(expr, env, pc, self._mode)
+    def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: lb.Label) -> lb.LabelTree:
+        return tf.labels_of(expr, env, pc, self._mode)
 
-    def _record_answer(self, found: LabelTree, env: MutableLabelEnv) -> None:
-        self.answer = found if self.answer is None else join_trees(self.answer, found)
+    def _record_answer(self, found: lb.LabelTree, env: MutableLabelEnv) -> None:
+        self.answer = found if self.answer is None else lb.join_trees(self.answer, found)
         self.ended = join_envs(self.ended, env)
 
-    def _walk_call(self, step: Call, env: MutableLabelEnv, pc: Label, path: str) -> LabelTree:
+    def _walk_call(self, step: Call, env: MutableLabelEnv, pc: lb.Label, path: str) -> lb.LabelTree:
         # The control flow is a fact of its own: in the arguments it would hide what a value itself is made of.
         shades = {name: self._labels_of(value, env, self._author_label) for name, value in step.args.items()}
         tool, given = self._registry.get(step.tool), literal_arguments(step.args)
         if tool is None:
-            self.facts[path] = unknown_call_facts(step.tool, shades, path, pc, self._mode)
-            return join_all((UNKNOWN, pc, *(shade.flat for shade in shades.values())))
+            self.facts[path] = tf.unknown_call_facts(step.tool, shades, path, pc, self._mode)
+            return lb.join_all((lb.UNKNOWN, pc, *(shade.flat for shade in shades.values())))
         judged, found = recall_stored_labels(tool, shades, given, env)
-        self.facts[path] = call_facts(tool, judged, given, path, pc, self._mode, self._assembled.get(path, frozenset()))
+        self.facts[path] = tf.call_facts(
+            tool, judged, given, path, pc, self._mode, self._assembled.get(path, frozenset())
+        )
         env |= places_after_call(tool, shades, given, found, pc, env)
-        return taint(labels_after_call(tool, judged, None, path, pc, arguments=given), found)
+        return lb.taint(tf.labels_after_call(tool, judged, None, path, pc, arguments=given), found)
 
-    def _walk_when(self, step: When, env: MutableLabelEnv, pc: Label, path: str) -> BlockOutcome:
-        inside = pc_inside(pc, self._labels_of(step.condition, env, pc), self._mode)
+    def _walk_when(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> BlockOutcome:
+        inside = tf.pc_inside(pc, self._labels_of(step.condition, env, pc), self._mode)
         ways = (
             self.walk_block(step.steps, dict(env), inside, f"{path}/then/"),
             self.walk_block(step.otherwise, dict(env), inside, f"{path}/else/"),
         )
-        pc = pc_after(step, pc, join_all(at_end for _, at_end in ways))
-        ends = [after | labels_after_branch(step, after, at_end) for after, at_end in ways if after is not None]
+        pc = tf.pc_after(step, pc, lb.join_all(at_end for _, at_end in ways))
+        ends = [after | tf.labels_after_branch(step, after, at_end) for after, at_end in ways if after is not None]
         return (reduce(join_envs, ends) if ends else None), pc
 
-    def _walk_each(self, step: Each, env: MutableLabelEnv, pc: Label, path: str) -> BlockOutcome:
+    def _walk_each(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> BlockOutcome:
         over = self._labels_of(step.over, env, pc)
-        inside = pc_inside(pc, over, self._mode)
+        inside = tf.pc_inside(pc, over, self._mode)
         known = self._loops.get(path)
         if known is not None:
-            env, over, inside = join_envs(known.env, env), join_trees(known.over, over), join(known.pc, inside)
+            env, over, inside = join_envs(known.env, env), lb.join_trees(known.over, over), lb.join(known.pc, inside)
         if known is None or not known.is_same_start(env, over, inside):
             known = self._loops[path] = self._walk_until_stable(step, _LoopState(env, over, inside), path)
-        return known.env | labels_after_branch(step, known.env, known.pc), pc_after(step, pc, known.pc)
+        return known.env | tf.labels_after_branch(step, known.env, known.pc), tf.pc_after(step, pc, known.pc)
 
     def _walk_until_stable(self, step: Each, loop: _LoopState, path: str) -> _LoopState:
-        """Repeat a turn until the next one can begin with nothing new."""
+        """Repeat a turn until its end adds nothing to its beginning."""
         while True:
-            start = loop.env | turn_labels(step, loop.over, loop.pc, self._mode)
+            start = loop.env | tf.turn_labels(step, loop.over, loop.pc, self._mode)
             after, at_end = self.walk_block(step.steps, start, loop.pc, f"{path}/")
-            env, pc = join_envs(loop.env, after or {}), join(loop.pc, at_end)
+            env, pc = join_envs(loop.env, after or {}), lb.join(loop.pc, at_end)
             if loop.is_same_start(env, loop.over, pc):
                 return loop
             loop = _LoopState(env, loop.over, pc)
 
 
-def join_envs(env: MutableLabelEnv, other: LabelEnv) -> MutableLabelEnv:
-    """The variables where two ways come together; one that is bound on a single way is what it is there."""
+def join_envs(env: MutableLabelEnv, other: rules.LabelEnv) -> MutableLabelEnv:
+    """The variables where two paths meet; one that is bound on a single path keeps its labels from there."""
     found = dict(env)
-    for name, shade in other.items():
-        found[name] = join_trees(found[name], shade) if name in found else shade
+    for name, tree in other.items():
+        found[name] = lb.join_trees(found[name], tree) if name in found else tree
     return found
 
 
-def is_same_env(env: LabelEnv, other: LabelEnv) -> bool:
-    """Whether the variables have the same shades. Equal shades are one object."""
-    return env.keys() == other.keys() and all(shade is other[name] for name, shade in env.items())
+def is_same_env(env: rules.LabelEnv, other: rules.LabelEnv) -> bool:
+    """Whether the variables have the same labels. Equal label trees are one object."""
+    return env.keys() == other.keys() and all(tree is other[name] for name, tree in env.items())
 
 
-# Loops that touch nothing outside -----------------------------------------------------------------------------------
+# Steps without calls ------------------------------------------------------------------------------------------------
 
 _NO_TOOLS = Registry()
 _MAX_LOCAL_MEMO = 16
@@ -239,38 +180,27 @@ _MAX_LOCAL_MEMO = 16
 
 @dataclass(frozen=True, slots=True)
 class LocalStepLabels:
-    """What is known after a step that touches nothing outside: its variables, the control flow, a possible answer."""
+    """What is known after a step without calls: the changed variables, the control flow, a possible answer."""
 
     changed: MutableLabelEnv
-    pc: Label
-    answer: LabelTree | None
+    pc: lb.Label
+    answer: lb.LabelTree | None
 
 
 def is_local_step(step: Any) -> bool:
-    """Whether a step, with all in it, calls no tool or model and asks nobody."""
+    """Whether a step, with all steps in it, calls no tool or model and asks nobody."""
     return not any(isinstance(inner, Call | Extract | Ask) for _, inner in walk((step,)))
 
 
-@memoize_by_identity
+@ir.memoize_by_identity
 def _local_step_memo(step: Any) -> tuple[tuple[str, ...], dict[Any, LocalStepLabels]]:
-    names = set(branch_names(step))
-    for _, inner in walk((step,)):
-        match inner:
-            case Each():
-                names |= free_names(inner.over)
-            case When():
-                names |= free_names(inner.condition)
-            case Update(key=key):
-                names |= free_names(inner.value) | (free_names(key) if key is not None else frozenset())
-            case _:
-                names |= free_names(inner.value)
-    return tuple(sorted(names)), {}
+    return tuple(sorted(tf.branch_names(step) | ir.free_names(step))), {}
 
 
-def labels_after_local_step(step: Any, env: LabelEnv, pc: Label, mode: Mode) -> LocalStepLabels:
-    """What a step that touches nothing outside does to labels, without going through its turns.
+def labels_after_local_step(step: Any, env: rules.LabelEnv, pc: lb.Label, mode: Mode) -> LocalStepLabels:
+    """The labels after a step without calls, without walking each turn of its loops.
 
-    It covers what would come of going through them one by one, and is covered by what the proof says.
+    They cover the labels of a walk turn by turn, and the labels of the proof cover them.
     """
     names, known = _local_step_memo(step)
     key = (pc, mode, *(env.get(name) for name in names))
@@ -282,28 +212,28 @@ def labels_after_local_step(step: Any, env: LabelEnv, pc: Label, mode: Mode) -> 
     return found
 
 
-def _walk_local_step(step: Any, env: MutableLabelEnv, pc: Label, mode: Mode) -> LocalStepLabels:
+def _walk_local_step(step: Any, env: MutableLabelEnv, pc: lb.Label, mode: Mode) -> LocalStepLabels:
     walker = LabelWalker(_NO_TOOLS, mode)
     after, pc = walker.walk_block((step,), dict(env), pc, "")
-    changed = {name: shade for name, shade in (after or {}).items() if env.get(name) is not shade}
+    changed = {name: tree for name, tree in (after or {}).items() if env.get(name) is not tree}
     return LocalStepLabels(changed, pc, walker.answer)
 
 
-ASSEMBLED_LABEL = Label({Source("user", "assembled")})
-"""Marks a value in this walk, and is in no label of a run."""
+ASSEMBLED_LABEL = lb.Label({lb.Source("user", "assembled")})
+"""The mark of an assembled value; it is in no label of a run."""
 
 _SELECTING_FUNCTIONS = {"group_by"}.union(
     "list tuple unique set reversed enumerate zip flatten first last get keys values items dict sorted min max".split()
 )
-"""Functions of the library that give on what they are given; every other makes something new."""
+"""Library functions that return values of their arguments unchanged; every other makes a new value."""
 _SELECTOR_POSITIONS = {"get": 1, "group_by": 1, "enumerate": 1}
-"""Where these take what only says which: a key, or a number to begin with."""
+"""The position of an argument that only selects: a key, or the number to start with."""
 _SELECTOR_NAMES = ("key", "reverse", "start")
 
 
 @dataclass(frozen=True, slots=True)
 class AssembledValues:
-    """By the path of a call, the directing arguments that are put together; and the variables that are, at the end."""
+    """The directing arguments that are put together, by the path of the call, and the variables that are at the end."""
 
     calls: Mapping[str, frozenset[str]]
     variables: frozenset[str] = frozenset()
@@ -320,10 +250,14 @@ def assembled_values(
     own: Collection[str] = (),
     variables: Mapping[str, bool] | None = None,
 ) -> AssembledValues:
-    """What a plan puts together of that which directs its calls. Without a `request` a person wrote it: nothing.
+    """The values that direct a call and that the plan puts together.
 
-    `own` are the user's own addresses, from his settings; `variables` are those that are there before the first step,
-    and whether an earlier plan put them together.
+    Args:
+        plan: The plan.
+        registry: The tools it may call.
+        request: The request that a model made the plan for; None if a person wrote it, so that nothing is marked.
+        own: The user's own addresses, from the settings.
+        variables: The variables before the first step, and whether an earlier plan put them together.
 
     Example:
         >>> assembled_values(plan, registry, "Mail the menu to kim").calls
@@ -332,157 +266,132 @@ def assembled_values(
     if request is None:
         return NO_ASSEMBLED_VALUES
     walker = _AssembledWalker(plan, registry, request, frozenset(each.strip().lower() for each in own))
-    env: MutableLabelEnv = {name: ASSEMBLED_LABEL if made else NOTHING for name, made in (variables or {}).items()}
-    after, _ = walker.walk_block(plan.steps, env, NOTHING, "")
+    env: MutableLabelEnv = {name: ASSEMBLED_LABEL if made else lb.NOTHING for name, made in (variables or {}).items()}
+    after, _ = walker.walk_block(plan.steps, env, lb.NOTHING, "")
     left = after if after is not None else walker.ended
-    return AssembledValues(walker.found, frozenset(name for name, shade in left.items() if _is_assembled(shade.flat)))
+    return AssembledValues(walker.found, frozenset(name for name, tree in left.items() if _is_assembled(tree.flat)))
 
 
 class _AssembledWalker(LabelWalker):
-    """Goes through a plan like the proof, with marks in place of labels."""
+    """Walks a plan like the proof, with marks of assembled values in place of labels."""
 
     def __init__(self, plan: Plan, registry: Registry, request: str, own: frozenset[str]) -> None:
         super().__init__(registry, "normal")
-        self._tool_registry = registry
-        self._request = request
-        self._own_addresses = own
-        self._constants = _constant_texts(plan)
+        self._marks_of = _AssembledMarks(request, own, _constant_texts(plan)).labels_of
         self.found: dict[str, frozenset[str]] = {}
 
-    def _walk_step(self, step: Any, env: MutableLabelEnv, pc: Label, path: str) -> None:
+    def _walk_step(self, step: Any, env: MutableLabelEnv, pc: lb.Label, path: str) -> None:
         match step:
-            case Call():
-                result = self._walk_tool_call(step, env, path)
-                if step.name is not None:
-                    env[step.name] = result
             case Extract() | Ask():
-                # Read out of a text, or said by a person, with the label of that.
-                env[step.name] = NOTHING
-            case Compute():
-                env[step.name] = self._marks_of(step.value, env)
+                # Whole: read from a text or said by a person. Its label says whom it comes from.
+                env[step.name] = lb.NOTHING
             case Update():
                 env[step.name] = self._walk_update(step, env)
             case _:
-                raise TypeError(f"{step!r} is not a step")
+                super()._walk_step(step, env, pc, path)
 
-    def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: Label) -> LabelTree:
+    def _labels_of(self, expr: Any, env: MutableLabelEnv, pc: lb.Label) -> lb.LabelTree:
         return self._marks_of(expr, env)
 
-    def _walk_tool_call(self, step: Call, env: MutableLabelEnv, path: str) -> LabelTree:
-        shades = {name: self._marks_of(value, env) for name, value in step.args.items()}
-        tool = self._tool_registry.get(step.tool)
+    def _walk_call(self, step: Call, env: MutableLabelEnv, pc: lb.Label, path: str) -> lb.LabelTree:
+        labels = {name: self._marks_of(value, env) for name, value in step.args.items()}
+        tool = self._registry.get(step.tool)
         if tool is None:
-            return NOTHING
+            return lb.NOTHING
         if tool.changes or tool.outbound:
-            marked = {
-                name
-                for name, type_ in directing_arguments(tool)
-                if name in shades and _has_assembled_text(shades[name], type_)
-            }
-            # A loop is gone through until nothing new turns up: what was found in an earlier turn stays.
+            directing = [(name, type_) for name, type_ in directing_arguments(tool) if name in labels]
+            marked = {name for name, type_ in directing if _has_assembled_text(labels[name], type_)}
+            # A loop is walked until nothing new turns up: what was found in an earlier turn stays.
             if marked := marked | self.found.get(path, frozenset()):
                 self.found[path] = frozenset(marked)
-        return _tool_result_labels(tool, shades)
+        return _tool_result_labels(tool, labels)
 
-    def _walk_update(self, step: Update, env: MutableLabelEnv) -> LabelTree:
-        current, value = env.get(step.name, NOTHING), self._marks_of(step.value, env)
+    def _walk_update(self, step: Update, env: MutableLabelEnv) -> lb.LabelTree:
+        current, value = env.get(step.name, lb.NOTHING), self._marks_of(step.value, env)
         if step.op == "add":
             return _assembled_sum(current, value)
         if step.op == "append" or step.key is None:
-            return update_labels(step.op, current, None, NOTHING, value, NOTHING)
-        at = step.key.value if isinstance(step.key, Const) else None
-        put = update_labels(step.op, current, at, NOTHING, value, NOTHING)
+            return tf.update_labels(step.op, current, None, lb.NOTHING, value, lb.NOTHING)
+        at = step.key.value if isinstance(step.key, ir.Const) else None
+        put = tf.update_labels(step.op, current, at, lb.NOTHING, value, lb.NOTHING)
         return _add_key_label(put, self._marks_of(step.key, env).flat)
 
-    # Expressions ------------------------------------------------------------------------------------------------------
 
-    def _marks_of(self, expr: Any, env: MutableLabelEnv) -> LabelTree:
+class _AssembledMarks(rules.ExpressionLabels):
+    """Marks values that are put together. What only selects (fields, items, loops) is as in the rules for labels."""
+
+    literal = lb.NOTHING
+    unknown = ASSEMBLED_LABEL
+
+    def __init__(self, request: str, own_addresses: frozenset[str], constants: Mapping[str, str]) -> None:
+        super().__init__(strict=False)
+        self._request = request
+        self._own_addresses = own_addresses
+        self._constants = constants
+
+    def node_labels(self, expr: Any, env: rules.LabelEnv) -> lb.LabelTree:
         match expr:
-            case Const(value=str() as text):
-                return NOTHING if self._is_in_request(text) else ASSEMBLED_LABEL
-            case Const() | Negative() | Not() | Compare() | Lambda():
-                return NOTHING
-            case Ref(name=name):
-                return env.get(name, ASSEMBLED_LABEL)
-            case Get(value=value, field=field) | Index(value=value, at=Const(value=str() as field)):
-                return self._marks_of(value, env).field(field)
-            case Index(value=value, at=Const(value=int() as at)):
-                return self._marks_of(value, env).place(int(at))
-            case Index(value=value):
-                whole = self._marks_of(value, env)
-                return index_labels(lambda _: whole, lambda _: NOTHING, False)(env)
-            case Slice(value=value):
-                return _assembled_slice(self._marks_of(value, env))
-            case ListOf(items=items) | TupleOf(items=items):
-                places = [self._marks_of(item, env) for item in items]
-                if len(places) <= MAX_PLACES:
-                    return ListLabels(NOTHING, places=places)
-                return ListLabels(NOTHING, reduce(join_trees, places))
-            case DictOf(entries=entries):
+            case ir.Const(value=str() as text):
+                return self._text_mark(text)
+            case ir.Negative() | ir.Not() | ir.Compare() | ir.Lambda():
+                return lb.NOTHING
+            case ir.Index(at=ir.Const(value=str() | int())):
+                return super().node_labels(expr, env)
+            case ir.Index(value=value):
+                return rules.any_part_labels(self.labels_of(value, env), False)
+            case ir.Slice(value=value):
+                return _assembled_slice(self.labels_of(value, env))
+            case ir.DictOf(entries=entries):
                 return self._dict_marks(entries, env)
-            case Arithmetic(op=op, left=left, right=right):
+            case ir.Arithmetic(op=op, left=left, right=right):
                 if (text := self._constant_text(expr)) is not None:
-                    return NOTHING if self._is_in_request(text) else ASSEMBLED_LABEL
-                return (
-                    _assembled_sum(self._marks_of(left, env), self._marks_of(right, env))
-                    if op in ("+", "*")
-                    else ASSEMBLED_LABEL
-                )
-            case Logic(items=items):
-                return reduce(join_trees, [self._marks_of(item, env) for item in items])
-            case Choose(then=then, otherwise=otherwise):
-                return join_trees(self._marks_of(then, env), self._marks_of(otherwise, env))
-            case Apply():
+                    return self._text_mark(text)
+                if op not in ("+", "*"):
+                    return ASSEMBLED_LABEL
+                return _assembled_sum(self.labels_of(left, env), self.labels_of(right, env))
+            case ir.Logic(items=items):
+                return reduce(lb.join_trees, [self.labels_of(item, env) for item in items])
+            case ir.Choose(then=then, otherwise=otherwise):
+                return lb.join_trees(self.labels_of(then, env), self.labels_of(otherwise, env))
+            case ir.Apply():
                 return self._call_marks(expr, env)
-            case Format():
-                text = self._constant_text(expr)
-                return NOTHING if text is not None and self._is_in_request(text) else ASSEMBLED_LABEL
-            case Comprehension():
-                return self._comprehension_marks(expr, env)
+            case ir.Format():
+                return self._text_mark(self._constant_text(expr))
             case _:
-                return ASSEMBLED_LABEL
+                return super().node_labels(expr, env)
 
-    def _dict_marks(self, entries: tuple[tuple[Any, Any], ...], env: MutableLabelEnv) -> LabelTree:
-        keys: Label = NOTHING
-        fields: dict[str, LabelTree] = {}
-        rest: LabelTree = NOTHING
+    def _dict_marks(self, entries: tuple[tuple[Any, Any], ...], env: rules.LabelEnv) -> lb.LabelTree:
+        keys: lb.Label = lb.NOTHING
+        fields: dict[str, lb.LabelTree] = {}
+        rest: lb.LabelTree = lb.NOTHING
         for key, value in entries:
-            keys = join(keys, self._marks_of(key, env).flat)
-            if isinstance(key, Const) and isinstance(key.value, str):
-                fields[key.value] = self._marks_of(value, env)
+            keys = lb.join(keys, self.labels_of(key, env).flat)
+            if isinstance(key, ir.Const) and isinstance(key.value, str):
+                fields[key.value] = self.labels_of(value, env)
             else:
-                rest = join_trees(rest, self._marks_of(value, env))
-        return RecordLabels(keys, {name: join_trees(each, rest) for name, each in fields.items()}, rest)
+                rest = lb.join_trees(rest, self.labels_of(value, env))
+        return lb.RecordLabels(keys, {name: lb.join_trees(each, rest) for name, each in fields.items()}, rest)
 
-    def _call_marks(self, expr: Apply, env: MutableLabelEnv) -> LabelTree:
+    def _call_marks(self, expr: ir.Apply, env: rules.LabelEnv) -> lb.LabelTree:
         if expr.function not in _SELECTING_FUNCTIONS:
             return ASSEMBLED_LABEL
         which = _SELECTOR_POSITIONS.get(expr.function)
         args = [(value, number == which) for number, value in enumerate(expr.args)]
         named = [(name, value, name in _SELECTOR_NAMES) for name, value in expr.named]
-        shades = [NOTHING if says else self._marks_of(value, env) for value, says in args]
-        shades += [NOTHING if says else self._marks_of(value, env) for _, value, says in named]
-        # The rules for labels take a literal for the user's own; here it must stand in the request like any other.
+        given = [*args, *((value, selects) for _, value, selects in named)]
+        trees = [lb.NOTHING if selects else self.labels_of(value, env) for value, selects in given]
+        # The label rules trust a literal as the user's own; here it must be in the request, so it is hidden from them.
         opaque = expr.model_copy(
             update={
-                "args": tuple(_hide_constant(value, keep=says) for value, says in args),
-                "named": tuple((name, _hide_constant(value, keep=says)) for name, value, says in named),
+                "args": tuple(_hide_constant(value, keep=selects) for value, selects in args),
+                "named": tuple((name, _hide_constant(value, keep=selects)) for name, value, selects in named),
             }
         )
-        return compile_call_labels(opaque, [lambda _, shade=shade: shade for shade in shades], strict=False)({})
+        return rules.call_labels(opaque, trees, lambda _: lambda _: lb.NOTHING, strict=False)
 
-    def _comprehension_marks(self, expr: Comprehension, env: MutableLabelEnv) -> LabelTree:
-        inner, own = dict(env), NOTHING
-        for clause in expr.clauses:
-            whole = self._marks_of(clause.over, inner)
-            own = join(own, whole.own)
-            inner.update(unpack_labels(clause.names, whole.item, False))
-        found = self._marks_of(expr.element, inner)
-        if expr.key is None:
-            return ListLabels(own, found)
-        return RecordLabels(join(own, self._marks_of(expr.key, inner).flat), {}, found)
-
-    # Literals ---------------------------------------------------------------------------------------------------------
+    def _text_mark(self, text: str | None) -> lb.Label:
+        """The mark of a text that is written in the plan, or of one (None) that is made in the run."""
+        return lb.NOTHING if text is not None and self._is_in_request(text) else ASSEMBLED_LABEL
 
     def _is_in_request(self, text: str) -> bool:
         bare = text.strip()
@@ -492,32 +401,29 @@ class _AssembledWalker(LabelWalker):
         return says(self._request, bare)
 
     def _constant_text(self, expr: Any) -> str | None:
-        """The text of an expression that is made of literals alone: put together or not, it is there to be read."""
+        """The text of an expression of literals alone, which can be looked up in the request as a whole."""
         match expr:
-            case Const(value=str() as text):
+            case ir.Const(value=str() as text):
                 return text
-            case Const(value=int() as number) if type(number) is int:
+            case ir.Const(value=int() as number) if type(number) is int:
                 return str(number)
-            case Ref(name=name):
+            case ir.Ref(name=name):
                 return self._constants.get(name)
-            case Arithmetic(op="+", left=left, right=right):
-                first, second = self._constant_text(left), self._constant_text(right)
-                return None if first is None or second is None else first + second
-            case Format(parts=parts):
-                texts = [part if isinstance(part, str) else self._constant_part_text(part) for part in parts]
-                return None if None in texts else "".join(text for text in texts if text is not None)
+            case ir.Arithmetic(op="+", left=left, right=right):
+                texts = [self._constant_text(left), self._constant_text(right)]
+            case ir.Format(parts=parts):
+                texts = [
+                    part if isinstance(part, str) else None if part.spec else self._constant_text(part.value)
+                    for part in parts
+                ]
             case _:
                 return None
-
-    def _constant_part_text(self, part: Shown) -> str | None:
-        return None if part.spec else self._constant_text(part.value)
+        known = [text for text in texts if text is not None]
+        return "".join(known) if len(known) == len(texts) else None
 
 
 def directing_arguments(tool: Tool) -> list[tuple[str, Type]]:
-    """The arguments that direct a call and may hold a text: who gets it, where it goes, what goes along.
-
-    Of a tool that declares nothing each argument may.
-    """
+    """The arguments that direct a call: its recipients, its targets, its attachments. Of an undeclared tool all are."""
     along = {part_argument(part) for part in tool.attaches} if tool.declared else set[str]()
     return [
         (each.name, each.type)
@@ -533,7 +439,7 @@ def _constant_texts(plan: Plan) -> dict[str, str]:
     found = {
         step.name: step.value.value
         for step in steps
-        if isinstance(step, Compute) and isinstance(step.value, Const) and isinstance(step.value.value, str)
+        if isinstance(step, Compute) and isinstance(step.value, ir.Const) and isinstance(step.value.value, str)
     }
     return {name: text for name, text in found.items() if bound.count(name) == 1}
 
@@ -542,15 +448,15 @@ def _bound_names(step: Any) -> Collection[str]:
     return step.names if isinstance(step, Each) else () if hasattr(step, "steps") else assigned_names((step,))
 
 
-def _tool_result_labels(tool: Tool, shades: Mapping[str, LabelTree]) -> LabelTree:
-    """What a tool gives. A pure one has nothing but what it is given, so it makes something of that, or selects."""
-    if tool.effect != "pure" or tool.outbound or not shades:
-        return NOTHING
+def _tool_result_labels(tool: Tool, labels: Mapping[str, lb.LabelTree]) -> lb.LabelTree:
+    """The marks of what a tool returns. A pure tool makes a new value of its arguments, or selects from them."""
+    if tool.effect != "pure" or tool.outbound or not labels:
+        return lb.NOTHING
     if tool.keeps is not None:
-        return shades.get(tool.keeps, NOTHING)
+        return labels.get(tool.keeps, lb.NOTHING)
     if any(each.field_of for each in tool.arguments):
-        tables = [shade for name, shade in shades.items() if _is_list_argument(tool, name)]
-        return reduce(join_trees, tables, NOTHING)
+        tables = [tree for name, tree in labels.items() if _is_list_argument(tool, name)]
+        return reduce(lb.join_trees, tables, lb.NOTHING)
     return ASSEMBLED_LABEL
 
 
@@ -559,48 +465,50 @@ def _is_list_argument(tool: Tool, name: str) -> bool:
     return argument is not None and not argument.field_of and isinstance(argument.type, ListType)
 
 
-def _assembled_sum(left: LabelTree, right: LabelTree) -> LabelTree:
-    """`left + right`: of lists the items of both; of texts, and of what may be one, a new text."""
-    if isinstance(left, ListLabels | EitherLabels) or isinstance(right, ListLabels | EitherLabels):
-        return sum_labels(left, right)
-    return ListLabels(ASSEMBLED_LABEL, join_trees(left.item, right.item))
+def _assembled_sum(left: lb.LabelTree, right: lb.LabelTree) -> lb.LabelTree:
+    """The marks of `left + right`: of lists the items of both; of texts, and of what may be one, a new text."""
+    if isinstance(left, lb.ListLabels | lb.EitherLabels) or isinstance(right, lb.ListLabels | lb.EitherLabels):
+        return rules.sum_labels(left, right)
+    return lb.ListLabels(ASSEMBLED_LABEL, lb.join_trees(left.item, right.item))
 
 
-def _assembled_slice(whole: LabelTree) -> LabelTree:
-    """Some items of a list; of what may be a text, a new one."""
-    if isinstance(whole, ListLabels):
-        return ListLabels(whole.own, whole.item)
-    return ListLabels(ASSEMBLED_LABEL, whole.item)
+def _assembled_slice(whole: lb.LabelTree) -> lb.LabelTree:
+    """The marks of a slice: some items of a list; of what may be a text, a new text."""
+    if isinstance(whole, lb.ListLabels):
+        return lb.ListLabels(whole.own, whole.item)
+    return lb.ListLabels(ASSEMBLED_LABEL, whole.item)
 
 
-def _add_key_label(shade: LabelTree, keys: Label) -> LabelTree:
-    match shade:
-        case RecordLabels():
-            return RecordLabels(join(shade.own, keys), shade.fields, shade.rest)
-        case EitherLabels(as_list=as_list, as_record=as_record):
-            return EitherLabels(as_list, RecordLabels(join(as_record.own, keys), as_record.fields, as_record.rest))
+def _add_key_label(tree: lb.LabelTree, keys: lb.Label) -> lb.LabelTree:
+    match tree:
+        case lb.RecordLabels():
+            return lb.RecordLabels(lb.join(tree.own, keys), tree.fields, tree.rest)
+        case lb.EitherLabels(as_list=as_list, as_record=as_record):
+            return lb.EitherLabels(
+                as_list, lb.RecordLabels(lb.join(as_record.own, keys), as_record.fields, as_record.rest)
+            )
         case _:
-            return shade
+            return tree
 
 
 def _hide_constant(expr: Any, *, keep: bool) -> Any:
-    return Ref(name="_") if isinstance(expr, Const) and not keep else expr
+    return ir.Ref(name="_") if isinstance(expr, ir.Const) and not keep else expr
 
 
-def _has_assembled_text(shade: LabelTree, type_: Type) -> bool:
+def _has_assembled_text(tree: lb.LabelTree, type_: Type) -> bool:
     """Whether a text in a value of this type is marked."""
     match type_:
         case OptionalType(item=item):
-            return _has_assembled_text(shade, item)
+            return _has_assembled_text(tree, item)
         case ListType(item=item):
-            return _has_assembled_text(shade.item, item)
+            return _has_assembled_text(tree.item, item)
         case StrType() | AnyType() | TupleType():
-            return _is_assembled(shade.flat)
+            return _is_assembled(tree.flat)
         case RecordType() | DictType():
-            return _is_assembled(shade.values.flat)
+            return _is_assembled(tree.values.flat)
         case _:
             return False
 
 
-def _is_assembled(label: Label) -> bool:
+def _is_assembled(label: lb.Label) -> bool:
     return not label.sources.isdisjoint(ASSEMBLED_LABEL.sources)

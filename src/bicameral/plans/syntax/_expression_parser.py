@@ -12,37 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from bicameral.errors import nearest_name
-from bicameral.plans._expressions import (
-    MAX_INT,
-    SURFACE_WORDS,
-    Apply,
-    Arithmetic,
-    ArithmeticOp,
-    Compare,
-    CompareOp,
-    Const,
-    DictOf,
-    Expr,
-    Format,
-    Get,
-    Index,
-    Lambda,
-    ListOf,
-    Logic,
-    Negative,
-    Not,
-    Ref,
-    Shown,
-    Slice,
-    TupleOf,
-)
+from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Ask, Call, Extract
 from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
 from bicameral.plans.syntax._lowering import Lowering, NodeReader, is_step_call, read_type
 from bicameral.tools import Tool
 from bicameral.types import type_to_json
 
-ARITHMETIC_OPERATORS: dict[type[ast.operator], ArithmeticOp] = {
+ARITHMETIC_OPERATORS: dict[type[ast.operator], ir.ArithmeticOp] = {
     ast.Add: "+",
     ast.Sub: "-",
     ast.Mult: "*",
@@ -50,7 +27,7 @@ ARITHMETIC_OPERATORS: dict[type[ast.operator], ArithmeticOp] = {
     ast.FloorDiv: "//",
     ast.Mod: "%",
 }
-_COMPARE_OPERATORS: dict[type[ast.cmpop], CompareOp] = {
+_COMPARE_OPERATORS: dict[type[ast.cmpop], ir.CompareOp] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
     ast.Lt: "<",
@@ -64,133 +41,121 @@ _COMPARE_OPERATORS: dict[type[ast.cmpop], CompareOp] = {
 }
 
 
-def _read_constant(reading: Lowering, node: ast.Constant) -> Expr:
+def _read_constant(lowering: Lowering, node: ast.Constant) -> ir.Expr:
     value = cast("object", node.value)
     match value:
         case str():
-            return Const(value=reading.check_text(node, value))
+            return ir.Const(value=lowering.check_text(node, value))
         case bool() | None:
-            return Const(value=value)
+            return ir.Const(value=value)
         case int() | float():
-            return read_number(reading, node, value)
+            return read_number(lowering, node, value)
         case bytes():
-            raise reading.refusal(node, "bytes", "Use text.")
+            raise lowering.refusal(node, "bytes", "Use text.")
         case _:
-            raise reading.refusal(node, f"{value!r}")
+            raise lowering.refusal(node, f"{value!r}")
 
 
-def read_number(reading: Lowering, node: ast.AST, value: int | float) -> Const:
+def read_number(lowering: Lowering, node: ast.AST, value: int | float) -> ir.Const:
     """A literal number within the bounds of the language."""
-    if isinstance(value, int) and abs(value) > MAX_INT:
-        raise reading.error(node, "plan.bad-number", "the number is too large", expected="at most 10**15")
+    if isinstance(value, int) and abs(value) > ir.MAX_INT:
+        raise lowering.error(node, "plan.bad-number", "the number is too large", expected="at most 10**15")
     if not math.isfinite(value):
-        raise reading.error(node, "plan.bad-number", "the number is too large", expected="a finite number")
-    return Const(value=value)
+        raise lowering.error(node, "plan.bad-number", "the number is too large", expected="a finite number")
+    return ir.Const(value=value)
 
 
-def _read_name(reading: Lowering, node: ast.Name) -> Expr:
-    return reading.lower_name(node)
+def _read_attribute(lowering: Lowering, node: ast.Attribute) -> ir.Expr:
+    return ir.Get(value=lowering.lower_expression(node.value), field=lowering.check_name(node, node.attr))
 
 
-def _read_attribute(reading: Lowering, node: ast.Attribute) -> Expr:
-    return Get(value=reading.lower_expression(node.value), field=reading.check_name(node, node.attr))
-
-
-def _read_subscript(reading: Lowering, node: ast.Subscript) -> Expr:
-    value = reading.lower_expression(node.value)
+def _read_subscript(lowering: Lowering, node: ast.Subscript) -> ir.Expr:
+    value = lowering.lower_expression(node.value)
     match node.slice:
         case ast.Slice(lower=start, upper=stop, step=step):
-            bounds = [None if bound is None else reading.lower_expression(bound) for bound in (start, stop, step)]
-            return Slice(value=value, start=bounds[0], stop=bounds[1], step=bounds[2])
+            bounds = [None if bound is None else lowering.lower_expression(bound) for bound in (start, stop, step)]
+            return ir.Slice(value=value, start=bounds[0], stop=bounds[1], step=bounds[2])
         case at:
-            return Index(value=value, at=reading.lower_expression(at))
+            return ir.Index(value=value, at=lowering.lower_expression(at))
 
 
-def read_items(reading: Lowering, nodes: Sequence[ast.expr]) -> tuple[Expr, ...]:
+def read_items(lowering: Lowering, nodes: Sequence[ast.expr]) -> tuple[ir.Expr, ...]:
     """The expressions of a list, a tuple or a call, in order."""
     for node in nodes:
         if isinstance(node, ast.Starred):
-            raise reading.refusal(node, "`*` before a value", "Join lists with `+`.")
-    return tuple(map(reading.lower_expression, nodes))
+            raise lowering.refusal(node, "`*` before a value", "Join lists with `+`.")
+    return tuple(map(lowering.lower_expression, nodes))
 
 
-def _read_list(reading: Lowering, node: ast.List) -> Expr:
-    return ListOf(items=read_items(reading, node.elts))
+def _read_list(lowering: Lowering, node: ast.List | ast.Set) -> ir.ListOf:
+    return ir.ListOf(items=read_items(lowering, node.elts))
 
 
-def _read_tuple(reading: Lowering, node: ast.Tuple) -> Expr:
-    return TupleOf(items=read_items(reading, node.elts))
-
-
-def _read_set(reading: Lowering, node: ast.Set) -> Expr:
-    return Apply(function="unique", args=(ListOf(items=read_items(reading, node.elts)),))
-
-
-def _read_dict(reading: Lowering, node: ast.Dict) -> Expr:
-    entries: list[tuple[Expr, Expr]] = []
+def _read_dict(lowering: Lowering, node: ast.Dict) -> ir.Expr:
+    entries: list[tuple[ir.Expr, ir.Expr]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
-            raise reading.refusal(value, "`**` in a dict", "Name the keys, or add them with `d[key] = value`.")
-        entries.append((reading.lower_expression(key), reading.lower_expression(value)))
-    return DictOf(entries=tuple(entries))
+            raise lowering.refusal(value, "`**` in a dict", "Name the keys, or add them with `d[key] = value`.")
+        entries.append((lowering.lower_expression(key), lowering.lower_expression(value)))
+    return ir.DictOf(entries=tuple(entries))
 
 
-def _read_binary(reading: Lowering, node: ast.BinOp) -> Expr:
-    op = read_operator(reading, node, node.op)
-    left = reading.lower_expression(node.left)
-    if op == "%" and (isinstance(left, Format) or (isinstance(left, Const) and isinstance(left.value, str))):
-        raise reading.refusal(node, "`%` to format text", 'Use an f-string: f"{value}".')
-    return Arithmetic(op=op, left=left, right=reading.lower_expression(node.right))
+def _read_binary(lowering: Lowering, node: ast.BinOp) -> ir.Expr:
+    op = read_operator(lowering, node, node.op)
+    left = lowering.lower_expression(node.left)
+    if op == "%" and (isinstance(left, ir.Format) or (isinstance(left, ir.Const) and isinstance(left.value, str))):
+        raise lowering.refusal(node, "`%` to format text", 'Use an f-string: f"{value}".')
+    return ir.Arithmetic(op=op, left=left, right=lowering.lower_expression(node.right))
 
 
-def read_operator(reading: Lowering, node: ast.AST, op: ast.operator) -> ArithmeticOp:
+def read_operator(lowering: Lowering, node: ast.AST, op: ast.operator) -> ir.ArithmeticOp:
     """The arithmetic operator of a node."""
     if found := ARITHMETIC_OPERATORS.get(type(op)):
         return found
     fix = "Multiply instead." if isinstance(op, ast.Pow) else f"There are {', '.join(ARITHMETIC_OPERATORS.values())}."
-    raise reading.refusal(node, f"the operator {type(op).__name__!r}", fix)
+    raise lowering.refusal(node, f"the operator {type(op).__name__!r}", fix)
 
 
-def _read_unary(reading: Lowering, node: ast.UnaryOp) -> Expr:
-    value = reading.lower_expression(node.operand)
+def _read_unary(lowering: Lowering, node: ast.UnaryOp) -> ir.Expr:
+    value = lowering.lower_expression(node.operand)
     match node.op:
         case ast.Not():
-            return Not(value=value)
+            return ir.Not(value=value)
         case ast.UAdd():
             return value
         case ast.USub():
-            if isinstance(value, Const) and isinstance(value.value, int | float):
-                return read_number(reading, node, -value.value)
-            return Negative(value=value)
+            if isinstance(value, ir.Const) and isinstance(value.value, int | float):
+                return read_number(lowering, node, -value.value)
+            return ir.Negative(value=value)
         case _:
-            raise reading.refusal(node, "the operator `~`")
+            raise lowering.refusal(node, "the operator `~`")
 
 
-def _read_logic(reading: Lowering, node: ast.BoolOp) -> Expr:
+def _read_logic(lowering: Lowering, node: ast.BoolOp) -> ir.Expr:
     # The first operand is always evaluated; a call in a later one would run even where Python would not run it.
-    _refuse_steps(reading, node.values[1:])
-    return Logic(op="and" if isinstance(node.op, ast.And) else "or", items=read_items(reading, node.values))
+    _refuse_steps(lowering, node.values[1:])
+    return ir.Logic(op="and" if isinstance(node.op, ast.And) else "or", items=read_items(lowering, node.values))
 
 
-def _read_compare(reading: Lowering, node: ast.Compare) -> Expr:
-    _refuse_steps(reading, node.comparators[1:])
-    first = reading.lower_expression(node.left)
-    rest: list[tuple[CompareOp, Expr]] = []
+def _read_compare(lowering: Lowering, node: ast.Compare) -> ir.Expr:
+    _refuse_steps(lowering, node.comparators[1:])
+    first = lowering.lower_expression(node.left)
+    rest: list[tuple[ir.CompareOp, ir.Expr]] = []
     for op, operand in zip(node.ops, node.comparators, strict=True):
         if isinstance(op, ast.Is | ast.IsNot) and not (isinstance(operand, ast.Constant) and operand.value is None):
-            raise reading.refusal(operand, "`is` but with None", "Use `==` or `!=`.")
-        rest.append((_COMPARE_OPERATORS[type(op)], reading.lower_expression(operand)))
-    return Compare(first=first, rest=tuple(rest))
+            raise lowering.refusal(operand, "`is` but with None", "Use `==` or `!=`.")
+        rest.append((_COMPARE_OPERATORS[type(op)], lowering.lower_expression(operand)))
+    return ir.Compare(first=first, rest=tuple(rest))
 
 
-def _refuse_steps(reading: Lowering, nodes: Sequence[ast.expr]) -> None:
+def _refuse_steps(lowering: Lowering, nodes: Sequence[ast.expr]) -> None:
     for node in nodes:
-        if reading.needs_steps(node):
-            raise call_in_condition_error(reading, node)
+        if lowering.needs_steps(node):
+            raise call_in_condition_error(lowering, node)
 
 
-def call_in_condition_error(reading: Lowering, node: ast.AST) -> Exception:
-    return reading.error(
+def call_in_condition_error(lowering: Lowering, node: ast.AST) -> Exception:
+    return lowering.error(
         node,
         "plan.call-in-condition",
         "a tool is called where Python might not run it",
@@ -198,52 +163,52 @@ def call_in_condition_error(reading: Lowering, node: ast.AST) -> Exception:
     )
 
 
-def _read_lambda(reading: Lowering, node: ast.Lambda) -> Expr:
+def _read_lambda(lowering: Lowering, node: ast.Lambda) -> ir.Expr:
     given = node.args
     if given.defaults or given.kw_defaults or given.posonlyargs or given.kwonlyargs or given.vararg or given.kwarg:
-        raise reading.refusal(node, "a lambda with more than plain names", "Write `lambda x: …`.")
-    names = tuple(reading.check_name(arg, arg.arg) for arg in given.args)
-    if reading.needs_steps(node.body):
-        raise reading.error(
+        raise lowering.refusal(node, "a lambda with more than plain names", "Write `lambda x: …`.")
+    names = tuple(lowering.check_name(arg, arg.arg) for arg in given.args)
+    if lowering.needs_steps(node.body):
+        raise lowering.error(
             node,
             "plan.call-in-condition",
             "a tool is called inside a lambda",
             fix="Make a list of its results first, in a `for` loop.",
         )
-    with reading.substitute_names({}, hidden=names):
-        return Lambda(names=names, body=reading.lower_expression(node.body))
+    with lowering.substitute_names({}, hidden=names):
+        return ir.Lambda(names=names, body=lowering.lower_expression(node.body))
 
 
-def _read_f_string(reading: Lowering, node: ast.JoinedStr) -> Expr:
-    parts: list[str | Shown] = []
+def _read_f_string(lowering: Lowering, node: ast.JoinedStr) -> ir.Expr:
+    parts: list[str | ir.Shown] = []
     for part in node.values:
         match part:
             case ast.Constant(value=str() as text):
-                parts.append(reading.check_text(part, text))
+                parts.append(lowering.check_text(part, text))
             case ast.FormattedValue(value=value, conversion=conversion, format_spec=spec):
                 if conversion not in (-1, ord("s")):
-                    raise reading.refusal(part, "`!r`, `!a` or `=` in an f-string", "Write `{value}`.")
-                shown = reading.lower_expression(value)
-                parts.append(Shown(value=shown, spec=_read_constant_spec(reading, spec)))
+                    raise lowering.refusal(part, "`!r`, `!a` or `=` in an f-string", "Write `{value}`.")
+                shown = lowering.lower_expression(value)
+                parts.append(ir.Shown(value=shown, spec=_read_constant_spec(lowering, spec)))
             case _:
-                raise reading.refusal(part, "this in an f-string")
+                raise lowering.refusal(part, "this in an f-string")
     return make_format(parts)
 
 
-def _read_constant_spec(reading: Lowering, node: ast.expr | None) -> str:
+def _read_constant_spec(lowering: Lowering, node: ast.expr | None) -> str:
     if node is None:
         return ""
     texts: list[str] = []
     for part in cast("ast.JoinedStr", node).values:
         if not isinstance(part, ast.Constant):
-            raise reading.refusal(part, "a value inside a format spec", "Write the spec as a literal.")
-        texts.append(reading.check_text(part, cast("str", part.value)))
+            raise lowering.refusal(part, "a value inside a format spec", "Write the spec as a literal.")
+        texts.append(lowering.check_text(part, cast("str", part.value)))
     return "".join(texts)
 
 
-def make_format(parts: Sequence[str | Shown]) -> Expr:
+def make_format(parts: Sequence[str | ir.Shown]) -> ir.Expr:
     """Formatted text in canonical form: no empty or adjacent texts; without a value it is a literal."""
-    merged: list[str | Shown] = []
+    merged: list[str | ir.Shown] = []
     texts: list[str] = []
     for part in (*parts, None):
         if isinstance(part, str):
@@ -254,23 +219,23 @@ def make_format(parts: Sequence[str | Shown]) -> Expr:
         texts.clear()
         if part is not None:
             merged.append(part)
-    if not any(isinstance(part, Shown) for part in merged):
-        return Const(value="".join(cast("list[str]", merged)))
-    return Format(parts=tuple(merged))
+    if not any(isinstance(part, ir.Shown) for part in merged):
+        return ir.Const(value="".join(cast("list[str]", merged)))
+    return ir.Format(parts=tuple(merged))
 
 
-def _refuse_walrus(reading: Lowering, node: ast.NamedExpr) -> Any:
-    raise reading.refusal(node, "`:=`", "Assign in a step of its own.")
+def _refuse_walrus(lowering: Lowering, node: ast.NamedExpr) -> Any:
+    raise lowering.refusal(node, "`:=`", "Assign in a step of its own.")
 
 
 EXPRESSION_READERS: Mapping[type[ast.expr], NodeReader] = {
     ast.Constant: _read_constant,
-    ast.Name: _read_name,
+    ast.Name: Lowering.lower_name,
     ast.Attribute: _read_attribute,
     ast.Subscript: _read_subscript,
     ast.List: _read_list,
-    ast.Tuple: _read_tuple,
-    ast.Set: _read_set,
+    ast.Tuple: lambda lowering, node: ir.TupleOf(items=read_items(lowering, node.elts)),
+    ast.Set: lambda lowering, node: ir.Apply(function="unique", args=(_read_list(lowering, node),)),
     ast.Dict: _read_dict,
     ast.BinOp: _read_binary,
     ast.UnaryOp: _read_unary,
@@ -321,111 +286,111 @@ METHOD_HINTS: Mapping[str, str] = {
 }
 
 
-def _read_call(reading: Lowering, node: ast.Call) -> Expr:
+def _read_call(lowering: Lowering, node: ast.Call) -> ir.Expr:
     if is_step_call(node):
-        step = read_step_call(reading, node, None)
-        reading.add_step(step, node)
-        return Ref(name=cast("str", step.name))
+        step = read_step_call(lowering, node, None)
+        lowering.add_step(step, node)
+        return ir.Ref(name=cast("str", step.name))
     match node.func:
         case ast.Name(id=name):
-            return _read_function_call(reading, node, name)
+            return _read_function_call(lowering, node, name)
         case ast.Attribute(value=receiver, attr=method):
-            return _read_method_call(reading, node, receiver, method)
+            return _read_method_call(lowering, node, receiver, method)
         case _:
-            raise reading.refusal(node, "a call of a value", "Only tools and functions can be called.")
+            raise lowering.refusal(node, "a call of a value", "Only tools and functions can be called.")
 
 
-def _read_function_call(reading: Lowering, node: ast.Call, name: str) -> Expr:
+def _read_function_call(lowering: Lowering, node: ast.Call, name: str) -> ir.Expr:
     if name in ("concat", "format"):
-        return make_format(_read_concat(reading, node) if name == "concat" else [_read_format_call(reading, node)])
-    if name in SURFACE_WORDS:
-        raise reading.refusal(node, f"`{name}(…)` inside an expression", "Make it a statement of its own.")
-    if reading.registry is not None and name in reading.registry:
-        raise reading.error(
+        return make_format(_read_concat(lowering, node) if name == "concat" else [_read_format_call(lowering, node)])
+    if name in ir.SURFACE_WORDS:
+        raise lowering.refusal(node, f"`{name}(…)` inside an expression", "Make it a statement of its own.")
+    if lowering.registry is not None and name in lowering.registry:
+        raise lowering.error(
             node,
             "plan.ambiguous-name",
             f"{name!r} is both a tool and a function of the language",
             fix="Rename the tool.",
         )
-    args = read_items(reading, node.args)
-    return Apply(function=name, args=args, named=_read_named_arguments(reading, node))
+    args = read_items(lowering, node.args)
+    return ir.Apply(function=name, args=args, named=_read_named_arguments(lowering, node))
 
 
-def _read_method_call(reading: Lowering, node: ast.Call, receiver: ast.expr, method: str) -> Expr:
+def _read_method_call(lowering: Lowering, node: ast.Call, receiver: ast.expr, method: str) -> ir.Expr:
     function = METHODS.get(method)
     if function is None:
         known = FUNCTIONS.get(method)
         fix = METHOD_HINTS.get(method) or (f"Write `{method}(…)`." if known else None)
-        raise reading.error(
+        raise lowering.error(
             node,
             "plan.unknown-function",
             f"there is no method {method!r}",
             nearest=nearest_name(method, METHODS),
             fix=fix,
         )
-    first = reading.lower_expression(receiver)
-    return Apply(
-        function=function, args=(first, *read_items(reading, node.args)), named=_read_named_arguments(reading, node)
+    first = lowering.lower_expression(receiver)
+    return ir.Apply(
+        function=function, args=(first, *read_items(lowering, node.args)), named=_read_named_arguments(lowering, node)
     )
 
 
-def _read_named_arguments(reading: Lowering, node: ast.Call) -> tuple[tuple[str, Expr], ...]:
-    return tuple((name, reading.lower_expression(value)) for name, value in _keyword_nodes(reading, node).items())
+def _read_named_arguments(lowering: Lowering, node: ast.Call) -> tuple[tuple[str, ir.Expr], ...]:
+    return tuple((name, lowering.lower_expression(value)) for name, value in _keyword_nodes(lowering, node).items())
 
 
-def _keyword_nodes(reading: Lowering, node: ast.Call) -> dict[str, ast.expr]:
+def _keyword_nodes(lowering: Lowering, node: ast.Call) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise reading.refusal(keyword.value, "`**` in a call", "Name the arguments.")
-        name = reading.check_name(keyword, keyword.arg)
+            raise lowering.refusal(keyword.value, "`**` in a call", "Name the arguments.")
+        name = lowering.check_name(keyword, keyword.arg)
         if name in found:
-            raise _repeated_argument_error(reading, keyword, name)
+            raise _repeated_argument_error(lowering, keyword, name)
         found[name] = keyword.value
     return found
 
 
-def _repeated_argument_error(reading: Lowering, node: ast.AST, name: str) -> Exception:
-    return reading.error(node, "plan.repeated-argument", f"the argument {name!r} is given twice")
+def _repeated_argument_error(lowering: Lowering, node: ast.AST, name: str) -> Exception:
+    return lowering.error(node, "plan.repeated-argument", f"the argument {name!r} is given twice")
 
 
-def _read_concat(reading: Lowering, node: ast.Call) -> list[str | Shown]:
+def _read_concat(lowering: Lowering, node: ast.Call) -> list[str | ir.Shown]:
     if node.keywords:
-        raise reading.error(node.keywords[0], "plan.unknown-argument", "concat takes no named arguments")
-    parts: list[str | Shown] = []
+        raise lowering.error(node.keywords[0], "plan.unknown-argument", "concat takes no named arguments")
+    parts: list[str | ir.Shown] = []
     for argument in node.args:
         match argument:
             case ast.Call(func=ast.Name(id="format")):
-                parts.append(_read_format_call(reading, argument))
+                parts.append(_read_format_call(lowering, argument))
             case ast.Constant(value=str() as text):
-                parts.append(reading.check_text(argument, text))
+                parts.append(lowering.check_text(argument, text))
             case _:
-                parts.append(Shown(value=read_items(reading, [argument])[0]))
+                parts.append(ir.Shown(value=read_items(lowering, [argument])[0]))
     return parts
 
 
-def _read_format_call(reading: Lowering, node: ast.Call) -> Shown:
-    given = bind_word_arguments(reading, node, ("value", "spec"), required=1)
-    spec: Expr = reading.lower_expression(given["spec"]) if "spec" in given else Const(value="")
-    if not isinstance(spec, Const) or not isinstance(spec.value, str):
-        raise reading.refusal(given["spec"], "a computed format spec", "Write the spec as a literal text.")
-    return Shown(value=reading.lower_expression(given["value"]), spec=spec.value)
+def _read_format_call(lowering: Lowering, node: ast.Call) -> ir.Shown:
+    given = bind_word_arguments(lowering, node, ("value", "spec"), required=1)
+    spec: ir.Expr = lowering.lower_expression(given["spec"]) if "spec" in given else ir.Const(value="")
+    if not isinstance(spec, ir.Const) or not isinstance(spec.value, str):
+        raise lowering.refusal(given["spec"], "a computed format spec", "Write the spec as a literal text.")
+    return ir.Shown(value=lowering.lower_expression(given["value"]), spec=spec.value)
 
 
 def bind_word_arguments(
-    reading: Lowering, node: ast.Call, names: tuple[str, ...], *, required: int
+    lowering: Lowering, node: ast.Call, names: tuple[str, ...], *, required: int
 ) -> dict[str, ast.expr]:
     """The arguments of a call of a word of the language, by name."""
     form = f"{cast('ast.Name', node.func).id}({', '.join(names)})"
     if len(node.args) > len(names):
-        raise reading.error(node.args[len(names)], "plan.unknown-argument", "too many arguments", expected=form)
+        raise lowering.error(node.args[len(names)], "plan.unknown-argument", "too many arguments", expected=form)
     given = dict(zip(names, node.args, strict=False))
     for argument in given.values():
         if isinstance(argument, ast.Starred):
-            raise reading.refusal(argument, "`*` in a call", f"Write `{form}`.")
-    for name, value in _keyword_nodes(reading, node).items():
+            raise lowering.refusal(argument, "`*` in a call", f"Write `{form}`.")
+    for name, value in _keyword_nodes(lowering, node).items():
         if name not in names:
-            raise reading.error(
+            raise lowering.error(
                 value,
                 "plan.unknown-argument",
                 f"there is no argument {name!r}",
@@ -433,77 +398,79 @@ def bind_word_arguments(
                 nearest=nearest_name(name, names),
             )
         if name in given:
-            raise _repeated_argument_error(reading, value, name)
+            raise _repeated_argument_error(lowering, value, name)
         given[name] = value
     for name in names[:required]:
         if name not in given:
-            raise reading.error(node, "plan.missing-argument", f"the argument {name!r} is missing", expected=form)
+            raise lowering.error(node, "plan.missing-argument", f"the argument {name!r} is missing", expected=form)
     return given
 
 
-def read_step_call(reading: Lowering, node: ast.Call, name: str | None, *, wanted: bool = True) -> Call | Extract | Ask:
+def read_step_call(
+    lowering: Lowering, node: ast.Call, name: str | None, *, wanted: bool = True
+) -> Call | Extract | Ask:
     """The step that a call makes; without a name for its result it gets a fresh one if the result is `wanted`."""
     match cast("ast.Name", node.func).id:
         case "extract":
-            given = bind_word_arguments(reading, node, ("source", "instruction", "type"), required=3)
+            given = bind_word_arguments(lowering, node, ("source", "instruction", "type"), required=3)
             source, instruction = (
-                reading.lower_expression(given["source"]),
-                reading.lower_expression(given["instruction"]),
+                lowering.lower_expression(given["source"]),
+                lowering.lower_expression(given["instruction"]),
             )
-            type_ = type_to_json(read_type(reading, given["type"]))
-            return Extract(name=name or reading.fresh_name(), source=source, instruction=instruction, type=type_)
+            type_ = type_to_json(read_type(lowering, given["type"]))
+            return Extract(name=name or lowering.fresh_name(), source=source, instruction=instruction, type=type_)
         case "ask":
-            given = bind_word_arguments(reading, node, ("question", "type"), required=1)
-            question = reading.lower_expression(given["question"])
-            type_ = type_to_json(read_type(reading, given["type"])) if "type" in given else "str"
-            return Ask(name=name or reading.fresh_name(), question=question, type=type_)
+            given = bind_word_arguments(lowering, node, ("question", "type"), required=1)
+            question = lowering.lower_expression(given["question"])
+            type_ = type_to_json(read_type(lowering, given["type"])) if "type" in given else "str"
+            return Ask(name=name or lowering.fresh_name(), question=question, type=type_)
         case tool:
-            args = _read_tool_arguments(reading, node, tool)
-            return Call(name=name or (reading.fresh_name() if wanted else None), tool=tool, args=args)
+            args = _read_tool_arguments(lowering, node, tool)
+            return Call(name=name or (lowering.fresh_name() if wanted else None), tool=tool, args=args)
 
 
-def _read_tool_arguments(reading: Lowering, node: ast.Call, name: str) -> dict[str, Expr]:
-    tool = _find_tool(reading, node, name)
-    keywords = _keyword_nodes(reading, node)
-    args: dict[str, Expr] = {}
+def _read_tool_arguments(lowering: Lowering, node: ast.Call, name: str) -> dict[str, ir.Expr]:
+    tool = _find_tool(lowering, node, name)
+    keywords = _keyword_nodes(lowering, node)
+    args: dict[str, ir.Expr] = {}
     for number, value in enumerate(node.args):
-        argument = _argument_name_at(reading, value, name, tool, number)
+        argument = _argument_name_at(lowering, value, name, tool, number)
         if argument in keywords:
-            raise _repeated_argument_error(reading, value, argument)
-        args[argument] = read_items(reading, [value])[0]
+            raise _repeated_argument_error(lowering, value, argument)
+        args[argument] = read_items(lowering, [value])[0]
     for argument, value in keywords.items():
-        args[argument] = reading.lower_expression(value)
+        args[argument] = lowering.lower_expression(value)
     return args
 
 
-def _find_tool(reading: Lowering, node: ast.Call, name: str) -> Tool | None:
-    reading.check_name(node, name)
-    if reading.registry is None:
+def _find_tool(lowering: Lowering, node: ast.Call, name: str) -> Tool | None:
+    lowering.check_name(node, name)
+    if lowering.registry is None:
         if name in FUNCTION_HINTS:
-            raise _unknown_tool_error(reading, node, name, ())
+            raise _unknown_tool_error(lowering, node, name, ())
         return None
-    tool = reading.registry.get(name)
+    tool = lowering.registry.get(name)
     if tool is None:
-        raise _unknown_tool_error(reading, node, name, reading.registry.names)
+        raise _unknown_tool_error(lowering, node, name, lowering.registry.names)
     return tool
 
 
-def _unknown_tool_error(reading: Lowering, node: ast.AST, name: str, tools: tuple[str, ...]) -> Exception:
+def _unknown_tool_error(lowering: Lowering, node: ast.AST, name: str, tools: tuple[str, ...]) -> Exception:
     fix = FUNCTION_HINTS.get(name)
-    near = None if fix else nearest_name(name, (*tools, *FUNCTIONS, *sorted(SURFACE_WORDS)))
-    return reading.error(node, "plan.unknown-tool", f"there is no tool or function {name!r}", nearest=near, fix=fix)
+    near = None if fix else nearest_name(name, (*tools, *FUNCTIONS, *sorted(ir.SURFACE_WORDS)))
+    return lowering.error(node, "plan.unknown-tool", f"there is no tool or function {name!r}", nearest=near, fix=fix)
 
 
-def _argument_name_at(reading: Lowering, node: ast.expr, name: str, tool: Tool | None, number: int) -> str:
+def _argument_name_at(lowering: Lowering, node: ast.expr, name: str, tool: Tool | None, number: int) -> str:
     if tool is None:
-        raise reading.error(
+        raise lowering.error(
             node,
             "plan.positional",
             f"the arguments of {name!r} need names, because its registry is not known here",
             fix="Write `name=value`.",
         )
     if number >= len(tool.arguments):
-        raise reading.error(node, "plan.unknown-argument", f"{name!r} takes fewer arguments", expected=tool.signature)
+        raise lowering.error(node, "plan.unknown-argument", f"{name!r} takes fewer arguments", expected=tool.signature)
     return tool.arguments[number].name
 
 

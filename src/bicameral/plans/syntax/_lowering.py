@@ -17,35 +17,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.errors import Place, PlanError, nearest_name
-from bicameral.plans._expressions import SURFACE_WORDS, Const, Expr, Index, Ref
+from bicameral.plans._expressions import SURFACE_WORDS, Const, Expr, Index, Ref, has_lone_surrogate
 from bicameral.plans._plan import Compute, Step, too_deep_error
 from bicameral.plans.evaluate._library import FUNCTIONS
 from bicameral.tools import Registry
-from bicameral.types import (
-    ANY,
-    BOOL,
-    DATE,
-    DATETIME,
-    DURATION,
-    FLOAT,
-    FORMATS,
-    INT,
-    MONEY,
-    NULL,
-    NUMBER,
-    STR,
-    TIME,
-    DictType,
-    Field,
-    ListType,
-    LiteralType,
-    RecordType,
-    StrType,
-    TupleType,
-    Type,
-    optional_type,
-)
 
 MAX_SOURCE_BYTES = 200_000
 # Python's parser takes time that grows with the square of the values in an f-string.
@@ -56,7 +33,7 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True)
 class PlanSource:
-    """The text of a plan, with the places of what is written in it."""
+    """The text of a plan, which gives syntax nodes their places."""
 
     text: str
     file: str | None = None
@@ -74,17 +51,9 @@ class PlanSource:
             offset = len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore"))
         return Place(file=self.file, line=line, column=offset + 1)
 
-    def error(
-        self,
-        node: ast.AST,
-        code: str,
-        message: str,
-        *,
-        expected: str | None = None,
-        nearest: str | None = None,
-        fix: str | None = None,
-    ) -> PlanError:
-        return PlanError(code, message, place=self.place(node), expected=expected, nearest=nearest, fix=fix)
+    def error(self, node: ast.AST, code: str, message: str, **hints: str | None) -> PlanError:
+        """A PlanError at a node; `hints` are `expected`, `nearest` and `fix`."""
+        return PlanError(code, message, place=self.place(node), **hints)
 
 
 def syntax_tree(source: PlanSource) -> ast.Module:
@@ -97,7 +66,7 @@ def syntax_tree(source: PlanSource) -> ast.Module:
         raise PlanError("plan.too-long", "the plan has too many braces", expected=f"at most {MAX_BRACES}")
     try:
         with warnings.catch_warnings():
-            # Python warns about "\d" in a text; in a plan that is the pattern the writer meant.
+            # Python warns about "\d" in a text; a plan may hold such a pattern.
             warnings.simplefilter("ignore")
             return ast.parse(source.text)
     except SyntaxError as error:
@@ -105,9 +74,8 @@ def syntax_tree(source: PlanSource) -> ast.Module:
     except (RecursionError, MemoryError):  # how Python's parser says that the text is nested too deep for it
         raise too_deep_error(Place(file=source.file)) from None
     except ValueError as error:  # null bytes, lone surrogates
-        raise PlanError(
-            "plan.syntax", f"the text of the plan cannot be read: {error}", place=Place(file=source.file)
-        ) from None
+        message = f"the text of the plan cannot be read: {error}"
+        raise PlanError("plan.syntax", message, place=Place(file=source.file)) from None
 
 
 def _syntax_error(source: PlanSource, error: SyntaxError) -> PlanError:
@@ -130,13 +98,13 @@ def is_step_call(node: ast.AST) -> bool:
 
 
 class Prepass:
-    """Answers about a whole plan; each is found when it is first asked for, since most plans need few of them."""
+    """Facts about a whole plan, each computed when it is first needed, since most plans need few of them."""
 
     def __init__(self, tree: ast.Module, text: str) -> None:
         self._tree = tree
         self._has_step: dict[ast.AST, bool] = {}
         self.numbered_names = frozenset(_NUMBERED_NAME.findall(text))
-        """Everything that looks like a fresh name and so cannot be one."""
+        """The names in the plan that look like fresh names, which must not be used again."""
 
     @cached_property
     def name_counts(self) -> Counter[str]:
@@ -156,7 +124,7 @@ def _child_field_names(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(field for field in kind._fields if field not in ("ctx", "op", "ops"))
 
 
-# ast.iter_child_nodes does this at three times the price, and also gives operators.
+# ast.iter_child_nodes takes three times as long, and also gives operators.
 _CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     kind: _child_field_names(kind)
     for kind in vars(ast).values()
@@ -178,13 +146,13 @@ def _child_nodes(node: ast.AST) -> list[ast.AST]:
 NodeReader = Callable[["Lowering", Any], Expr]
 
 MAX_SYNTAX_DEPTH = 80
-"""Some forms take two levels of Python for one of a plan's; deeper than this no plan within bounds can be."""
+"""Some forms take two levels of Python for one of a plan, so this bounds every plan that is not too deep."""
 
 _PLAN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class Lowering:
-    """Reads expressions with the given readers and collects the steps that they need before them."""
+    """Lowers syntax nodes to expressions and collects the steps that must run before them."""
 
     def __init__(
         self,
@@ -194,6 +162,7 @@ class Lowering:
         readers: Mapping[type[ast.expr], NodeReader],
     ) -> None:
         self.source = source
+        self.error = source.error
         self.prepass = survey
         self.registry = registry
         self.steps: list[Step] = []
@@ -206,7 +175,7 @@ class Lowering:
         self.deepest = 0
 
     def lower_expression(self, node: ast.expr) -> Expr:
-        """The expression that a node stands for; calls of tools in it are written as steps first."""
+        """The expression of a node; calls of tools in it become steps before it."""
         reader = self._readers.get(type(node))
         if reader is None:
             raise self.refusal(node, f"{type(node).__name__!r}")
@@ -216,7 +185,7 @@ class Lowering:
         return found
 
     def enter(self, node: ast.AST) -> None:
-        """One level deeper; the caller takes it back. Reading ends with the first error, so no error needs to."""
+        """Go one level deeper; the caller goes back. Parsing ends with the first error, so errors need not go back."""
         self.depth += 1
         if self.depth > self.deepest:
             self.deepest = self.depth
@@ -224,7 +193,7 @@ class Lowering:
                 raise too_deep_error(self.source.place(node))
 
     def lower_name(self, node: ast.Name) -> Expr:
-        """What a name stands for here. Expressions are frozen, so equal references are one object."""
+        """The expression of a name here. Expressions are frozen, so equal references share one object."""
         if found := self.substitutions.get(node.id) or self._refs.get(node.id):
             return found
         self._refs[node.id] = reference = Ref(name=self.check_name(node, node.id))
@@ -273,204 +242,178 @@ class Lowering:
 
     def check_text(self, node: ast.AST, text: str) -> str:
         """The text itself, unless it has a lone surrogate, which has no bytes."""
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        if has_lone_surrogate(text):
             raise self.error(node, "plan.bad-text", "the text has half a character (a lone surrogate)")
         return text
-
-    def error(
-        self,
-        node: ast.AST,
-        code: str,
-        message: str,
-        *,
-        expected: str | None = None,
-        nearest: str | None = None,
-        fix: str | None = None,
-    ) -> PlanError:
-        return self.source.error(node, code, message, expected=expected, nearest=nearest, fix=fix)
 
     def refusal(self, node: ast.AST, what: str, fix: str | None = None) -> PlanError:
         return self.error(node, "plan.not-in-language", f"a plan cannot use {what}", fix=fix)
 
 
+@dataclass(frozen=True, slots=True)
 class AssignmentTarget:
-    """What a loop or an assignment binds: plain names, and the parts of them that nested names stand for."""
+    """The names that a loop or an assignment binds, and for each nested name its part of one of them."""
 
-    def __init__(self, names: tuple[str, ...], parts: dict[str, Expr]) -> None:
-        self.names = names
-        self.parts = parts
+    names: tuple[str, ...]
+    parts: dict[str, Expr]
 
-    def unpack(self, reading: Lowering, node: ast.AST) -> None:
+    def unpack(self, lowering: Lowering, node: ast.AST) -> None:
         """Write the steps that give the nested names their values."""
         for name, value in self.parts.items():
-            reading.add_step(Compute(name=name, value=value), node)
+            lowering.add_step(Compute(name=name, value=value), node)
 
 
-def loop_target(reading: Lowering, node: ast.expr) -> AssignmentTarget:
+def loop_target(lowering: Lowering, node: ast.expr) -> AssignmentTarget:
     """The names of `for a, (b, c) in …`: `b` and `c` are parts of a fresh name."""
     if isinstance(node, ast.Name):
-        return AssignmentTarget((reading.check_name(node, node.id),), {})
+        return AssignmentTarget((lowering.check_name(node, node.id),), {})
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2:
-        raise reading.refusal(node, "this as the name of a loop", "Write `for name in list:`.")
+        raise lowering.refusal(node, "this as the name of a loop", "Write `for name in list:`.")
     names: list[str] = []
     parts: dict[str, Expr] = {}
     for item in node.elts:
         if isinstance(item, ast.Name):
-            names.append(reading.check_name(item, item.id))
+            names.append(lowering.check_name(item, item.id))
         else:
-            names.append(reading.fresh_name())
-            parts |= target_parts(reading, item, Ref(name=names[-1]))
+            names.append(lowering.fresh_name())
+            parts |= target_parts(lowering, item, Ref(name=names[-1]))
     return AssignmentTarget(tuple(names), parts)
 
 
-def target_parts(reading: Lowering, node: ast.expr, whole: Expr) -> dict[str, Expr]:
+def target_parts(lowering: Lowering, node: ast.expr, whole: Expr) -> dict[str, Expr]:
     """Each name in a nested target, with the part of `whole` that it stands for."""
     match node:
         case ast.Name(id=name):
-            return {reading.check_name(node, name): whole}
+            return {lowering.check_name(node, name): whole}
         case ast.Tuple(elts=items) | ast.List(elts=items):
             parts: dict[str, Expr] = {}
             for number, item in enumerate(items):
-                parts |= target_parts(reading, item, Index(value=whole, at=Const(value=number)))
+                parts |= target_parts(lowering, item, Index(value=whole, at=Const(value=number)))
             return parts
         case ast.Starred():
-            raise reading.refusal(node, "`*` in a target", "Use a slice: `rest = xs[1:]`.")
+            raise lowering.refusal(node, "`*` in a target", "Use a slice: `rest = xs[1:]`.")
         case _:
-            raise reading.refusal(node, "this as a target", "Assign to a name.")
+            raise lowering.refusal(node, "this as a target", "Assign to a name.")
 
 
-_PLAIN_TYPES: dict[str, Type] = {
-    "str": STR,
-    "int": INT,
-    "float": FLOAT,
-    "bool": BOOL,
-    "date": DATE,
-    "time": TIME,
-    "datetime": DATETIME,
-    "timedelta": DURATION,
-    "None": NULL,
-    "Any": ANY,
-    "list": ListType(ANY),
-    "dict": DictType(ANY),
+_PLAIN_TYPES: dict[str, t.Type] = {
+    **{name: t.type_from_json(name) for name in "str int float bool date time datetime timedelta None Any".split()},
+    "list": t.ListType(t.ANY),
+    "dict": t.DictType(t.ANY),
 }
-_NAMED_TYPES: dict[str, Type] = {
+_NAMED_TYPES: dict[str, t.Type] = {
     **_PLAIN_TYPES,
-    "number": NUMBER,
-    "money": MONEY,
-    **{name: StrType(name) for name in FORMATS},
+    "number": t.NUMBER,
+    "money": t.MONEY,
+    **{name: t.StrType(name) for name in t.FORMATS},
 }
 _EXPECTED_TYPE = 'a type such as str, int, date, email, list[str], {"name": str} or str | None'
 MAX_QUOTED_TYPE = 2_000
 
 
-def read_type(reading: Lowering, node: ast.expr) -> Type:
+def read_type(lowering: Lowering, node: ast.expr) -> t.Type:
     """The type that a node writes."""
-    reading.enter(node)
-    found = _read_type_node(reading, node)
-    reading.depth -= 1
+    lowering.enter(node)
+    found = _read_type_node(lowering, node)
+    lowering.depth -= 1
     return found
 
 
-def _read_type_node(reading: Lowering, node: ast.expr) -> Type:
+def _read_type_node(lowering: Lowering, node: ast.expr) -> t.Type:
     match node:
         case ast.Name(id=name) if name in _NAMED_TYPES:
             return _NAMED_TYPES[name]
         case ast.Attribute(attr=name) if name in _PLAIN_TYPES:  # datetime.date
             return _PLAIN_TYPES[name]
         case ast.Constant(value=None):
-            return NULL
+            return t.NULL
         case ast.Constant(value=str() as text):
-            return _read_quoted_type(reading, node, text)
+            return _read_quoted_type(lowering, node, text)
         case ast.Subscript(value=ast.Name(id=name), slice=inner):
-            return _read_generic_type(reading, node, name, inner)
+            return _read_generic_type(lowering, node, name, inner)
         case ast.BinOp(op=ast.BitOr()):
-            return _read_union_type(reading, node)
+            return _read_union_type(lowering, node)
         case ast.Dict(keys=keys, values=values):
-            return _read_record_type(reading, node, keys, values)
+            return _read_record_type(lowering, node, keys, values)
         case ast.List(elts=[item]):
-            return ListType(read_type(reading, item))
+            return t.ListType(read_type(lowering, item))
         case ast.Name(id=name):
-            raise reading.error(
-                node,
-                "plan.bad-type",
-                f"{name!r} is not a type",
-                expected=_EXPECTED_TYPE,
-                nearest=nearest_name(name, _NAMED_TYPES),
-            )
+            raise _unknown_type_error(lowering, node, name)
         case _:
-            raise _bad_type_error(reading, node)
+            raise _bad_type_error(lowering, node)
+
+
+def _unknown_type_error(lowering: Lowering, node: ast.AST, name: str) -> PlanError:
+    near = nearest_name(name, _NAMED_TYPES)
+    return lowering.error(node, "plan.bad-type", f"{name!r} is not a type", expected=_EXPECTED_TYPE, nearest=near)
 
 
 def _bad_type_error(
-    reading: Lowering, node: ast.AST, message: str = "this is not a type", fix: str | None = None
+    lowering: Lowering, node: ast.AST, message: str = "this is not a type", fix: str | None = None
 ) -> Exception:
-    return reading.error(node, "plan.bad-type", message, expected=_EXPECTED_TYPE, fix=fix)
+    return lowering.error(node, "plan.bad-type", message, expected=_EXPECTED_TYPE, fix=fix)
 
 
-def _read_quoted_type(reading: Lowering, node: ast.expr, text: str) -> Type:
+def _read_quoted_type(lowering: Lowering, node: ast.expr, text: str) -> t.Type:
     if text in _NAMED_TYPES:
         return _NAMED_TYPES[text]
     if len(text) > MAX_QUOTED_TYPE:
-        raise _bad_type_error(reading, node)
+        raise _bad_type_error(lowering, node)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             inner = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise _bad_type_error(reading, node, f"{text!r} is not a type") from None
+        raise _bad_type_error(lowering, node, f"{text!r} is not a type") from None
     if isinstance(inner, ast.Constant | ast.Name):  # a quoted quote would never end; a name was looked up above
-        raise reading.error(
-            node,
-            "plan.bad-type",
-            f"{text!r} is not a type",
-            expected=_EXPECTED_TYPE,
-            nearest=nearest_name(text, _NAMED_TYPES),
-        )
+        raise _unknown_type_error(lowering, node, text)
     for part in ast.walk(inner):
         ast.copy_location(part, node)
-    return read_type(reading, inner)
+    return read_type(lowering, inner)
 
 
-def _read_generic_type(reading: Lowering, node: ast.expr, name: str, inner: ast.expr) -> Type:
+def _read_generic_type(lowering: Lowering, node: ast.expr, name: str, inner: ast.expr) -> t.Type:
     items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     match name, items:
         case (("list" | "List"), [item]):
-            return ListType(read_type(reading, item))
+            return t.ListType(read_type(lowering, item))
         case (("dict" | "Dict"), [ast.Name(id="str") | ast.Constant(value="str"), value]):
-            return DictType(read_type(reading, value))
+            return t.DictType(read_type(lowering, value))
         case (("dict" | "Dict"), [_, _]):
-            raise _bad_type_error(reading, node, "the keys of a dict are text", "Write dict[str, …].")
+            raise _bad_type_error(lowering, node, "the keys of a dict are text", "Write dict[str, …].")
         case "Optional", [item]:
-            return optional_type(read_type(reading, item))
+            return t.optional_type(read_type(lowering, item))
         case (("tuple" | "Tuple"), [item, ast.Constant(value=end)]) if end is ...:
-            return ListType(read_type(reading, item))
+            return t.ListType(read_type(lowering, item))
         case (("tuple" | "Tuple"), _):
-            return TupleType(tuple(read_type(reading, item) for item in items))
+            return t.TupleType(tuple(read_type(lowering, item) for item in items))
         case "Literal", [_, *_]:
-            return LiteralType(tuple(_read_text_literal(reading, item) for item in items))
+            return t.LiteralType(tuple(_read_text_literal(lowering, item) for item in items))
         case "str", [item]:
-            return StrType(_read_text_literal(reading, item))
+            return t.StrType(_read_text_literal(lowering, item))
         case _:
-            raise _bad_type_error(reading, node)
+            raise _bad_type_error(lowering, node)
 
 
-def _read_union_type(reading: Lowering, node: ast.BinOp) -> Type:
-    left, right = read_type(reading, node.left), read_type(reading, node.right)
-    if right == NULL:
-        return optional_type(left)
-    if left == NULL:
-        return optional_type(right)
-    raise _bad_type_error(reading, node, "a value has one type or none", "Write `T | None`.")
+def _read_union_type(lowering: Lowering, node: ast.BinOp) -> t.Type:
+    left, right = read_type(lowering, node.left), read_type(lowering, node.right)
+    if right == t.NULL:
+        return t.optional_type(left)
+    if left == t.NULL:
+        return t.optional_type(right)
+    raise _bad_type_error(lowering, node, "a value has one type or none", "Write `T | None`.")
 
 
-def _read_record_type(reading: Lowering, node: ast.expr, keys: list[ast.expr | None], values: list[ast.expr]) -> Type:
-    names = [_read_text_literal(reading, key or node) for key in keys]
+def _read_record_type(
+    lowering: Lowering, node: ast.expr, keys: list[ast.expr | None], values: list[ast.expr]
+) -> t.Type:
+    names = [_read_text_literal(lowering, key or node) for key in keys]
     if len(set(names)) < len(names):
-        raise _bad_type_error(reading, node, "a record has two fields of the same name")
-    return RecordType(tuple(Field(name, read_type(reading, v)) for name, v in zip(names, values, strict=True)))
+        raise _bad_type_error(lowering, node, "a record has two fields of the same name")
+    return t.RecordType(tuple(t.Field(name, read_type(lowering, v)) for name, v in zip(names, values, strict=True)))
 
 
-def _read_text_literal(reading: Lowering, node: ast.expr) -> str:
+def _read_text_literal(lowering: Lowering, node: ast.expr) -> str:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        raise _bad_type_error(reading, node, "only a text in quotes can stand here")
-    return reading.check_text(node, node.value)
+        raise _bad_type_error(lowering, node, "only a text in quotes can stand here")
+    return lowering.check_text(node, node.value)

@@ -1,53 +1,18 @@
-"""Renderings of plans: the surface syntax, which parses to the same plan again, and the published JSON Schema.
+"""Plans as text in the surface syntax, which parses to the same plan again.
 
-Text has no more parentheses than it needs, and whatever cannot be seen in a literal is escaped. The schema is
-`schemas/plan.v1.json`.
+The text has no more parentheses than it needs, and invisible characters in literals are escaped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
 
+from bicameral import types as t
 from bicameral.display import hidden_kind
-from bicameral.plans._expressions import (
-    NAME_PATTERN,
-    Apply,
-    Arithmetic,
-    Choose,
-    Compare,
-    Comprehension,
-    Const,
-    DictOf,
-    Expr,
-    Format,
-    Get,
-    Index,
-    Lambda,
-    ListOf,
-    Logic,
-    Negative,
-    Not,
-    Ref,
-    Shown,
-    Slice,
-    TupleOf,
-)
+from bicameral.plans import _expressions as ir
 from bicameral.plans._plan import Answer, Ask, Call, Compute, Each, Extract, Plan, Step, Update, When, check_depth
 from bicameral.plans.evaluate._library import FUNCTIONS, METHODS
 from bicameral.tools import Registry
-from bicameral.types import (
-    FORMATS,
-    MONEY,
-    DictType,
-    ListType,
-    LiteralType,
-    OptionalType,
-    RecordType,
-    StrType,
-    TupleType,
-    Type,
-)
 
 # How tightly a form binds. A part that binds less tightly than its surroundings ask for gets parentheses.
 TEST, OR, AND, NOT, COMPARE, SUM, PRODUCT, UNARY, NUMBER, ATOM = range(10)
@@ -56,7 +21,7 @@ _ESCAPES: Mapping[str, str] = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\
 
 
 def quote_text(text: str, quote: str = '"') -> str:
-    """A text as a literal; whatever cannot be seen (also what turns the writing direction) is escaped."""
+    """A text as a literal; invisible characters (also those that turn the writing direction) are escaped."""
     return f"{quote}{escape_text(text, quote)}{quote}"
 
 
@@ -75,128 +40,94 @@ def _escape_character(character: str, quote: str) -> str:
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def render(expr: Expr, level: int = TEST, quote: str = '"') -> str:
-    """An expression as text, in parentheses if it binds less tightly than `level`."""
-    bound, text = _RENDERERS[type(expr)](expr, quote)
-    return text if bound >= level else f"({text})"
-
-
 RenderedForm = tuple[int, str]
 
 
-def _render_const(expr: Const, quote: str) -> RenderedForm:
-    match expr.value:
-        case str() as text:
+def render(expr: ir.Expr, level: int = TEST, quote: str = '"') -> str:
+    """An expression as text, in parentheses if it binds less tightly than `level`."""
+    bound, text = _render_node(expr, quote)
+    return text if bound >= level else f"({text})"
+
+
+def _render_node(expr: ir.Expr, quote: str) -> RenderedForm:
+    """An expression as text, and how tightly the text binds."""
+
+    def show(part: ir.Expr, level: int = TEST) -> str:
+        return render(part, level, quote)
+
+    match expr:
+        case ir.Const(value=str() as text):
             return ATOM, quote_text(text, quote)
-        case bool() | None:
-            return ATOM, str(expr.value)
-        case number:
-            text = repr(number)
-            return (UNARY if text.startswith("-") else NUMBER), text
+        case ir.Const(value=bool() | None as value):
+            return ATOM, str(value)
+        case ir.Const(value=number):
+            return (UNARY if repr(number).startswith("-") else NUMBER), repr(number)
+        case ir.Ref(name=name):
+            return ATOM, name
+        case ir.Get(value=value, field=field):
+            return ATOM, f"{show(value, ATOM)}.{field}"
+        case ir.Index(value=value, at=at):
+            return ATOM, f"{show(value, ATOM)}[{show(at, OR)}]"
+        case ir.Slice(value=value):
+            start, stop, step = ("" if each is None else show(each, OR) for each in (expr.start, expr.stop, expr.step))
+            return ATOM, f"{show(value, ATOM)}[{start}:{stop}" + (f":{step}]" if step else "]")
+        case ir.ListOf(items=items):
+            return ATOM, f"[{', '.join(map(show, items))}]"
+        case ir.TupleOf(items=items):
+            return ATOM, f"({', '.join(map(show, items))}{',' if len(items) == 1 else ''})"
+        case ir.DictOf(entries=entries):
+            return ATOM, f"{{{', '.join(f'{show(key, OR)}: {show(value)}' for key, value in entries)}}}"
+        case ir.Arithmetic(op=op, left=left, right=right):
+            level = SUM if op in ("+", "-") else PRODUCT
+            return level, f"{show(left, level)} {op} {show(right, level + 1)}"
+        case ir.Negative(value=value):
+            return UNARY, f"-{show(value, UNARY)}"
+        case ir.Not(value=value):
+            return NOT, f"not {show(value, NOT)}"
+        case ir.Logic(op=op, items=items):
+            level = OR if op == "or" else AND
+            return level, f" {op} ".join(show(item, level + 1) for item in items)
+        case ir.Compare(first=first, rest=rest):
+            compared = "".join(f" {_comparison_word(op, right)} {show(right, SUM)}" for op, right in rest)
+            return COMPARE, f"{show(first, SUM)}{compared}"
+        case ir.Choose(condition=condition, then=then, otherwise=otherwise):
+            return TEST, f"{show(then, OR)} if {show(condition, OR)} else {show(otherwise)}"
+        case ir.Lambda(names=names, body=body):
+            return TEST, f"lambda{' ' if names else ''}{', '.join(names)}: {show(body)}"
+        case ir.Apply():
+            return ATOM, _render_apply(expr, show)
+        case ir.Comprehension():
+            return ATOM, _render_comprehension(expr, show)
+        case ir.Format():
+            # Inside an f-string the other quotes are used, and there only: Python 3.11 does not nest them further.
+            return ATOM, (_render_f_string(expr) if quote == '"' else None) or _render_concat(expr, quote)
 
 
-def _render_ref(expr: Ref, quote: str) -> RenderedForm:
-    return ATOM, expr.name
-
-
-def _render_get(expr: Get, quote: str) -> RenderedForm:
-    return ATOM, f"{render(expr.value, ATOM, quote)}.{expr.field}"
-
-
-def _render_index(expr: Index, quote: str) -> RenderedForm:
-    return ATOM, f"{render(expr.value, ATOM, quote)}[{render(expr.at, OR, quote)}]"
-
-
-def _render_slice(expr: Slice, quote: str) -> RenderedForm:
-    start, stop, step = (
-        "" if bound is None else render(bound, OR, quote) for bound in (expr.start, expr.stop, expr.step)
-    )
-    bounds = f"{start}:{stop}" + (f":{step}" if step else "")
-    return ATOM, f"{render(expr.value, ATOM, quote)}[{bounds}]"
-
-
-def _render_list(expr: ListOf, quote: str) -> RenderedForm:
-    return ATOM, f"[{', '.join(render(item, TEST, quote) for item in expr.items)}]"
-
-
-def _render_tuple(expr: TupleOf, quote: str) -> RenderedForm:
-    shown = ", ".join(render(item, TEST, quote) for item in expr.items)
-    return ATOM, f"({shown},)" if len(expr.items) == 1 else f"({shown})"
-
-
-def _render_dict(expr: DictOf, quote: str) -> RenderedForm:
-    entries = (f"{render(key, OR, quote)}: {render(value, TEST, quote)}" for key, value in expr.entries)
-    return ATOM, f"{{{', '.join(entries)}}}"
-
-
-def _render_arithmetic(expr: Arithmetic, quote: str) -> RenderedForm:
-    level = SUM if expr.op in ("+", "-") else PRODUCT
-    return level, f"{render(expr.left, level, quote)} {expr.op} {render(expr.right, level + 1, quote)}"
-
-
-def _render_negative(expr: Negative, quote: str) -> RenderedForm:
-    return UNARY, f"-{render(expr.value, UNARY, quote)}"
-
-
-def _render_not(expr: Not, quote: str) -> RenderedForm:
-    return NOT, f"not {render(expr.value, NOT, quote)}"
-
-
-def _render_logic(expr: Logic, quote: str) -> RenderedForm:
-    level = OR if expr.op == "or" else AND
-    return level, f" {expr.op} ".join(render(item, level + 1, quote) for item in expr.items)
-
-
-def _render_compare(expr: Compare, quote: str) -> RenderedForm:
-    rest = "".join(f" {_comparison_word(op, operand)} {render(operand, SUM, quote)}" for op, operand in expr.rest)
-    return COMPARE, f"{render(expr.first, SUM, quote)}{rest}"
-
-
-def _comparison_word(op: str, operand: Expr) -> str:
-    if isinstance(operand, Const) and operand.value is None:
+def _comparison_word(op: str, operand: ir.Expr) -> str:
+    if isinstance(operand, ir.Const) and operand.value is None:
         return {"==": "is", "!=": "is not"}.get(op, op)
     return op
 
 
-def _render_choose(expr: Choose, quote: str) -> RenderedForm:
-    then, condition = render(expr.then, OR, quote), render(expr.condition, OR, quote)
-    return TEST, f"{then} if {condition} else {render(expr.otherwise, TEST, quote)}"
+def _render_apply(expr: ir.Apply, show: Callable[..., str]) -> str:
+    called, args = expr.function, expr.args
+    function = FUNCTIONS.get(called)
+    if args and function is not None and function.method and METHODS.get(called) == called:
+        called, args = f"{show(args[0], ATOM)}.{called}", args[1:]
+    named = (f"{name}={show(value)}" for name, value in expr.named)
+    return f"{called}({', '.join((*map(show, args), *named))})"
 
 
-def _render_lambda(expr: Lambda, quote: str) -> RenderedForm:
-    names = f" {', '.join(expr.names)}" if expr.names else ""
-    return TEST, f"lambda{names}: {render(expr.body, TEST, quote)}"
-
-
-def _render_apply(expr: Apply, quote: str) -> RenderedForm:
-    args = [render(arg, TEST, quote) for arg in expr.args]
-    function = FUNCTIONS.get(expr.function)
-    if args and function is not None and function.method and METHODS.get(expr.function) == expr.function:
-        called, args = f"{render(expr.args[0], ATOM, quote)}.{expr.function}", args[1:]
-    else:
-        called = expr.function
-    named = (f"{name}={render(value, TEST, quote)}" for name, value in expr.named)
-    return ATOM, f"{called}({', '.join((*args, *named))})"
-
-
-def _render_comprehension(expr: Comprehension, quote: str) -> RenderedForm:
+def _render_comprehension(expr: ir.Comprehension, show: Callable[..., str]) -> str:
     clauses = ""
     for clause in expr.clauses:
-        clauses += f" for {', '.join(clause.names)} in {render(clause.over, OR, quote)}"
-        clauses += "".join(f" if {render(condition, OR, quote)}" for condition in clause.conditions)
-    element = render(expr.element, TEST, quote)
-    if expr.key is None:
-        return ATOM, f"[{element}{clauses}]"
-    return ATOM, f"{{{render(expr.key, OR, quote)}: {element}{clauses}}}"
+        clauses += f" for {', '.join(clause.names)} in {show(clause.over, OR)}"
+        clauses += "".join(f" if {show(condition, OR)}" for condition in clause.conditions)
+    element = show(expr.element)
+    return f"[{element}{clauses}]" if expr.key is None else f"{{{show(expr.key, OR)}: {element}{clauses}}}"
 
 
-def _render_format(expr: Format, quote: str) -> RenderedForm:
-    # Inside an f-string the other quotes are used, and there only: Python 3.11 does not nest them further.
-    text = _render_f_string(expr) if quote == '"' else None
-    return ATOM, text or _render_concat(expr, quote)
-
-
-def _render_f_string(expr: Format) -> str | None:
+def _render_f_string(expr: ir.Format) -> str | None:
     """The f-string, or None where Python 3.11 cannot write it (quotes or backslashes in a value)."""
     texts: list[str] = []
     for part in expr.parts:
@@ -218,7 +149,7 @@ def _is_plain_spec(spec: str) -> bool:
     return spec.isprintable() and not any(character in spec for character in "{}\"'\\")
 
 
-def _render_concat(expr: Format, quote: str) -> str:
+def _render_concat(expr: ir.Format, quote: str) -> str:
     parts = [
         quote_text(part, quote) if isinstance(part, str) else _render_format_part(part, quote) for part in expr.parts
     ]
@@ -227,55 +158,33 @@ def _render_concat(expr: Format, quote: str) -> str:
     return f"concat({', '.join(parts)})"
 
 
-def _render_format_part(part: Shown, quote: str) -> str:
+def _render_format_part(part: ir.Shown, quote: str) -> str:
     value = render(part.value, TEST, quote)
     if part.spec:
         return f"format({value}, {quote_text(part.spec, quote)})"
     # A bare text would be a literal part, and a bare `format(…)` this part itself.
-    is_text = isinstance(part.value, Const) and isinstance(part.value.value, str)
+    is_text = isinstance(part.value, ir.Const) and isinstance(part.value.value, str)
     return f"format({value})" if is_text or value.startswith("format(") else value
 
 
-_RENDERERS: Mapping[type[Any], Callable[[Any, str], RenderedForm]] = {
-    Const: _render_const,
-    Ref: _render_ref,
-    Get: _render_get,
-    Index: _render_index,
-    Slice: _render_slice,
-    ListOf: _render_list,
-    TupleOf: _render_tuple,
-    DictOf: _render_dict,
-    Arithmetic: _render_arithmetic,
-    Negative: _render_negative,
-    Not: _render_not,
-    Logic: _render_logic,
-    Compare: _render_compare,
-    Choose: _render_choose,
-    Lambda: _render_lambda,
-    Apply: _render_apply,
-    Comprehension: _render_comprehension,
-    Format: _render_format,
-}
-
-
-def render_type(type_: Type) -> str:
+def render_type(type_: t.Type) -> str:
     """A type as a plan writes it."""
     match type_:
-        case StrType(format=str() as format_):
-            return format_ if format_ in FORMATS else f"str[{quote_text(format_)}]"
-        case ListType(item=item):
+        case t.StrType(format=str() as format_):
+            return format_ if format_ in t.FORMATS else f"str[{quote_text(format_)}]"
+        case t.ListType(item=item):
             return f"list[{render_type(item)}]"
-        case DictType(value=value):
+        case t.DictType(value=value):
             return f"dict[str, {render_type(value)}]"
-        case TupleType(items=items):
+        case t.TupleType(items=items):
             return f"tuple[{', '.join(map(render_type, items)) or '()'}]"
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return f"{render_type(item)} | None"
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return f"Literal[{', '.join(map(quote_text, values))}]"
-        case RecordType() if type_ == MONEY:
+        case t.RecordType() if type_ == t.MONEY:
             return "money"
-        case RecordType(fields=fields):
+        case t.RecordType(fields=fields):
             return f"{{{', '.join(f'{quote_text(field.name)}: {render_type(field.type)}' for field in fields)}}}"
         case _:
             return str(type_)
@@ -362,78 +271,3 @@ def _render_call(step: Call, registry: Registry | None) -> str:
         )
         shown.append(render(value) if by_position else f"{name}={render(value)}")
     return f"{step.tool}({', '.join(shown)})"
-
-
-_TAGGED_UNIONS = {"kind": "Expression", "do": "Step"}
-
-
-def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of a plan as JSON."""
-    schema = Plan.model_json_schema()
-    shared: dict[str, Any] = {}
-    schema = _shorten_schema(schema, shared)
-    definitions = schema.pop("$defs")
-    for definition in definitions.values():
-        _require_tag(definition)
-    for step in ("Extract", "Ask"):
-        definitions[step]["properties"]["type"] |= {"$ref": "#/$defs/Type"}
-    definitions |= shared | {"Type": _type_schema()}
-    schema |= {"title": "Plan v1", "required": ["version"]}
-    order = {name: definitions[name] for name in sorted(definitions)}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "$defs": order}
-
-
-def _shorten_schema(node: Any, shared: dict[str, Any], *, named: bool = False) -> Any:
-    """Say what a name, an expression and a step are once; leave out titles and examples. `named`: keys are names."""
-    if isinstance(node, list):
-        return [_shorten_schema(item, shared) for item in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
-    entries = cast("dict[str, Any]", node)
-    if not named:
-        if union := entries.get("discriminator"):
-            return _share_definition(_TAGGED_UNIONS[union["propertyName"]], {"oneOf": entries["oneOf"]}, shared)
-        if entries.get("pattern") == NAME_PATTERN:
-            return _share_definition("Name", {key: value for key, value in entries.items() if key != "title"}, shared)
-        entries = {key: value for key, value in entries.items() if key != "title"}
-        if "description" in entries:
-            entries["description"] = entries["description"].split("\n")[0]
-    return {
-        key: _shorten_schema(value, shared, named=not named and key in ("properties", "$defs"))
-        for key, value in entries.items()
-    }
-
-
-def _share_definition(name: str, definition: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    shared.setdefault(name, definition)
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _require_tag(definition: dict[str, Any]) -> None:
-    """A node without its tag is no node: the tag has a default only for those who write Python."""
-    properties = definition["properties"]
-    required = [tag for tag in _TAGGED_UNIONS if "const" in properties.get(tag, {})]
-    definition["required"] = [*required, *definition.get("required", [])]
-    for tag in required:
-        properties[tag] = {"const": properties[tag]["const"]}
-
-
-def _type_schema() -> dict[str, Any]:
-    inner = {"$ref": "#/$defs/Type"}
-
-    def one(kind: str, value: dict[str, Any]) -> dict[str, Any]:
-        return {"type": "object", "properties": {kind: value}, "required": [kind], "additionalProperties": False}
-
-    return {
-        "description": "The type of a value.",
-        "anyOf": [
-            {"enum": ["str", "int", "float", "number", "bool", "date", "time", "datetime", "timedelta", "None", "Any"]},
-            one("str", {"type": "string"}),
-            one("list", inner),
-            one("dict", inner),
-            one("optional", inner),
-            one("tuple", {"type": "array", "items": inner}),
-            one("literal", {"type": "array", "items": {"type": "string"}, "minItems": 1}),
-            one("record", {"type": "object", "additionalProperties": inner}),
-        ],
-    }

@@ -1,4 +1,4 @@
-"""Plans as flat lists of tasks: commands with arguments, where one task may read what an earlier one gave.
+"""Plans as flat lists of tasks: commands with arguments, where one task may read the result of an earlier one.
 
 A command is the name of a tool, or one of the usual commands for lines with their usual options.
 """
@@ -13,57 +13,40 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bicameral import types as t
 from bicameral.errors import Place, PlanError, nearest_name
 from bicameral.plans._expressions import Apply, Const, Expr, ListOf, Ref
 from bicameral.plans._plan import Answer, Ask, Call, Plan, Step
 from bicameral.tools import Argument, Registry, Tool
-from bicameral.types import (
-    AnyType,
-    BoolType,
-    DateTimeType,
-    DateType,
-    FloatType,
-    IntType,
-    ListType,
-    LiteralType,
-    NullType,
-    OptionalType,
-    StrType,
-    TimeType,
-    Type,
-)
 
-_DATE_FUNCTIONS: dict[type[Type], str] = {DateType: "date", TimeType: "time", DateTimeType: "datetime"}
+_DATE_FUNCTIONS: dict[type[t.Type], str] = {t.DateType: "date", t.TimeType: "time", t.DateTimeType: "datetime"}
 
 
 def parse_word(word: str, argument: Argument, tool: Tool, place: Place) -> Expr:
     """The value that a word stands for where this argument is wanted."""
     value = _parse_value(word, argument.type)
     if value is None:
-        raise PlanError(
-            "plan.wrong-type",
-            f"{word!r} cannot be the argument {argument.name!r} of {tool.name!r}",
-            place=Place(step=place.step, argument=argument.name),
-            expected=str(argument.type),
-        )
+        message = f"{word!r} cannot be the argument {argument.name!r} of {tool.name!r}"
+        place = Place(step=place.step, argument=argument.name)
+        raise PlanError("plan.wrong-type", message, place=place, expected=str(argument.type))
     return value
 
 
-def _parse_value(word: str, type_: Type) -> Expr | None:
+def _parse_value(word: str, type_: t.Type) -> Expr | None:
     match type_:
-        case OptionalType(item=item):
+        case t.OptionalType(item=item):
             return Const(value=None) if word == "null" else _parse_value(word, item)
-        case StrType() | AnyType():
+        case t.StrType() | t.AnyType():
             return _make_const(word)
-        case LiteralType(values=values):
+        case t.LiteralType(values=values):
             return _make_const(word) if word in values else None
-        case BoolType():
+        case t.BoolType():
             return Const(value=word == "true") if word in ("true", "false") else None
-        case IntType() | FloatType():
-            return _parse_number(word, whole=isinstance(type_, IntType))
-        case DateType() | TimeType() | DateTimeType():
+        case t.IntType() | t.FloatType():
+            return _parse_number(word, whole=isinstance(type_, t.IntType))
+        case t.DateType() | t.TimeType() | t.DateTimeType():
             return Apply(function=_DATE_FUNCTIONS[type(type_)], args=(Const(value=word),))
-        case ListType(item=item):
+        case t.ListType(item=item):
             return _parse_list(word, item)
         case _:
             return None
@@ -87,7 +70,7 @@ def _parse_number(word: str, *, whole: bool) -> Expr | None:
         return None
 
 
-def _parse_list(word: str, item: Type) -> Expr | None:
+def _parse_list(word: str, item: t.Type) -> Expr | None:
     """A list is written as JSON; a word that is not JSON stands for a list of itself."""
     try:
         found: Any = json.loads(word) if word.startswith("[") else [word]
@@ -100,7 +83,15 @@ def _parse_list(word: str, item: Type) -> Expr | None:
     return ListOf(items=present) if len(present) == len(values) else None
 
 
-def render_word(value: Expr) -> str | None:
+def _default_value(default: Any) -> Expr | None:
+    """The default of an argument as an expression; None for one that no literal can say, such as a date."""
+    if isinstance(default, list | tuple):
+        items = [_make_const(each) for each in cast("Sequence[Any]", default)]
+        return None if None in items else ListOf(items=tuple(item for item in items if item is not None))
+    return _make_const(default)
+
+
+def render_word(value: Expr | None) -> str | None:
     """The word for a value, or None if no word can stand for it."""
     match value:
         case Const(value=str() as text):
@@ -161,12 +152,15 @@ def resolve_command(name: str, words: list[str], registry: Registry, place: Plac
     tool = registry.get(wanted)
     if tool is None:
         known = {*registry.names, *(alias for alias, one in LINE_COMMANDS.items() if one.tool in registry)}
-        raise PlanError(
-            "plan.unknown-tool", f"there is no tool {name!r}", place=place, nearest=nearest_name(name, sorted(known))
-        )
+        raise _unknown_tool_error(name, sorted(known), place)
     if command is None:
         return tool, CommandOperands({}, list(words), reads_input=False)
     return tool, _parse_operands(name, command, words, place)
+
+
+def _unknown_tool_error(name: str, known: Sequence[str], place: Place) -> PlanError:
+    near = nearest_name(name, known)
+    return PlanError("plan.unknown-tool", f"there is no tool {name!r}", place=place, nearest=near)
 
 
 def _parse_operands(name: str, command: LineCommand, words: list[str], place: Place) -> CommandOperands:
@@ -186,13 +180,9 @@ def _parse_operands(name: str, command: LineCommand, words: list[str], place: Pl
         elif word.startswith("-") and word[1:].isdigit() and "-n" in command.options:
             found.named[command.options["-n"][0]] = Const(value=int(word[1:]))
         elif word.startswith("-") and len(word) > 1:
-            known = (*command.switches, *command.options)
-            raise PlanError(
-                "plan.unknown-argument",
-                f"the option {word!r} of {name!r} is not known",
-                place=place,
-                expected=", ".join(known) or "no option",
-            )
+            known = ", ".join((*command.switches, *command.options)) or "no option"
+            message = f"the option {word!r} of {name!r} is not known"
+            raise PlanError("plan.unknown-argument", message, place=place, expected=known)
         else:
             found.words.append(word)
     return found
@@ -203,12 +193,8 @@ def _parse_option_value(option: str, value: str, type_: type[int] | type[str], p
         return Const(value=value)
     if value.isascii() and value.isdigit() and len(value) < 10:
         return Const(value=int(value))
-    raise PlanError(
-        "plan.wrong-type",
-        f"{value!r} cannot be the value of {option!r}",
-        place=place,
-        expected="a whole number" if type_ is int else "a text",
-    )
+    expected = "a whole number" if type_ is int else "a text"
+    raise PlanError("plan.wrong-type", f"{value!r} cannot be the value of {option!r}", place=place, expected=expected)
 
 
 _INPUT_NAME = "input_file"
@@ -238,7 +224,7 @@ class TaskList(_TaskModel):
 
 @dataclass(frozen=True, slots=True)
 class ImportedTasks:
-    """A plan made from tasks, and what of the tasks a plan does not say."""
+    """A plan made from tasks, and notes on what of the tasks the plan cannot say."""
 
     plan: Plan
     notes: tuple[str, ...] = ()
@@ -286,7 +272,7 @@ class _TaskImporter:
         args = self._call_arguments(task, tool, operands, place)
         self._note_timeout(task, tool)
         self.tools[number] = tool
-        name = None if isinstance(tool.result, NullType) else _result_name(number)
+        name = None if isinstance(tool.result, t.NullType) else _result_name(number)
         self.steps.append(Call(name=name, tool=tool.name, args=args))
 
     def _call_arguments(self, task: Task, tool: Tool, operands: CommandOperands, place: Place) -> dict[str, Expr]:
@@ -310,13 +296,9 @@ class _TaskImporter:
     def _input_argument(self, number: int, free: list[Argument], tool: Tool, place: Place) -> dict[str, Expr]:
         source = self.tools.get(number)
         if source is None:
-            raise PlanError(
-                "plan.unknown-task",
-                f"there is no earlier task {number}",
-                place=place,
-                expected=f"one of {sorted(self.tools)}" if self.tools else "no input, as this task is the first",
-            )
-        if isinstance(source.result, NullType):
+            expected = f"one of {sorted(self.tools)}" if self.tools else "no input, as this task is the first"
+            raise PlanError("plan.unknown-task", f"there is no earlier task {number}", place=place, expected=expected)
+        if isinstance(source.result, t.NullType):
             raise PlanError("plan.wrong-type", f"the task {number} ({source.name!r}) has no result", place=place)
         if not free:
             raise PlanError("plan.unknown-argument", f"{tool.name!r} reads no input", place=place)
@@ -351,7 +333,7 @@ class _TaskImporter:
 
     def build_plan(self, goal: str) -> Plan:
         last = max(self.tools)
-        void = isinstance(self.tools[last].result, NullType)
+        void = isinstance(self.tools[last].result, t.NullType)
         answer: Expr = Const(value=None) if void else Ref(name=_result_name(last))
         return Plan(goal=goal, steps=(*self.steps, Answer(value=answer)))
 
@@ -365,12 +347,12 @@ def _result_name(number: int) -> str:
 
 
 def _takes_lines(argument: Argument) -> bool:
-    type_ = argument.type.item if isinstance(argument.type, OptionalType) else argument.type
-    return argument.required and isinstance(type_, ListType)
+    type_ = argument.type.item if isinstance(argument.type, t.OptionalType) else argument.type
+    return argument.required and isinstance(type_, t.ListType)
 
 
 def export_tasks(plan: Plan, registry: Registry) -> dict[str, Any]:
-    """The plan as a list of tasks; a PlanError says which step has no place in one."""
+    """The plan as a list of tasks; a PlanError says which step cannot be a task."""
     numbers: dict[str, int] = {}
     tasks: list[dict[str, Any]] = []
     *steps, last = plan.steps or (None,)
@@ -382,11 +364,7 @@ def export_tasks(plan: Plan, registry: Registry) -> dict[str, Any]:
             numbers[step.name] = len(tasks)
     if not tasks or not _is_answer_of(last, steps[-1] if steps else None):
         raise _export_error(len(steps), "the answer must be the result of the last task")
-    return {
-        "plan_id": str(uuid.UUID(plan.hash[:32])),
-        "plan_description": plan.goal,
-        "tasks": tasks,
-    }
+    return {"plan_id": str(uuid.UUID(plan.hash[:32])), "plan_description": plan.goal, "tasks": tasks}
 
 
 def _is_answer_of(step: Step | None, last: Step | None) -> bool:
@@ -406,12 +384,7 @@ def _export_error(path: int, reason: str) -> PlanError:
 def _export_task(step: Call, path: int, number: int, numbers: Mapping[str, int], registry: Registry) -> dict[str, Any]:
     tool = registry.get(step.tool)
     if tool is None:
-        raise PlanError(
-            "plan.unknown-tool",
-            f"there is no tool {step.tool!r}",
-            place=Place(step=str(path)),
-            nearest=nearest_name(step.tool, registry.names),
-        )
+        raise _unknown_tool_error(step.tool, registry.names, Place(step=str(path)))
     task: dict[str, Any] = {"task_number": number, "command": tool.name, "args": []}
     given = dict(step.args)
     arguments = list(tool.arguments)
@@ -423,7 +396,7 @@ def _export_task(step: Call, path: int, number: int, numbers: Mapping[str, int],
     elif tool.name in LINE_COMMANDS and LINE_COMMANDS[tool.name].reads_input:
         raise _export_error(path, f"{tool.name!r} must read the result of an earlier task")
     words = _export_words(given, arguments, path)
-    # These commands have options: a word that looks like one must not be taken for it.
+    # These commands have options: a word that looks like one must not be parsed as one.
     guarded = tool.name in LINE_COMMANDS and any(word.startswith("-") for word in words)
     task["args"] = ["--", *words] if guarded else words
     timeout = tool.timeout
@@ -439,7 +412,7 @@ def _export_words(given: dict[str, Expr], arguments: list[Argument], path: int) 
         value = given.pop(argument.name, None)
         if value is None and argument.required:
             raise _export_error(path, f"the argument {argument.name!r} is missing")
-        word = render_word(value) if value is not None else render_word(Const(value=argument.default))
+        word = render_word(_default_value(argument.default) if value is None else value)
         if word is None:
             raise _export_error(path, f"the argument {argument.name!r} is not a plain value")
         words.append(word)

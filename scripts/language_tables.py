@@ -1,6 +1,6 @@
 """The tables of `docs/language.md`, generated from the library of functions.
 
-`python -m bicameral.plans._reference docs/language.md` writes them into the page.
+`python -m scripts.language_tables docs/language.md` writes them into the page.
 """
 
 from __future__ import annotations
