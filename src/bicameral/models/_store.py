@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import zipfile
@@ -15,7 +14,7 @@ from typing import Literal
 
 from bicameral.cache import user_folder
 from bicameral.errors import ModelError, Place
-from bicameral.models._sources import RUN_FOLDERS, Source, SourceError, default_sources
+from bicameral.models._sources import DISK_FULL_ERRNOS, RUN_FOLDERS, SourceError, WeightsSource, default_sources
 from bicameral.models._store_files import (
     FilePiece,
     HashStamp,
@@ -31,8 +30,6 @@ from bicameral.models._store_files import (
     write_stamp,
 )
 from bicameral.models._weights import Weights, known_weights
-
-_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 def damaged_file_error(weights: Weights, path: Path, sha256: str, *, given: bool) -> ModelError:
@@ -96,7 +93,7 @@ def translate_disk_errors(weights: Weights, folder: Path, free_bytes: Callable[[
     try:
         yield
     except OSError as error:
-        if error.errno in _DISK_FULL_ERRNOS:
+        if error.errno in DISK_FULL_ERRNOS:
             raise disk_full_error(weights, folder, needed=weights.bytes, free=free_bytes(folder)) from error
         raise ModelError(
             "models.store-unusable",
@@ -182,7 +179,7 @@ class ModelStore:
         weights: Weights,
         *,
         file: Path | None = None,
-        sources: Sequence[Source] | None = None,
+        sources: Sequence[WeightsSource] | None = None,
         progress: ProgressReporter | None = None,
         offline: bool = False,
     ) -> Path:
@@ -267,7 +264,9 @@ class ModelStore:
         shutil.rmtree(partial, ignore_errors=True)
         return self._file(weights)
 
-    def _fetch(self, weights: Weights, sources: Sequence[Source], progress: ProgressReporter, *, offline: bool) -> Path:
+    def _fetch(
+        self, weights: Weights, sources: Sequence[WeightsSource], progress: ProgressReporter, *, offline: bool
+    ) -> Path:
         missing = [part for part in weights.parts if self._found_sha256(part) != part.sha256]
         if not missing:
             return self._file(weights)
@@ -290,7 +289,7 @@ class ModelStore:
         _drop_empty_folders(partial)
         raise no_source_error(missing[0], reasons)
 
-    def _fetch_part(self, part: Weights, source: Source, partial: Path, progress: ProgressReporter) -> None:
+    def _fetch_part(self, part: Weights, source: WeightsSource, partial: Path, progress: ProgressReporter) -> None:
         self._check_room(part, source.room_needed(part, partial))
         pieces = source.fetch(part, partial, progress)
         self._install(part, self._join(part, pieces, partial, progress))

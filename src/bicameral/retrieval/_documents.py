@@ -160,7 +160,7 @@ class SearchResults:
         return join_all(chunk.label for chunk in self.chunks)
 
     @property
-    def shade(self) -> ListLabels:
+    def label_tree(self) -> ListLabels:
         """The labels of `chunks`, one by one."""
         return ListLabels(self.searched_label, places=[chunk.label for chunk in self.chunks])
 

@@ -6,7 +6,6 @@ costs one sort of numbers.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 from bicameral.labels import Label, covers, join_all
 from bicameral.retrieval._documents import Chunk, SearchHit, StoredDocument
 from bicameral.retrieval._encoder import one_core_each
-from bicameral.retrieval._text import split_words
+from bicameral.text import K1, B, index_words, rarity
 
-K1 = np.float32(1.2)
-B = np.float32(0.75)
+_K1, _B = np.float32(K1), np.float32(B)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,14 @@ class Lexicon:
 
     def bag(self, text: str) -> BagOfWords:
         """The words of a text; new ones get a number."""
-        counted = Counter(split_words(text))
+        counted = Counter(index_words(text))
         pairs = sorted((self._numbers.setdefault(word, len(self._numbers)), times) for word, times in counted.items())
         table = np.array(pairs, dtype=np.int32).reshape(-1, 2)
         return BagOfWords(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
 
     def query_terms(self, text: str) -> QueryTerms:
         """The words of a query, each once."""
-        wanted = set(split_words(text))
+        wanted = set(index_words(text))
         known = sorted(self._numbers[word] for word in wanted if word in self._numbers)
         return QueryTerms(known, len(wanted) - len(known))
 
@@ -80,8 +78,8 @@ class Postings:
         counts = counts[order]
         self._starts = np.searchsorted(terms[order], np.arange(words_known + 1))
         mean = lengths.mean() if self._size and lengths.any() else np.float32(1)
-        damping = K1 * (1 - B + B * lengths / mean)
-        self._gains = counts * (K1 + 1) / (counts + damping[self._chunks])
+        damping = _K1 * (1 - _B + _B * lengths / mean)
+        self._gains = counts * (_K1 + 1) / (counts + damping[self._chunks])
 
     def scores(self, terms: QueryTerms) -> NDArray[np.float32]:
         """The score of every chunk, as a share of the score of a chunk with nothing but the query's words.
@@ -90,17 +88,13 @@ class Postings:
         plain score, the share does not grow with the index, and is comparable with a similarity.
         """
         total = np.zeros(self._size, dtype=np.float32)
-        maximum = terms.unknown * self._rarity(0)
+        maximum = terms.unknown * rarity(self._size, 0)
         for number in terms.known:
             start, end = int(self._starts[number]), int(self._starts[number + 1])
-            rarity = self._rarity(end - start)
-            maximum += rarity
-            total[self._chunks[start:end]] += np.float32(rarity) * self._gains[start:end]
-        return total / np.float32(maximum * (K1 + 1)) if maximum else total
-
-    def _rarity(self, chunks: int) -> float:
-        """The weight of a word that this many chunks contain (inverse document frequency)."""
-        return math.log1p((self._size - chunks + 0.5) / (chunks + 0.5))
+            weight = rarity(self._size, end - start)
+            maximum += weight
+            total[self._chunks[start:end]] += np.float32(weight) * self._gains[start:end]
+        return total / np.float32(maximum * (_K1 + 1)) if maximum else total
 
 
 def word_overlap(left: BagOfWords, right: BagOfWords) -> float:
@@ -178,7 +172,7 @@ class DuplicateFinder:
 
 
 def _numbers_in(chunk: Chunk) -> list[str]:
-    return [word for word in split_words(chunk.text) if any(character.isdigit() for character in word)]
+    return [word for word in index_words(chunk.text) if any(character.isdigit() for character in word)]
 
 
 _MAX_CANDIDATES = 2_000

@@ -76,7 +76,7 @@ class StartState:
     @property
     def labels(self) -> dict[str, LabelTree]:
         """The labels of the variables, and of the places that were written to."""
-        return {name: held.shade for name, held in self.variables.items()} | dict(self.written)
+        return {name: held.label_tree for name, held in self.variables.items()} | dict(self.written)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for the record of the run."""
@@ -84,7 +84,7 @@ class StartState:
             name: {
                 "value": value_to_json(held.value),
                 "type": type_to_json(held.type),
-                "shade": label_tree_to_json(held.shade),
+                "shade": label_tree_to_json(held.label_tree),
             }
             for name, held in self.variables.items()
         }
