@@ -56,13 +56,8 @@ class GrowthReporter:
         self._limit = limit
         self._seen = 0
 
-    def report(self) -> None:
-        self._reach(min(self._limit, disk_usage(self._folder)))
-
-    def finish(self) -> None:
-        self._reach(self._limit)
-
-    def _reach(self, size: int) -> None:
+    def report(self, *, finished: bool = False) -> None:
+        size = self._limit if finished else min(self._limit, disk_usage(self._folder))
         if size > self._seen:
             self._progress.advance(size - self._seen)
             self._seen = size
@@ -83,18 +78,14 @@ def run_child(argv: Sequence[str], *, log: Path, env: Mapping[str, str], tick: C
                 except subprocess.TimeoutExpired:
                     tick()
         finally:
-            _stop_child(child)
+            if child.poll() is None:
+                child.terminate()
+                try:
+                    child.wait(timeout=_PATIENCE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
     return status, log.read_text(encoding="utf-8", errors="replace")
-
-
-def _stop_child(child: subprocess.Popen[bytes]) -> None:
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
 
 
 class SourceError(Exception):
@@ -343,7 +334,7 @@ def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, pro
         if os.strerror(errno.ENOSPC) in printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         raise SourceError(f"{name} could not get {pin.requirement} ({_installer_error(printed, status)})")
-    growth.finish()
+    growth.report(finished=True)
 
 
 def _installer_environment(scratch: Path) -> dict[str, str]:

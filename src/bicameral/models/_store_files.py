@@ -227,16 +227,6 @@ def write_stamp(path: Path, stamp: HashStamp) -> None:
             scratch.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a rename in this folder survive a power cut, where the platform can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def disk_usage(path: Path) -> int:
     """How many bytes of disk the files under a path use, without holes."""
     total = 0

@@ -129,48 +129,6 @@ def fuse_scores(similarity: Scores | None, lexical: Scores | None, weight: float
     return total
 
 
-def rank_order(scores: Scores) -> NDArray[np.intp]:
-    """Positions by descending score; equal scores keep the order of the chunks."""
-    return np.argsort(-scores, kind="stable")
-
-
-class DuplicateFinder:
-    """Finds chunks that repeat one that is already among the results.
-
-    A duplicate has nearly the same words, the same numbers, and no other source: an untrusted copy of a text never
-    takes the place of a more trusted one, however exact it is.
-    """
-
-    def __init__(self, chunks: Sequence[Chunk], vectors: Scores, bags: Sequence[BagOfWords]) -> None:
-        self._chunks = chunks
-        self._vectors = vectors
-        self._bags = bags
-
-    def find_duplicate_of(self, at: int, kept: Sequence[int]) -> int | None:
-        """The chunk among `kept` that the chunk at `at` repeats, or None."""
-        if not kept:
-            return None
-        similarities = self._vectors[list(kept)] @ self._vectors[at]
-        return next(
-            (
-                other
-                for other, similarity in zip(kept, similarities, strict=True)
-                if similarity >= _DUPLICATE_SIMILARITY and self._is_duplicate(at, other)
-            ),
-            None,
-        )
-
-    def _is_duplicate(self, at: int, other: int) -> bool:
-        repeated, kept = self._chunks[at], self._chunks[other]
-        if not covers(repeated.label, kept.label):
-            return False
-        if repeated.fingerprint == kept.fingerprint:
-            return True
-        return word_overlap(self._bags[at], self._bags[other]) >= _DUPLICATE_OVERLAP and _numbers_in(
-            repeated
-        ) == _numbers_in(kept)
-
-
 def _numbers_in(chunk: Chunk) -> list[str]:
     return [word for word in index_words(chunk.text) if any(character.isdigit() for character in word)]
 
@@ -224,7 +182,8 @@ class IndexSnapshot:
             wanted[[self._numbers[name] for name in documents]] = True
             # Only positive scores become results, so this excludes the other documents.
             score[~wanted[self._documents]] = 0
-        best = [int(at) for at in rank_order(score)[:_MAX_CANDIDATES] if score[at] > 0]
+        # A stable sort: equal scores keep the order of the chunks.
+        best = [int(at) for at in np.argsort(-score, kind="stable")[:_MAX_CANDIDATES] if score[at] > 0]
         duplicates_by_hit = {at: list[int]() for at in best[:k]} if duplicates else self._without_repetition(best, k)
         return tuple(
             SearchHit(
@@ -238,10 +197,12 @@ class IndexSnapshot:
         )
 
     def _without_repetition(self, best: Sequence[int], k: int) -> dict[int, list[int]]:
-        finder = DuplicateFinder(self._chunks, self._vectors, self._bags)
+        """The first `k` chunks that repeat none before them, each with those that repeat it."""
         kept: dict[int, list[int]] = {}
         for at in best:
-            repeated = finder.find_duplicate_of(at, list(kept))
+            similarities = zip(kept, self._vectors[list(kept)] @ self._vectors[at], strict=True)
+            alike = (other for other, similarity in similarities if similarity >= _DUPLICATE_SIMILARITY)
+            repeated = next((other for other in alike if self._is_duplicate(at, other)), None)
             if repeated is not None:
                 kept[repeated].append(at)
             elif len(kept) < k:
@@ -249,3 +210,16 @@ class IndexSnapshot:
             else:
                 break
         return kept
+
+    def _is_duplicate(self, at: int, other: int) -> bool:
+        """Whether a chunk has nearly the same words as another, the same numbers, and no other source.
+
+        An untrusted copy of a text never takes the place of a more trusted one, however exact it is.
+        """
+        repeated, kept = self._chunks[at], self._chunks[other]
+        if not covers(repeated.label, kept.label):
+            return False
+        if repeated.fingerprint == kept.fingerprint:
+            return True
+        alike = word_overlap(self._bags[at], self._bags[other]) >= _DUPLICATE_OVERLAP
+        return alike and _numbers_in(repeated) == _numbers_in(kept)
