@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,47 +45,6 @@ def run_folder(folder: Path) -> Generator[Path]:
         yield run
     finally:
         shutil.rmtree(run, ignore_errors=True)
-
-
-class GrowthReporter:
-    """Reports the growth of a folder as progress, up to a limit."""
-
-    def __init__(self, folder: Path, progress: ProgressReporter, limit: int) -> None:
-        self._folder = folder
-        self._progress = progress
-        self._limit = limit
-        self._seen = 0
-
-    def report(self, *, finished: bool = False) -> None:
-        size = self._limit if finished else min(self._limit, disk_usage(self._folder))
-        if size > self._seen:
-            self._progress.advance(size - self._seen)
-            self._seen = size
-
-
-def run_child(argv: Sequence[str], *, log: Path, env: Mapping[str, str], tick: Callable[[], None]) -> tuple[int, str]:
-    """Run a program and return its exit status and its output; `tick` is called while it runs.
-
-    Whatever ends the wait (Ctrl-C, an error in `tick`) ends the program, too.
-    """
-    with log.open("wb") as out:
-        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=dict(env))
-        try:
-            while True:
-                try:
-                    status = child.wait(timeout=_TICK_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    tick()
-        finally:
-            if child.poll() is None:
-                child.terminate()
-                try:
-                    child.wait(timeout=_PATIENCE_SECONDS)
-                except subprocess.TimeoutExpired:
-                    child.kill()
-                    child.wait()
-    return status, log.read_text(encoding="utf-8", errors="replace")
 
 
 class SourceError(Exception):
@@ -326,15 +285,36 @@ def _write_requirement(pin: WheelPin, run: Path) -> tuple[str, str]:
 
 
 def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, progress: ProgressReporter) -> None:
-    scratch = run / "tmp"
+    """Run pip or uv, and report the growth of its folder as progress.
+
+    Whatever ends the wait (Ctrl-C, an error of the progress) ends the program, too.
+    """
+    scratch, log, reported = run / "tmp", run / "log.txt", 0
     scratch.mkdir()
-    growth = GrowthReporter(run, progress, pin.bytes)
-    status, printed = run_child(argv, log=run / "log.txt", env=_installer_environment(scratch), tick=growth.report)
-    if status != 0:
+    with log.open("wb") as out:
+        env = _installer_environment(scratch)
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=env)
+        try:
+            while child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(timeout=_TICK_SECONDS)
+                if (size := min(pin.bytes, disk_usage(run))) > reported:
+                    progress.advance(size - reported)
+                    reported = size
+        finally:
+            if child.poll() is None:
+                child.terminate()
+                try:
+                    child.wait(timeout=_PATIENCE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+    if child.returncode != 0:
+        printed = log.read_text(encoding="utf-8", errors="replace")
         if os.strerror(errno.ENOSPC) in printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        raise SourceError(f"{name} could not get {pin.requirement} ({_installer_error(printed, status)})")
-    growth.report(finished=True)
+        raise SourceError(f"{name} could not get {pin.requirement} ({_installer_error(printed, child.returncode)})")
+    progress.advance(pin.bytes - reported)
 
 
 def _installer_environment(scratch: Path) -> dict[str, str]:

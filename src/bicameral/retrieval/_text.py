@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _MAX_HEADING = 120
+_NEW_LINE = re.compile("\n")
 _LINE_PATTERN = re.compile(r"[^\n]*+\n?")
 _FENCE_PATTERN = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
 _ITEM_PATTERN = re.compile(r"[ \t]*+(?:[-*+•|]|\d{1,9}[.)])[ \t]")
@@ -150,7 +151,9 @@ def _clean_heading(words: str) -> str:
 
 
 def _split_units(text: str, block: _Block) -> Iterator[TextUnit]:
-    cuts = list(_line_ends(text, block) if block.kind == "lines" else _sentence_ends(text, block))
+    cuts = _sentence_ends(text, block)
+    if block.kind == "lines":
+        cuts = (match.end() for match in _NEW_LINE.finditer(text, block.start, block.end))
     start = seen = block.start
     blank = True
     for cut in cuts:
@@ -160,13 +163,6 @@ def _split_units(text: str, block: _Block) -> Iterator[TextUnit]:
             yield TextUnit(start, cut)
             start, blank = cut, True
     yield TextUnit(start, block.end, ends_paragraph=True)
-
-
-def _line_ends(text: str, block: _Block) -> Iterator[int]:
-    at = text.find("\n", block.start, block.end)
-    while at != -1:
-        yield at + 1
-        at = text.find("\n", at + 1, block.end)
 
 
 def _sentence_ends(text: str, block: _Block) -> Iterator[int]:

@@ -7,7 +7,6 @@ import hashlib
 import importlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -133,12 +132,15 @@ class RemoteProvider:
         # Text that is checked or cut at its end is sent on only when the reply is complete.
         hold_text = request.json_schema is not None or bool(request.prefill or request.stop)
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
-        async with self._open_stream(opening, deadline, request) as response:
+        response = await self._await_within(opening.__aenter__(), deadline, request)
+        try:
             events = aiter(response)
             while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
                 if not hold_text and (text := _event_text(event)):
                     yield TextChunk(text)
             reply = translate_reply(response.get(), request, self.name, perf_counter() - began)
+        finally:
+            await opening.__aexit__(None, None, None)
         for chunk in reply_chunks(reply, text_sent=not hold_text):
             yield chunk
 
@@ -197,16 +199,6 @@ class RemoteProvider:
         finally:
             self._waiting.pop(timeout, None)
         raise failure
-
-    @asynccontextmanager
-    async def _open_stream(
-        self, opening: Any, deadline: float | None, request: ModelRequest
-    ) -> AsyncGenerator[Any, None]:
-        response = await self._await_within(opening.__aenter__(), deadline, request)
-        try:
-            yield response
-        finally:
-            await opening.__aexit__(None, None, None)
 
     async def _prepare(self, request: ModelRequest) -> tuple[Model[Any], ModelClassCall]:
         """The model class with the connections of this event loop, and the request in its form."""

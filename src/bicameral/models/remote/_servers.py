@@ -210,11 +210,14 @@ def server_address(family: Family, base_url: str | None) -> str | None:
     url = (base_url or family.url or "").strip()
     if not url:
         return None
-    parts = urlsplit(url)
+    parts, why = urlsplit(url), ""
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _bad_address("it is no http or https address")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise _bad_address("it holds a user, a password, a query or a fragment, where a key might hide")
+        why = "it is no http or https address"
+    elif parts.username or parts.password or parts.query or parts.fragment:
+        why = "it holds a user, a password, a query or a fragment, where a key might hide"
+    if why:
+        expected = "an address such as http://localhost:8000/v1"
+        raise ModelError("models.bad-setting", f"the base_url cannot be used: {why}", expected=expected)
     return url.rstrip("/")
 
 
@@ -269,11 +272,3 @@ def _is_installed(package: str) -> bool:
         return find_spec(package) is not None
     except ModuleNotFoundError:
         return False
-
-
-def _bad_address(why: str) -> ModelError:
-    return ModelError(
-        "models.bad-setting",
-        f"the base_url cannot be used: {why}",
-        expected="an address such as http://localhost:8000/v1",
-    )
