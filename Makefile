@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOJO := $(VENV)/.agentdojo
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check schemas docs lock clean
+.PHONY: help install agentdojo routing models minilm demo test recordings mutants lint types check prices schemas docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ types: $(READY) ## pyright, strict
 
 check: lint types docs minilm agentdojo ## what a change must pass: the suite asks the models, and tries new examples
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --live --hypothesis-profile explore
+
+prices: $(READY) ## hold the table of prices against genai-prices (`python -m scripts.prices --write` brings it up to date)
+	$(BIN)/python -m scripts.prices
 
 schemas: $(READY) ## write the published JSON Schemas again
 	$(BIN)/python -m scripts.schemas

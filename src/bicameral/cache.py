@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -24,6 +25,38 @@ def user_folder(kind: FolderKind) -> Path:
     chosen = Path(os.environ.get(variable, ""))
     # The XDG specification says to ignore a relative path.
     return (chosen if chosen.is_absolute() else Path(os.path.expanduser("~")) / default) / "bicameral"
+
+
+def write_private_file(path: Path, pieces: Iterable[bytes], *, sync: bool = False) -> None:
+    """Write a file that only its owner can read; readers see the old content or the new one.
+
+    Args:
+        pieces: The content, in pieces to write one after another.
+        sync: Whether the new content must survive a power cut.
+    """
+    # In the same folder, so that `replace` stays within one file system; `mkstemp` makes it readable by its owner only.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.writelines(pieces)
+            if sync:
+                out.flush()
+                os.fsync(out.fileno())
+        os.replace(name, path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    if sync:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in this folder survive a power cut, where the platform can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class FolderCache(MutableMapping[str, str]):
@@ -47,18 +80,9 @@ class FolderCache(MutableMapping[str, str]):
 
     def __setitem__(self, key: str, value: str) -> None:
         file = self._file(key)
-        try:
+        with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
-            # Written to a temporary file and renamed, so that no reader sees half an entry.
-            descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".new-")
-        except OSError:
-            return
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as new:
-                new.write(value)
-            Path(name).replace(file)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
+            write_private_file(file, [value.encode("utf-8")])
 
     def __delitem__(self, key: str) -> None:
         try:

@@ -143,8 +143,8 @@ def test_a_handle_cannot_be_made_to_say_that_it_is_trusted() -> None:
     with pytest.raises(BoundaryError) as caught:
         handles.get(Handle.from_json(said))
     assert _code(caught) == "boundary.forged-handle"
-    assert handles.get(real).shade is STRANGER
-    assert handles.get(real.id).shade is STRANGER
+    assert handles.get(real).label_tree is STRANGER
+    assert handles.get(real.id).label_tree is STRANGER
     with pytest.raises(BoundaryError):
         handles.get(replace(real, length=real.length + 1))
 

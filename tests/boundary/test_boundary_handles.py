@@ -67,7 +67,7 @@ def test_a_value_comes_back_from_its_handle_as_it_was(value: Any, shade: LabelTr
     handle = handles.put(value, ANY, shade)
     held = handles.get(Handle.from_json(json.loads(json.dumps(handle.to_json()))))
     assert held.value == to_plain(value)
-    assert held.shade is shade
+    assert held.label_tree is shade
     assert held.type == ANY
     assert handles.get(handle.id) == held
 
@@ -79,7 +79,7 @@ def test_a_table_of_handles_comes_back_from_json(entries: list[tuple[Any, LabelT
     given_ = [handles.put(value, ListType(ANY), shade) for value, shade in entries]
     restored = HandleTable.from_json(json.loads(json.dumps(handles.to_json())))
     assert [restored.get(handle) for handle in given_] == [handles.get(handle) for handle in given_]
-    assert [restored.get(handle).shade for handle in given_] == [shade for _, shade in entries]
+    assert [restored.get(handle).label_tree for handle in given_] == [shade for _, shade in entries]
     assert restored.put("x", STR, MAIL) == handles.put("x", STR, MAIL)
 
 
@@ -243,8 +243,8 @@ def test_a_handle_carries_the_labels_of_its_part() -> None:
     record = RecordType((Field("a", STR), Field("b", STR)))
     handles = HandleTable("run")
     seen = privileged_view({"a": "x", "b": "y"}, record, shade, handles)
-    assert handles.get(seen["a"]["handle"]).shade is MAIL
-    assert handles.get(seen["b"]["handle"]).shade is MINE
+    assert handles.get(seen["a"]["handle"]).label_tree is MAIL
+    assert handles.get(seen["b"]["handle"]).label_tree is MINE
 
 
 def test_codes_cannot_be_strung_together_to_a_sentence() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bicameral.catalog import catalog
-from bicameral.catalog.facts._catalog import stem
+from bicameral.text import root as stem
 
 
 def found(words: str, limit: int = 3) -> list[str]:

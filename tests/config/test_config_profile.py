@@ -338,6 +338,8 @@ def test_a_key_may_come_from_the_keyring(tmp_path: Path, monkeypatch: pytest.Mon
         ("llm:\n  models: {embedded: ollama/x}\n", "routing.bad-alias", 2, None),
         ("llm:\n  models:\n    a: opneai/x\n", "routing.bad-model", 3, "openai"),
         ("llm:\n  models:\n    a: gpt-4\n", "routing.bad-model", 3, None),
+        ("llm:\n  models:\n    a: litellm/azure/gpt-4.1\n", "routing.bad-model", 3, "azure/gpt-4.1"),
+        ("llm:\n  models:\n    a: litellm/replicate/x\n", "routing.bad-model", 3, None),
         ("llm:\n  models:\n    a: local/1.4b\n", "models.unknown", 3, "1.5b"),
         ("llm:\n  models:\n    a: {model: ollama/x, cascade: [b]}\n    b: ollama/y\n", "config.wrong-value", 3, None),
         ("llm:\n  models:\n    a: {model: ollama/x, fallback: [c]}\n", "routing.unknown-alias", 3, None),

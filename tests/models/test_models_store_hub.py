@@ -13,7 +13,6 @@ import pytest
 from models_store_world import Hub, content_of, serving_hub, sha256, weights_of
 
 from bicameral.errors import ModelError
-from bicameral.models import _store_hub
 from bicameral.models._sources import HubSource
 from bicameral.models._store import ModelStore
 from bicameral.models._store_files import SilentProgress
@@ -82,17 +81,33 @@ def test_left_over_bytes_that_cannot_be_the_file_are_thrown_away(hub: Hub, store
     assert store.pull(TINY, sources=[HubSource()]).read_bytes() == CONTENT
 
 
-def test_the_download_ends_when_the_process_that_wants_it_is_killed(hub: Hub, tmp_path: Path) -> None:
+_PULL = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from models_store_world import weights_of
+from bicameral.models import HubSource, ModelStore
+ModelStore(Path(sys.argv[2])).pull(weights_of(Path(sys.argv[3]).read_bytes(), hub=True), sources=[HubSource()])
+"""
+
+
+def test_a_killed_pull_frees_its_lock_and_is_resumed_by_another_process(
+    hub: Hub, store: ModelStore, tmp_path: Path
+) -> None:
+    hub.content = random.Random(0).randbytes(24_000_000)
+    hub.etag = sha256(hub.content)
     hub.stalls = 1
-    program = Path(_store_hub.__file__)
-    wanted = ("example/tiny", "tiny.gguf", TINY.sha256, str(tmp_path), str(tmp_path / "target"))
-    with subprocess.Popen([sys.executable, str(program), *wanted], stdin=subprocess.PIPE) as child:
-        while not hub.ranges:
+    content = tmp_path / "content"
+    content.write_bytes(hub.content)
+    left = store.folder / f"sha256-{hub.etag}.partial" / "hub" / hub.etag
+    argv = [sys.executable, "-c", _PULL, str(Path(__file__).parent), str(store.folder), str(content)]
+    with subprocess.Popen(argv) as child:
+        while not (left.exists() and left.stat().st_size == 10 << 20):
             assert child.poll() is None
             time.sleep(0.02)
-        assert child.stdin is not None
-        child.stdin.close()  # as the operating system does for a killed parent
-        assert child.wait(timeout=10) == 1
+        child.kill()
+    assert store.pull(weights_of(hub.content, hub=True), sources=[HubSource()]).read_bytes() == hub.content
+    assert hub.ranges == [None, "bytes=10485760-"]
 
 
 def test_another_version_at_the_hub_is_refused_without_downloading_it(hub: Hub, store: ModelStore) -> None:

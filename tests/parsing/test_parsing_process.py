@@ -140,6 +140,22 @@ def test_one_that_hangs_does_not_keep_others_waiting(pool: ParserPool) -> None:
     thread.join()
 
 
+def test_asking_for_the_confinement_waits_for_a_place_and_starts_no_process_too_many() -> None:
+    pool = ParserPool(1)
+    slow = evaluating(pool, int)
+    own = slow(b"__import__('os').getpid()", what="it")
+    thread = threading.Thread(target=slow, args=(b"__import__('time').sleep(1.5) or 1",), kwargs={"what": "it"})
+    thread.start()
+    time.sleep(0.3)
+    began = time.monotonic()
+    found = pool.confinement
+    assert time.monotonic() - began > 0.5
+    thread.join()
+    assert found == parser_confinement()
+    assert slow(b"__import__('os').getpid()", what="it") == own
+    pool.discard_idle()
+
+
 def test_an_error_of_a_parser_keeps_its_code_and_place(pool: ParserPool) -> None:
     parser: Parser[Any] = Parser("bicameral.toolboxes._table_files:parse_rows", list[Any], ParseLimits(), pool)
     with pytest.raises(ToolError) as caught:

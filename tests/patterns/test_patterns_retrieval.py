@@ -21,7 +21,8 @@ from bicameral.models import LocalProvider, ModelRequest
 from bicameral.patterns import Answered, Context, GaveUp, Labelled, Retrieval, program_text, untrusted_value
 from bicameral.patterns.kernel import run_pattern
 from bicameral.patterns.knowledge.retrieval import NOT_COVERED
-from bicameral.retrieval import Chunk, Chunking, DocumentIndex, TextDocument, cite, estimate_tokens, split_words
+from bicameral.retrieval import Chunk, Chunking, DocumentIndex, TextDocument, cite, estimate_tokens
+from bicameral.text import index_words
 
 WEB = Label({Source("third_party", "web", "", "1")})
 HOTELS = TextDocument("travel.md", "Hotels cost up to 130 euros a night. In Oslo it is 190.", TRUSTED_USER)
@@ -36,7 +37,7 @@ class Bags:
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.full((len(texts), self.width), 0.01, dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for word in split_words(text):
+            for word in index_words(text):
                 row[hashlib.sha256(word.encode()).digest()[0] % self.width] += 1
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 

@@ -119,4 +119,4 @@ def test_what_a_round_begins_with_is_recorded_without_loss(shade: LabelTree, val
     start = StartState({"x": HandleContent(value, INT, shade)}, {":a": shade}, shade.flat)
     again = StartState.from_json(json.loads(json.dumps(start.to_json())))
     assert again == start
-    assert again.variables["x"].shade is shade
+    assert again.variables["x"].label_tree is shade

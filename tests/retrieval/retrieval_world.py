@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bicameral.labels import Label, Source
-from bicameral.retrieval import estimate_tokens, split_words
+from bicameral.retrieval import estimate_tokens
+from bicameral.text import index_words
 
 MINE = Label({Source("user", "request")})
 STRANGER = Label({Source("third_party", "fetch_page", "text")}, {"ada@example.com"})
@@ -30,7 +31,7 @@ class WordEmbedder:
         self.asked.extend(texts)
         rows = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for word in ("", *split_words(text)):
+            for word in ("", *index_words(text)):
                 row += _direction(word, self.width)
             row /= np.linalg.norm(row)
         return rows

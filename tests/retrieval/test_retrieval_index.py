@@ -330,9 +330,9 @@ def test_which_chunks_are_found_is_everybodys_doing_whose_text_was_searched() ->
     index = DocumentIndex(WordEmbedder())
     index.add([TextDocument("mine", "red lever", MINE), TextDocument("page", "blue door", STRANGER)])
     found = index.search("red lever", 1)
-    assert found.shade.own is join(MINE, STRANGER)
-    assert found.shade.place(0) is MINE
-    assert index.search("red lever", 1, documents=["mine"]).shade.own is MINE
+    assert found.label_tree.own is join(MINE, STRANGER)
+    assert found.label_tree.place(0) is MINE
+    assert index.search("red lever", 1, documents=["mine"]).label_tree.own is MINE
 
 
 def test_a_strangers_copy_never_takes_the_place_of_a_trusted_text() -> None:

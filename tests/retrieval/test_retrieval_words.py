@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bicameral.retrieval import split_words
 from bicameral.retrieval._search import BagOfWords, Lexicon, Postings, word_overlap
+from bicameral.text import index_words
 
 
 @pytest.mark.parametrize(
@@ -32,21 +32,21 @@ from bicameral.retrieval._search import BagOfWords, Lexicon, Postings, word_over
     ],
 )
 def test_a_text_has_these_words(text: str, found: list[str]) -> None:
-    assert split_words(text) == found
+    assert index_words(text) == found
 
 
 @given(st.text(max_size=200))
 def test_words_do_not_depend_on_case_or_form(text: str) -> None:
     import unicodedata
 
-    assert split_words(text) == split_words(unicodedata.normalize("NFD", text))
-    assert all(word and not any(character.isspace() for character in word) for word in split_words(text))
+    assert index_words(text) == index_words(unicodedata.normalize("NFD", text))
+    assert all(word and not any(character.isspace() for character in word) for word in index_words(text))
 
 
 @pytest.mark.parametrize("text", ["a" * 300_000, "a-" * 150_000, "-" * 300_000, "東" * 100_000, "a." * 100_000 + "!"])
 def test_no_text_takes_more_time_than_its_length(text: str) -> None:
     started = time.perf_counter()
-    split_words(text)
+    index_words(text)
     assert time.perf_counter() - started < 5
 
 

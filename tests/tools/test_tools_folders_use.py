@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,6 +175,7 @@ def test_a_write_that_the_system_cuts_off_leaves_nothing_half_written(world: Pat
     program = """
 import os, resource, signal, sys
 from pathlib import Path
+from typing import Any
 from bicameral.errors import ToolError
 from bicameral.tools import Folders
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -197,6 +199,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(world: Path) -> None
     program = """
 import os, sys
 from pathlib import Path
+from typing import Any
 from bicameral.tools import Folders
 from bicameral.tools import _file_operations
 _file_operations.fsync = lambda fd: os.kill(os.getpid(), 9)
@@ -228,6 +231,27 @@ def test_a_move_between_file_systems_copies_and_then_deletes(
     folders.move("notes.txt", "sub/moved.txt")
     assert (world / "inside/sub/moved.txt").read_bytes() == b"notes"
     assert not (world / "inside/notes.txt").exists()
+
+
+def test_without_hard_links_a_name_that_another_program_takes_meanwhile_is_not_replaced(
+    world: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, replace = world / "inside" / "late.txt", os.replace
+
+    def no_links(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    def another_program_comes_first(*paths: Any, **more: Any) -> None:
+        with pytest.raises(FileExistsError):
+            late.open("xb")
+        replace(*paths, **more)
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(os, "replace", another_program_comes_first)
+    folders.copy("notes.txt", "late.txt")
+    assert late.read_bytes() == b"notes"
+    assert refusal(folders.copy, "notes.txt", "late.txt").code == "files.exists"
+    assert sorted(path.name for path in (world / "inside").iterdir()) == ["late.txt", "notes.txt", "sub"]
 
 
 def test_folders_are_not_deleted_moved_or_copied(world: Path, folders: Folders) -> None:
@@ -314,6 +338,7 @@ def test_a_denied_file_is_said_to_be_denied(world: Path) -> None:
     program = """
 import os, sys
 from pathlib import Path
+from typing import Any
 from bicameral.errors import ToolError
 from bicameral.tools import Folders
 base = Path(sys.argv[1])

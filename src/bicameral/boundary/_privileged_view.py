@@ -87,7 +87,7 @@ class HandleContent:
 
     value: Any
     type: Type
-    shade: LabelTree
+    label_tree: LabelTree
 
 
 class HandleTable:
@@ -131,7 +131,7 @@ class HandleTable:
         if not isinstance(given, str) and handle != given:
             raise BoundaryError("boundary.forged-handle", f"the handle {id_!r} is not the one that the run gave")
         # A copy, so that the caller cannot change the stored value.
-        return HandleContent(to_plain(content.value), content.type, content.shade)
+        return HandleContent(to_plain(content.value), content.type, content.label_tree)
 
     def to_json(self) -> dict[str, Any]:
         """The whole table for the journal, including the values that the handles hide."""
@@ -140,7 +140,7 @@ class HandleTable:
                 **handle.to_json(),
                 "value": value_to_json(content.value),
                 "type": type_to_json(content.type),
-                "shade": label_tree_to_json(content.shade),
+                "shade": label_tree_to_json(content.label_tree),
             }
             for handle, content in self._entries.values()
         ]

@@ -175,14 +175,11 @@ def _make_remote(
     identity: str,
     missing: ModelError,
 ) -> Provider:
-    from bicameral.models import LiteLLMProvider, RemoteProvider
+    from bicameral.models import RemoteProvider
 
     if key is None and is_keyed(settings):
         raise missing
     family, model = split_model_name(settings.model or "")
-    if family == "litellm":
-        url = settings.base_url
-        return LiteLLMProvider(model, key=key, base_url=url, chamber=chamber, settings=given, name=identity)
     return RemoteProvider(
         family,
         model,

@@ -237,9 +237,13 @@ def _alias_mistakes(config: Config) -> Iterator[tuple[SettingKeys, BicameralErro
 
 def _model_mistake(model: str) -> BicameralError | None:
     from bicameral.models import FAMILIES, find_weights
+    from bicameral.models.remote import LITELLM_FIX
 
     family, name = split_model_name(model)
-    known = [LOCAL_FAMILY, "litellm", *FAMILIES]
+    known = [LOCAL_FAMILY, *FAMILIES]
+    if family == "litellm" and name:
+        own = name if split_model_name(name)[0] in FAMILIES else None
+        return ConfigError("routing.bad-model", f"{model!r} names no model", nearest=own, fix=LITELLM_FIX)
     if not name or family not in known:
         return ConfigError(
             "routing.bad-model",

@@ -8,7 +8,6 @@ them. `ModelStore` keeps weights on disk, addressed by SHA-256. Nothing is loade
 
 from bicameral.models._local import LocalProvider, engine_threads
 from bicameral.models._protocol import (
-    Bounds,
     CallChunk,
     Chamber,
     Client,
@@ -22,6 +21,7 @@ from bicameral.models._protocol import (
     Provider,
     ReplyChunk,
     ReplyToken,
+    RequestOptions,
     Route,
     Speaker,
     StreamingProvider,
@@ -36,7 +36,7 @@ from bicameral.models._protocol import (
 )
 from bicameral.models._schema import check_schema, schema_violation
 from bicameral.models._scripted import ScriptedProvider
-from bicameral.models._sources import HubSource, Source, WheelSource, default_sources
+from bicameral.models._sources import HubSource, WeightsSource, WheelSource, default_sources
 from bicameral.models._store import ModelStore, StoreEntry, VerifyResult
 from bicameral.models._store_files import ProgressReporter, SilentProgress, terminal_progress
 from bicameral.models._weights import (
@@ -50,13 +50,11 @@ from bicameral.models._weights import (
     known_weights,
 )
 from bicameral.models.remote import FAMILIES, RemoteProvider
-from bicameral.models.remote._litellm import LiteLLMProvider
 from bicameral.models.remote._servers import Key
 
 __all__ = [
     "FAMILIES",
     "Adapter",
-    "Bounds",
     "CallChunk",
     "Chamber",
     "Client",
@@ -66,7 +64,6 @@ __all__ = [
     "FinishReason",
     "HubSource",
     "Key",
-    "LiteLLMProvider",
     "LocalProvider",
     "Message",
     "ModelFailure",
@@ -78,10 +75,10 @@ __all__ = [
     "RemoteProvider",
     "ReplyChunk",
     "ReplyToken",
+    "RequestOptions",
     "Route",
     "ScriptedProvider",
     "SilentProgress",
-    "Source",
     "Speaker",
     "StoreEntry",
     "StreamingProvider",
@@ -93,6 +90,7 @@ __all__ = [
     "VerifyResult",
     "Weights",
     "WeightsKind",
+    "WeightsSource",
     "WheelPin",
     "WheelSource",
     "adapters_of",

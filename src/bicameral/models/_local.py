@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -177,19 +178,9 @@ def engine_threads() -> int:
             expected="a number of threads, 1 or more",
             fix="Unset it to use the cores that are there.",
         )
-    return max(1, min(_MAX_THREADS, _usable_cores()))
-
-
-def _usable_cores() -> int:
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    quota = _container_cores()
-    return cores if quota is None else min(cores, quota)
-
-
-def _container_cores() -> int | None:
     # A container may see every core of its host and have CPU time for two; more threads than that only wait.
-    try:
+    with suppress(OSError, ValueError):
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return max(1, int(quota) // int(period))
-    except (OSError, ValueError):
-        return None
+        cores = min(cores, int(quota) // int(period))
+    return max(1, min(_MAX_THREADS, cores))

@@ -93,12 +93,8 @@ def _build_vocabulary(facts: dict[str, Any], path: Path) -> Vocabulary:
             place=Place(file=str(path)),
             fix="Use an instruct model of the Qwen2.5 or SmolLM2 family.",
         ) from None
-    return Vocabulary(start, end, control, _trained_context(facts))
-
-
-def _trained_context(facts: dict[str, Any]) -> int:
     lengths = (value for key, value in facts.items() if key.endswith(".context_length"))
-    return int(next(lengths, 0))
+    return Vocabulary(start, end, control, int(next(lengths, 0)))
 
 
 def _read_metadata(file: BinaryIO) -> dict[str, Any]:
@@ -121,19 +117,15 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
     if kind == _STRING:
         return _read_text(file)
     if kind != _ARRAY:
-        return _read_struct(file, _scalar_format(kind))[0]
+        if kind not in _SCALARS:
+            raise ValueError(f"a value of unknown kind {kind}")
+        return _read_struct(file, _SCALARS[kind])[0]
     item, length = _read_struct(file, "IQ")
     if length > _MAX_ARRAY_ITEMS:
         raise ValueError(f"an array of {length} items")
     if item in _SCALARS:
         return _read_struct(file, f"{length}{_SCALARS[item]}")
     return [_read_value(file, item) for _ in range(length)]
-
-
-def _scalar_format(kind: int) -> str:
-    if kind not in _SCALARS:
-        raise ValueError(f"a value of unknown kind {kind}")
-    return _SCALARS[kind]
 
 
 def _read_text(file: BinaryIO) -> str:

@@ -395,7 +395,7 @@ def _bad_request(message: str, fix: str) -> ModelError:
     return ModelError("models.bad-request", f"the request cannot be answered: {message}", fix=fix)
 
 
-class Bounds(TypedDict, total=False):
+class RequestOptions(TypedDict, total=False):
     """Options of a request besides its messages; the defaults are those of `ModelRequest`."""
 
     stop: tuple[str, ...]
@@ -427,10 +427,10 @@ class Client:
         model: str | None = None,
         tools: Sequence[ToolSchema] | None = None,
         schema: dict[str, Any] | type[BaseModel] | None = None,
-        **bounds: Unpack[Bounds],
+        **options: Unpack[RequestOptions],
     ) -> ModelReply:
         """The reply to a conversation: a text, JSON that fits `schema`, or calls of `tools`."""
-        return await self.provider.generate(_build_request(messages, model, tools, schema, bounds))
+        return await self.provider.generate(_build_request(messages, model, tools, schema, options))
 
     async def generate(
         self,
@@ -439,11 +439,11 @@ class Client:
         *,
         model: str | None = None,
         schema: dict[str, Any] | type[BaseModel] | None = None,
-        **bounds: Unpack[Bounds],
+        **options: Unpack[RequestOptions],
     ) -> ModelReply:
         """The reply to a single prompt; `context`, a text or JSON, is put before it."""
         message = Message("user", _prompt_with_context(prompt, context))
-        return await self.provider.generate(_build_request([message], model, None, schema, bounds))
+        return await self.provider.generate(_build_request([message], model, None, schema, options))
 
     async def complete_stream(
         self,
@@ -452,10 +452,10 @@ class Client:
         model: str | None = None,
         tools: Sequence[ToolSchema] | None = None,
         schema: dict[str, Any] | type[BaseModel] | None = None,
-        **bounds: Unpack[Bounds],
+        **options: Unpack[RequestOptions],
     ) -> AsyncGenerator[ReplyChunk, None]:
         """Like `complete`, as it is written: texts, calls, usage, and at the end the whole reply."""
-        request = _build_request(messages, model, tools, schema, bounds)
+        request = _build_request(messages, model, tools, schema, options)
         async with aclosing(stream_chunks(self.provider, request)) as chunks:
             async for chunk in chunks:
                 yield chunk
@@ -466,14 +466,14 @@ def _build_request(
     model: str | None,
     tools: Sequence[ToolSchema] | None,
     schema: dict[str, Any] | type[BaseModel] | None,
-    bounds: Bounds,
+    options: RequestOptions,
 ) -> ModelRequest:
     return ModelRequest(
         messages=tuple(messages),
         model=model,
         tools=tuple(tools or ()),
         json_schema=schema.model_json_schema() if isinstance(schema, type) else schema,
-        **bounds,
+        **options,
     )
 
 

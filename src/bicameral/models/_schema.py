@@ -45,7 +45,7 @@ def check_schema(schema: dict[str, Any]) -> None:
     """Raise `models.bad-request` for a schema with a keyword that is not checked here, and so not enforced."""
     for part, at in _subschemas(schema, "#"):
         for keyword in part:
-            if keyword not in _KEYWORD_RULES and keyword not in _ANNOTATIONS and keyword != "$ref":
+            if keyword not in _VALUE_RULES.keys() | _PART_KEYWORDS | _ANNOTATIONS | {"$ref"}:
                 raise _bad_schema(f"{at} has {keyword!r}, which is not checked")
 
 
@@ -59,8 +59,12 @@ def _violations(value: Any, schema: Any, root: dict[str, Any], at: str, depth: i
         target, where = _resolve_reference(schema["$ref"], root)
         yield from _violations(value, target, root, where, depth + 1)
     for keyword, wanted in schema.items():
-        if keyword in _KEYWORD_RULES:
-            yield from _KEYWORD_RULES[keyword](value, wanted, schema, root, f"{at}/{keyword}", depth + 1)
+        if keyword in _VALUE_RULES:
+            kind, fits, message = _VALUE_RULES[keyword]
+            if (kind is None or _TYPE_PREDICATES[kind](value)) and not fits(value, wanted):
+                yield f"{message} ({at}/{keyword})"
+        elif keyword in _PART_KEYWORDS:
+            yield from _part_violations(keyword, value, wanted, schema, root, f"{at}/{keyword}", depth + 1)
 
 
 def _resolve_reference(reference: Any, root: dict[str, Any]) -> tuple[Any, str]:
@@ -75,80 +79,56 @@ def _resolve_reference(reference: Any, root: dict[str, Any]) -> tuple[Any, str]:
     return target, reference
 
 
-SchemaRule = Callable[[Any, Any, dict[str, Any], dict[str, Any], str, int], Iterator[str]]
+_MOST_CHOICES = {"anyOf": None, "oneOf": 1, "not": 0}
 
 
-def _value_rule(applies: Callable[[Any], bool], fits: Callable[[Any, Any], bool], message: str) -> SchemaRule:
-    def rule(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-        if applies(value) and not fits(value, wanted):
-            yield f"{message} ({at})"
-
-    return rule
-
-
-def _check_type(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    names: list[str] = [wanted] if isinstance(wanted, str) else wanted
-    if not any(_TYPE_PREDICATES[name](value) for name in names):
-        yield f"it is not {' or '.join(names)} ({at})"
-
-
-def _check_properties(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, part in wanted.items():
-            if name in value:
-                yield from _violations(value[name], part, root, f"{at}/{name}", depth)
-
-
-def _check_required(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from (f"{name!r} is missing ({at})" for name in wanted if name not in value)
-
-
-def _check_additional(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    if not isinstance(value, dict):
-        return
-    patterns = [re.compile(pattern) for pattern in schema.get("patternProperties", {})]
-    for name, item in cast("dict[str, Any]", value).items():
-        if name not in schema.get("properties", {}) and not any(pattern.search(name) for pattern in patterns):
-            if wanted is False:
-                yield f"it has a property too many ({at})"
-            else:
+def _part_violations(
+    keyword: str, value: Any, wanted: Any, schema: dict[str, Any], root: dict[str, Any], at: str, depth: int
+) -> Iterator[str]:
+    """The violations of a keyword that contains schemas or names: `wanted` is what it says, `at` its path."""
+    record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    match keyword:
+        case "type":
+            names: list[str] = [wanted] if isinstance(wanted, str) else wanted
+            if not any(_TYPE_PREDICATES[name](value) for name in names):
+                yield f"it is not {' or '.join(names)} ({at})"
+        case "required" if isinstance(value, dict):
+            yield from (f"{name!r} is missing ({at})" for name in wanted if name not in record)
+        case "properties":
+            for name, part in wanted.items():
+                if name in record:
+                    yield from _violations(record[name], part, root, f"{at}/{name}", depth)
+        case "patternProperties":
+            for pattern, part in wanted.items():
+                for name, item in record.items():
+                    if re.search(pattern, name):
+                        yield from _violations(item, part, root, at, depth)
+        case "additionalProperties":
+            patterns = [re.compile(pattern) for pattern in schema.get("patternProperties", {})]
+            for name, item in record.items():
+                if name in schema.get("properties", {}) or any(pattern.search(name) for pattern in patterns):
+                    continue
+                if wanted is False:
+                    yield f"it has a property too many ({at})"
+                else:
+                    yield from _violations(item, wanted, root, at, depth)
+        case "items":
+            for item in items[len(schema.get("prefixItems", ())) :]:
                 yield from _violations(item, wanted, root, at, depth)
-
-
-def _check_pattern_properties(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    if isinstance(value, dict):
-        for pattern, part in wanted.items():
-            for name, item in cast("dict[str, Any]", value).items():
-                if re.search(pattern, name):
-                    yield from _violations(item, part, root, at, depth)
-
-
-def _check_items(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    if isinstance(value, list):
-        for item in cast("list[Any]", value)[len(schema.get("prefixItems", ())) :]:
-            yield from _violations(item, wanted, root, at, depth)
-
-
-def _check_prefix_items(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    if isinstance(value, list):
-        for number, (item, part) in enumerate(zip(cast("list[Any]", value), wanted, strict=False)):
-            yield from _violations(item, part, root, f"{at}/{number}", depth)
-
-
-def _check_all_of(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-    for number, part in enumerate(wanted):
-        yield from _violations(value, part, root, f"{at}/{number}", depth)
-
-
-def _choice_rule(fewest: int, most: int | None) -> SchemaRule:
-    def rule(value: Any, wanted: Any, schema: Any, root: Any, at: str, depth: int) -> Iterator[str]:
-        parts = [wanted] if most == 0 else wanted
-        fits = sum(next(_violations(value, part, root, at, depth), None) is None for part in parts)
-        if fits < fewest or (most is not None and fits > most):
-            yield f"it fits {fits} of the choices ({at})"
-
-    return rule
+        case "prefixItems":
+            for number, (item, part) in enumerate(zip(items, wanted, strict=False)):
+                yield from _violations(item, part, root, f"{at}/{number}", depth)
+        case "allOf":
+            for number, part in enumerate(wanted):
+                yield from _violations(value, part, root, f"{at}/{number}", depth)
+        case "anyOf" | "oneOf" | "not":
+            parts, most = [wanted] if keyword == "not" else wanted, _MOST_CHOICES[keyword]
+            fits = sum(next(_violations(value, part, root, at, depth), None) is None for part in parts)
+            if fits < (keyword != "not") or (most is not None and fits > most):
+                yield f"it fits {fits} of the choices ({at})"
+        case _:
+            return
 
 
 def _json_equal(one: Any, other: Any) -> bool:
@@ -178,42 +158,27 @@ def _has_distinct_items(values: list[Any], wanted: Any) -> bool:
     return not wanted or not any(_json_equal(a, b) for number, a in enumerate(values) for b in values[:number])
 
 
-_is_text = _TYPE_PREDICATES["string"]
-_is_list = _TYPE_PREDICATES["array"]
-_is_object = _TYPE_PREDICATES["object"]
-
-_KEYWORD_RULES: dict[str, SchemaRule] = {
-    "type": _check_type,
-    "enum": _value_rule(
-        lambda _: True, lambda value, wanted: any(_json_equal(value, each) for each in wanted), "not one of these"
-    ),
-    "const": _value_rule(lambda _: True, _json_equal, "not the one value"),
-    "properties": _check_properties,
-    "required": _check_required,
-    "additionalProperties": _check_additional,
-    "patternProperties": _check_pattern_properties,
-    "minProperties": _value_rule(_is_object, lambda value, least: len(value) >= least, "too few properties"),
-    "maxProperties": _value_rule(_is_object, lambda value, most: len(value) <= most, "too many properties"),
-    "items": _check_items,
-    "prefixItems": _check_prefix_items,
-    "minItems": _value_rule(_is_list, lambda value, least: len(value) >= least, "too few items"),
-    "maxItems": _value_rule(_is_list, lambda value, most: len(value) <= most, "too many items"),
-    "uniqueItems": _value_rule(_is_list, _has_distinct_items, "an item comes twice"),
-    "minLength": _value_rule(_is_text, lambda value, least: len(value) >= least, "too short"),
-    "maxLength": _value_rule(_is_text, lambda value, most: len(value) <= most, "too long"),
-    "pattern": _value_rule(
-        _is_text, lambda value, pattern: re.search(pattern, value) is not None, "not of the pattern"
-    ),
-    "minimum": _value_rule(_is_number, lambda value, least: value >= least, "too small"),
-    "maximum": _value_rule(_is_number, lambda value, most: value <= most, "too large"),
-    "exclusiveMinimum": _value_rule(_is_number, lambda value, least: value > least, "too small"),
-    "exclusiveMaximum": _value_rule(_is_number, lambda value, most: value < most, "too large"),
-    "multipleOf": _value_rule(_is_number, _is_multiple, "not a multiple"),
-    "allOf": _check_all_of,
-    "anyOf": _choice_rule(1, None),
-    "oneOf": _choice_rule(1, 1),
-    "not": _choice_rule(0, 0),
+_PART_KEYWORDS = frozenset(
+    "type required properties patternProperties additionalProperties items prefixItems allOf anyOf oneOf not".split()
+)
+_VALUE_RULES: dict[str, tuple[str | None, Callable[[Any, Any], bool], str]] = {
+    "enum": (None, lambda value, wanted: any(_json_equal(value, each) for each in wanted), "not one of these"),
+    "const": (None, _json_equal, "not the one value"),
+    "minProperties": ("object", lambda value, least: len(value) >= least, "too few properties"),
+    "maxProperties": ("object", lambda value, most: len(value) <= most, "too many properties"),
+    "minItems": ("array", lambda value, least: len(value) >= least, "too few items"),
+    "maxItems": ("array", lambda value, most: len(value) <= most, "too many items"),
+    "uniqueItems": ("array", _has_distinct_items, "an item comes twice"),
+    "minLength": ("string", lambda value, least: len(value) >= least, "too short"),
+    "maxLength": ("string", lambda value, most: len(value) <= most, "too long"),
+    "pattern": ("string", lambda value, pattern: re.search(pattern, value) is not None, "not of the pattern"),
+    "minimum": ("number", lambda value, least: value >= least, "too small"),
+    "maximum": ("number", lambda value, most: value <= most, "too large"),
+    "exclusiveMinimum": ("number", lambda value, least: value > least, "too small"),
+    "exclusiveMaximum": ("number", lambda value, most: value < most, "too large"),
+    "multipleOf": ("number", _is_multiple, "not a multiple"),
 }
+"""Keywords about a value of one type (None: any): whether it fits, and the message if not."""
 _NAMED_SUBSCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
 _LISTED_SUBSCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SINGLE_SUBSCHEMAS = ("items", "additionalProperties", "not")

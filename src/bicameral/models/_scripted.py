@@ -96,15 +96,11 @@ class ScriptedProvider:
                 case str() | ToolCall() | ModelReply() | ModelError():
                     self._used += 1
                     return entry
-                case (wanted, reply) if _matches_prompt(wanted, request):
+                case (wanted, reply) if wanted in _prompt_text(request) if isinstance(wanted, str) else wanted(request):
                     return reply(request) if callable(reply) else reply
                 case _:
                     continue
         raise _script_exhausted(self.name, request, len(self.requests))
-
-
-def _matches_prompt(wanted: str | Callable[[ModelRequest], bool], request: ModelRequest) -> bool:
-    return wanted in _prompt_text(request) if isinstance(wanted, str) else wanted(request)
 
 
 def _prompt_text(request: ModelRequest) -> str:

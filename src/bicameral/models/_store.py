@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import zipfile
@@ -13,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bicameral.cache import user_folder
+from bicameral.cache import sync_folder, user_folder
 from bicameral.errors import ModelError, Place
-from bicameral.models._sources import RUN_FOLDERS, Source, SourceError, default_sources
+from bicameral.models._sources import DISK_FULL_ERRNOS, RUN_FOLDERS, SourceError, WeightsSource, default_sources
 from bicameral.models._store_files import (
     FilePiece,
     HashStamp,
@@ -27,12 +26,9 @@ from bicameral.models._store_files import (
     hash_file,
     join_pieces,
     read_stamp,
-    sync_folder,
     write_stamp,
 )
 from bicameral.models._weights import Weights, known_weights
-
-_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 def damaged_file_error(weights: Weights, path: Path, sha256: str, *, given: bool) -> ModelError:
@@ -81,22 +77,13 @@ def unreadable_file_error(path: Path, error: OSError) -> ModelError:
     )
 
 
-def check_readable(path: Path) -> None:
-    """Raise `models.unreadable` for a given file that cannot be opened."""
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise unreadable_file_error(path, error) from None
-
-
 @contextmanager
 def translate_disk_errors(weights: Weights, folder: Path, free_bytes: Callable[[Path], int]) -> Generator[None]:
     """Turn errors of the operating system about the store's folder into typed errors with a fix."""
     try:
         yield
     except OSError as error:
-        if error.errno in _DISK_FULL_ERRNOS:
+        if error.errno in DISK_FULL_ERRNOS:
             raise disk_full_error(weights, folder, needed=weights.bytes, free=free_bytes(folder)) from error
         raise ModelError(
             "models.store-unusable",
@@ -182,7 +169,7 @@ class ModelStore:
         weights: Weights,
         *,
         file: Path | None = None,
-        sources: Sequence[Source] | None = None,
+        sources: Sequence[WeightsSource] | None = None,
         progress: ProgressReporter | None = None,
         offline: bool = False,
     ) -> Path:
@@ -197,7 +184,10 @@ class ModelStore:
         report = progress or SilentProgress()
         given = {} if file is None else _given_pieces(weights, file)
         for piece in given.values():
-            check_readable(piece.path)
+            try:
+                piece.path.open("rb").close()
+            except OSError as error:
+                raise unreadable_file_error(piece.path, error) from None
         try:
             with translate_disk_errors(weights, self.folder, self._free_bytes):
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -215,7 +205,7 @@ class ModelStore:
         """Hash the stored files in full, without regard to their stamps."""
         report = progress or SilentProgress()
         try:
-            hashes = [(part, self._hash_and_remember(part, report)) for part in weights.parts]
+            hashes = [(part, self._found_sha256(part, report)) for part in weights.parts]
         finally:
             report.done()
         part, sha256 = next((pair for pair in hashes if pair[1] != pair[0].sha256), hashes[0])
@@ -229,7 +219,7 @@ class ModelStore:
             translate_disk_errors(weights, self.folder, self._free_bytes),
             file_lock(self._path_with_suffix(weights, ".lock"), on_wait=lambda: None),
         ):
-            partial, files = self._partial_folder(weights), [self._file(part) for part in weights.parts]
+            partial, files = self._path_with_suffix(weights, ".partial"), [self._file(part) for part in weights.parts]
             existed = partial.exists() or any(file.exists() for file in files)
             for file in (*files, *(self._path_with_suffix(part, ".json") for part in weights.parts)):
                 file.unlink(missing_ok=True)
@@ -244,13 +234,13 @@ class ModelStore:
         states = [_part_state(part, self._found_sha256(part)) for part in weights.parts]
         state: StoreState = "damaged" if "damaged" in states else "missing" if "missing" in states else "present"
         present = [self._file(part) for part, own in zip(weights.parts, states, strict=True) if own != "missing"]
-        partial = disk_usage(self._partial_folder(weights))
+        partial = disk_usage(self._path_with_suffix(weights, ".partial"))
         size = sum(path.stat().st_size for path in present)
         return StoreEntry(weights, state, self._file(weights), size + partial, partial)
 
     def _install_given(self, weights: Weights, given: Mapping[str, FilePiece], progress: ProgressReporter) -> Path:
         self._check_room(weights, weights.bytes)
-        partial = self._partial_folder(weights)
+        partial = self._path_with_suffix(weights, ".partial")
         partial.mkdir(exist_ok=True)
         joined = partial / "given"
         try:
@@ -267,13 +257,15 @@ class ModelStore:
         shutil.rmtree(partial, ignore_errors=True)
         return self._file(weights)
 
-    def _fetch(self, weights: Weights, sources: Sequence[Source], progress: ProgressReporter, *, offline: bool) -> Path:
+    def _fetch(
+        self, weights: Weights, sources: Sequence[WeightsSource], progress: ProgressReporter, *, offline: bool
+    ) -> Path:
         missing = [part for part in weights.parts if self._found_sha256(part) != part.sha256]
         if not missing:
             return self._file(weights)
         if offline:
             raise no_source_error(missing[0], [(source.name, "not tried, since offline") for source in sources])
-        partial = self._partial_folder(weights)
+        partial = self._path_with_suffix(weights, ".partial")
         partial.mkdir(exist_ok=True)
         for stale in partial.glob(RUN_FOLDERS):
             shutil.rmtree(stale, ignore_errors=True)
@@ -281,7 +273,10 @@ class ModelStore:
         for source in sources:
             try:
                 while missing:
-                    self._fetch_part(missing[0], source, partial, progress)
+                    part = missing[0]
+                    self._check_room(part, source.room_needed(part, partial))
+                    pieces = source.fetch(part, partial, progress)
+                    self._install(part, self._join(part, pieces, partial, progress))
                     missing.pop(0)
                 shutil.rmtree(partial, ignore_errors=True)
                 return self._file(weights)
@@ -289,11 +284,6 @@ class ModelStore:
                 reasons.append((source.name, str(failure)))
         _drop_empty_folders(partial)
         raise no_source_error(missing[0], reasons)
-
-    def _fetch_part(self, part: Weights, source: Source, partial: Path, progress: ProgressReporter) -> None:
-        self._check_room(part, source.room_needed(part, partial))
-        pieces = source.fetch(part, partial, progress)
-        self._install(part, self._join(part, pieces, partial, progress))
 
     def _join(self, weights: Weights, pieces: Sequence[FilePiece], partial: Path, progress: ProgressReporter) -> Path:
         """Join the pieces to one file and check its hash; pieces with another hash are deleted."""
@@ -327,37 +317,26 @@ class ModelStore:
         if free < needed:
             raise disk_full_error(weights, self.folder, needed=needed, free=free)
 
-    def _found_sha256(self, weights: Weights) -> str | None:
-        """The hash of the stored file, from its stamp or computed; None if there is no file."""
-        stamp = read_stamp(self._path_with_suffix(weights, ".json"))
-        try:
-            stat = self._file(weights).stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise unreadable_file_error(self._file(weights), error) from None
-        if stamp and (stamp.bytes, stamp.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
-            return stamp.sha256
-        return self._hash_and_remember(weights, SilentProgress())
-
-    def _hash_and_remember(self, weights: Weights, progress: ProgressReporter) -> str | None:
-        path = self._file(weights)
+    def _found_sha256(self, weights: Weights, progress: ProgressReporter | None = None) -> str | None:
+        """The hash of the stored file; None if there is no file. With `progress` it is computed without its stamp."""
+        path, stamp_path = self._file(weights), self._path_with_suffix(weights, ".json")
+        report = progress or SilentProgress()
         try:
             stat = path.stat()
-            progress.start(f"{weights.alias}: checking", stat.st_size)
-            sha256 = hash_file(path, progress)
+            stamp = read_stamp(stamp_path) if progress is None else None
+            if stamp and (stamp.bytes, stamp.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
+                return stamp.sha256
+            report.start(f"{weights.alias}: checking", stat.st_size)
+            sha256 = hash_file(path, report)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise unreadable_file_error(path, error) from None
-        write_stamp(self._path_with_suffix(weights, ".json"), HashStamp(sha256, stat.st_size, stat.st_mtime_ns))
+        write_stamp(stamp_path, HashStamp(sha256, stat.st_size, stat.st_mtime_ns))
         return sha256
 
     def _file(self, weights: Weights) -> Path:
         return self.folder / weights.stored_as
-
-    def _partial_folder(self, weights: Weights) -> Path:
-        return self._path_with_suffix(weights, ".partial")
 
     def _path_with_suffix(self, weights: Weights, suffix: str) -> Path:
         return self.folder / f"sha256-{weights.sha256}{suffix}"

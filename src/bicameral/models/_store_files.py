@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import hashlib
+import importlib
 import json
 import os
 import sys
 import threading
-import time
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _CHUNK = 1 << 20
-_POLL_SECONDS = 0.1
+_TRY_SECONDS = 0.1
 
 
 class ProgressReporter(Protocol):
@@ -227,16 +227,6 @@ def write_stamp(path: Path, stamp: HashStamp) -> None:
             scratch.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a rename in this folder survive a power cut, where the platform can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def disk_usage(path: Path) -> int:
     """How many bytes of disk the files under a path use, without holes."""
     total = 0
@@ -256,34 +246,11 @@ def file_lock(path: Path, *, on_wait: Callable[[], None]) -> Generator[None]:
     The file is not deleted afterwards: otherwise two waiters could hold locks on two different files. The operating
     system frees the lock of a killed process.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        if not _try_lock(handle):
+    utils: Any = importlib.import_module("huggingface_hub.utils")  # slow to import; polls, so that Ctrl-C ends the wait
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(utils.WeakFileLock(path, timeout=_TRY_SECONDS))
+        except TimeoutError:
             on_wait()
-            # Polled, because a blocking call cannot be interrupted with Ctrl-C on every platform.
-            while not _try_lock(handle):
-                time.sleep(_POLL_SECONDS)
+            stack.enter_context(utils.WeakFileLock(path))
         yield
-    finally:
-        os.close(handle)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(handle: int) -> bool:
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

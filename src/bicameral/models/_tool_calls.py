@@ -73,7 +73,8 @@ def render_turns(messages: tuple[Message, ...], tools: tuple[ToolSchema, ...]) -
             case "system" if tools and number == 0:
                 yield "system", _system_with_tools(message.text, tools)
             case "assistant" if message.calls:
-                yield "assistant", "\n".join(_render_calls(message))
+                calls = ({"tool": call.name, "arguments": call.arguments} for call in message.calls)
+                yield "assistant", "\n".join(_to_json_text({"thought": message.text} | call) for call in calls)
             case "assistant" if tools:
                 yield "assistant", _to_json_text({"thought": _FINAL_THOUGHT, "answer": message.text})
             case _:
@@ -109,11 +110,6 @@ def _describe_type(schema: dict[str, Any]) -> str:
             return _to_json_text({name: value for name, value in schema.items() if name != "description"})
 
 
-def _render_calls(message: Message) -> Iterator[str]:
-    for call in message.calls:
-        yield _to_json_text({"thought": message.text, "tool": call.name, "arguments": call.arguments})
-
-
 def _to_json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -125,19 +121,15 @@ def parse_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelRepl
     try:
         step: dict[str, Any] = json.loads(reply.text)
     except ValueError:
-        return _parse_cut_step(request, reply, name)
+        # The grammar allows only steps, so a stop string or `max_tokens` cut this one.
+        if request.json_schema is None and (answer := AnswerStream().feed(reply.text)):
+            return replace(reply, text=answer)
+        raise ModelFailure("models.bad-reply", name, "a step was cut off before its end", usage=reply.usage) from None
     if "tool" in step:
         number = 1 + sum(len(message.calls) for message in request.messages)
         call = ToolCall(f"call_{number}", step["tool"], step["arguments"])
         return replace(reply, text=step["thought"], finish="calls", calls=(call,))
     return replace(reply, text=step["answer"] if request.json_schema is None else _to_json_text(step["answer"]))
-
-
-def _parse_cut_step(request: ModelRequest, reply: ModelReply, name: str) -> ModelReply:
-    """The answer of an incomplete step; since the grammar allows only steps, a stop string or `max_tokens` cut it."""
-    if request.json_schema is None and (answer := AnswerStream().feed(reply.text)):
-        return replace(reply, text=answer)
-    raise ModelFailure("models.bad-reply", name, "a step was cut off before its end", usage=reply.usage)
 
 
 _ANSWER_START = re.compile(r'\{"thought": "(?:[^"\\]|\\.)*+", "answer": "')

@@ -116,7 +116,14 @@ def find_weights(name: str, kind: WeightsKind | None = "chat") -> Weights:
     """
     weights = _weights_by_name(name.strip().lower())
     if weights is None:
-        raise _unknown_weights(name, kind)
+        known = [each for each in known_weights() if kind in (None, each.kind)]
+        raise ModelError(
+            "models.unknown",
+            f"there are no weights named {name!r}",
+            expected=_list_names(kind),
+            nearest=nearest_name(name.strip().lower(), [text for each in known for text in (each.id, each.alias)]),
+            fix="`bicameral models list` shows them all.",
+        )
     if kind not in (None, weights.kind):
         raise ModelError(
             "models.wrong-kind",
@@ -143,19 +150,6 @@ def _list_names(kind: WeightsKind | None) -> str:
     return f"one of {', '.join(f'{weights.id} ({weights.alias})' for weights in matching)}"
 
 
-def _unknown_weights(name: str, kind: WeightsKind | None) -> ModelError:
-    names = [
-        text for weights in known_weights() if kind in (None, weights.kind) for text in (weights.id, weights.alias)
-    ]
-    return ModelError(
-        "models.unknown",
-        f"there are no weights named {name!r}",
-        expected=_list_names(kind),
-        nearest=nearest_name(name.strip().lower(), names),
-        fix="`bicameral models list` shows them all.",
-    )
-
-
 ADAPTER_FOLDER = Path(__file__).with_name("adapters")
 
 
@@ -168,24 +162,21 @@ class Adapter:
 
     def check(self) -> None:
         """Raise `models.bad-adapter` if the file cannot be read or has another hash."""
+        why = "is damaged: its SHA-256 is another"
         try:
             with self.path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                if hashlib.file_digest(file, "sha256").hexdigest() == self.sha256:
+                    return
         except OSError as error:
-            raise _bad_adapter(self.path, f"cannot be read: {error.strerror}") from None
-        if digest != self.sha256:
-            raise _bad_adapter(self.path, "is damaged: its SHA-256 is another")
+            why = f"cannot be read: {error.strerror}"
+        raise ModelError(
+            "models.bad-adapter",
+            f"the adapter {self.path.name!r} {why}",
+            place=Place(file=str(self.path)),
+            fix="Install the package again.",
+        )
 
 
 def adapters_of(weights: Weights) -> Mapping[str, Adapter]:
     """The adapters for these weights that are part of this package, by job."""
     return {job: Adapter(ADAPTER_FOLDER / pin.file, pin.sha256) for job, pin in weights.adapters.items()}
-
-
-def _bad_adapter(path: Path, why: str) -> ModelError:
-    return ModelError(
-        "models.bad-adapter",
-        f"the adapter {path.name!r} {why}",
-        place=Place(file=str(path)),
-        fix="Install the package again.",
-    )

@@ -50,12 +50,7 @@ _MAX_REQUEST = 512 << 20
 
 def confine_process() -> list[str]:
     """Confine this process irreversibly; return the confinements that worked: `files`, `network`."""
-    done: list[str] = []
-    if _confine_files():
-        done.append("files")
-    if _confine_network():
-        done.append("network")
-    return done
+    return [name for name, confine in (("files", _confine_files), ("network", _confine_network)) if confine()]
 
 
 def _confine_files() -> bool:

@@ -134,6 +134,7 @@ def _parser_error(reply: ParserFrame, what: str) -> ToolError:
     except ValueError:
         return _unreadable_error(what, "its parser failed")
     place = facts.place
+    # A parser knows no steps and arguments: of a place only the position in the input is taken.
     return ToolError(
         facts.code[:_MAX_ERROR_CODE],
         facts.message[:_MAX_ERROR_TEXT],
@@ -145,17 +146,10 @@ def _parser_error(reply: ParserFrame, what: str) -> ToolError:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlaceFacts:
-    file: str | None = None
-    line: int | None = None
-    column: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _ErrorFacts:
     code: str
     message: str
-    place: _PlaceFacts | None = None
+    place: Place | None = None
     expected: str | None = None
     nearest: str | None = None
     fix: str | None = None

@@ -228,9 +228,11 @@ class ParserPool:
     @property
     def confinement(self) -> tuple[str, ...]:
         """The confinements that are in force in its processes."""
-        process = self._take_process()
-        with self._lock:
-            self._idle.append(process)
+        # With a place like every other use: otherwise a busy pool would start, and then keep, one process too many.
+        with self._free:
+            process = self._take_process()
+            with self._lock:
+                self._idle.append(process)
         return process.confinement
 
     def after_fork(self) -> None:

@@ -89,9 +89,9 @@ def view_result(held: HandleContent, level: ViewLevel = "scalars", *, as_type: T
         >>> view_result(HandleContent([{"paid": True, "note": "…"}], ListType(record), shade)).text
         '1 item: {paid: true, note: <text>}'
     """
-    seen = privileged_view(held.value, held.type, held.shade, HandleTable("view"), level=level)
+    seen = privileged_view(held.value, held.type, held.label_tree, HandleTable("view"), level=level)
     words = _render_view(seen, held.type, held.type if as_type is None else as_type)
-    return ResultView(words, _view_label(seen, held.type, held.shade))
+    return ResultView(words, _view_label(seen, held.type, held.label_tree))
 
 
 def _render_view(seen: Any, type_: Type, names: Type) -> str:

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
-import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
 from bicameral.planning._intent import named_dates
-from bicameral.text import is_stop_word, stem, text_stems
+from bicameral.text import STOP_WORDS, Ranking, stem
 from bicameral.tools import Registry, Tool
 from bicameral.types import DateTimeType, DateType, ListType, OptionalType, StrType, Type
 
@@ -178,7 +176,7 @@ def _request_phrases(request: str) -> Iterator[tuple[Stems, str]]:
             phrase = request[token.start() : end]
             words = name_stems(phrase)
             alone = len(words) == 1
-            if words and len(phrase) <= _MAX_PHRASE_LENGTH and not (alone and is_stop_word(phrase.lower())):
+            if words and len(phrase) <= _MAX_PHRASE_LENGTH and not (alone and phrase.lower() in STOP_WORDS):
                 yield words, phrase
 
 
@@ -199,32 +197,6 @@ MAX_PURE_TOOLS = 16
 
 
 _ANY_DAY = dt.date(2025, 1, 1)
-
-
-class Ranking:
-    """Documents ranked by BM25 against a query."""
-
-    def __init__(self, documents: Sequence[str]) -> None:
-        self._counts = [Counter(text_stems(document)) for document in documents]
-        self._lengths = [max(1, sum(counts.values())) for counts in self._counts]
-        self._mean = sum(self._lengths) / max(1, len(self._lengths))
-        seen = Counter(word for counts in self._counts for word in counts)
-        total = len(documents)
-        self._weight = {word: math.log(1 + (total - n + 0.5) / (n + 0.5)) for word, n in seen.items()}
-
-    def scores(self, query: str) -> list[float]:
-        asked = set(text_stems(query))
-        return [self._score(asked, counts, length) for counts, length in zip(self._counts, self._lengths, strict=True)]
-
-    def _score(self, asked: set[str], counts: Counter[str], length: int) -> float:
-        norm = 1.2 * (0.25 + 0.75 * length / self._mean)
-        return sum(self._weight[w] * counts[w] * 2.2 / (counts[w] + norm) for w in asked if w in counts)
-
-    def best(self, query: str, count: int) -> list[int]:
-        """The places of the best documents; documents that share no word with the query are not among them."""
-        scores = self.scores(query)
-        ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-        return [i for i in ranked[:count] if scores[i] > 0]
 
 
 def relevant_tools(

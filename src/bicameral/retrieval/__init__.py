@@ -34,7 +34,6 @@ from bicameral.retrieval._documents import (
 )
 from bicameral.retrieval._embedding import Embedder, LocalEmbedder
 from bicameral.retrieval._index import LEXICAL_WEIGHT, DocumentIndex
-from bicameral.retrieval._text import split_words
 
 __all__ = [
     "LEXICAL_WEIGHT",
@@ -63,6 +62,5 @@ __all__ = [
     "estimate_tokens",
     "render_passage",
     "split_document",
-    "split_words",
     "text_fingerprint",
 ]

@@ -89,17 +89,9 @@ def _halve_unit(text: str, unit: TextUnit) -> list[TextUnit]:
     middle, reach = (unit.start + unit.end) // 2, max(1, (unit.end - unit.start) // 4)
     if unit.end - unit.start < 2:
         raise RetrievalError("retrieval.bad-setting", "one character has more tokens than a chunk may have")
-    cut = next(
-        (at for at in _positions_around(middle, reach) if unit.start < at < unit.end and text[at - 1].isspace()),
-        middle,
-    )
+    nearest = (at for away in range(reach) for at in (middle + away, middle - away))
+    cut = next((at for at in nearest if unit.start < at < unit.end and text[at - 1].isspace()), middle)
     return [TextUnit(unit.start, cut), TextUnit(cut, unit.end, unit.ends_paragraph)]
-
-
-def _positions_around(middle: int, reach: int) -> Iterator[int]:
-    for away in range(reach):
-        yield middle + away
-        yield middle - away
 
 
 def _pack_units(units: Sequence[TextUnit], sizes: Sequence[int], chunking: Chunking) -> Iterator[tuple[int, int]]:

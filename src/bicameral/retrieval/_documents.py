@@ -160,7 +160,7 @@ class SearchResults:
         return join_all(chunk.label for chunk in self.chunks)
 
     @property
-    def shade(self) -> ListLabels:
+    def label_tree(self) -> ListLabels:
         """The labels of `chunks`, one by one."""
         return ListLabels(self.searched_label, places=[chunk.label for chunk in self.chunks])
 
@@ -185,32 +185,14 @@ class StoredDocument:
     bags: tuple[BagOfWords, ...]
 
 
-class ChunkVectors:
-    """The vectors of chunks: those that are known, and those that are embedded, in one batch."""
-
-    def __init__(self, embedder: Embedder, before: Iterable[StoredDocument]) -> None:
-        self._embedder = embedder
-        self._known = {
-            text_fingerprint(chunk.context): vector
-            for stored in before
-            for chunk, vector in zip(stored.chunks, stored.vectors, strict=True)
-        }
-        self.made = 0
-
-    def embed_missing(self, chunks: Sequence[Chunk]) -> None:
-        """Embed the chunks whose vectors are not known."""
-        new = {
-            key: text
-            for text in (chunk.context for chunk in chunks)
-            if (key := text_fingerprint(text)) not in self._known
-        }
-        # One call for all texts, since the embedder works in batches.
-        self._known |= zip(new, self._embedder.vectors(list(new.values())), strict=True)
-        self.made = len(new)
-
-    def of(self, chunks: Sequence[Chunk]) -> NDArray[np.float32]:
-        """The vectors of these chunks, one row each."""
-        import numpy as np
-
-        rows = [self._known[text_fingerprint(chunk.context)] for chunk in chunks]
-        return np.stack(rows) if rows else np.zeros((0, self._embedder.width), dtype=np.float32)
+def chunk_vectors(
+    embedder: Embedder, before: Iterable[StoredDocument], chunks: Sequence[Chunk]
+) -> tuple[dict[Chunk, NDArray[np.float32]], int]:
+    """The vector of each chunk, and how many of them had to be embedded: texts that `before` has are known."""
+    known = {
+        chunk.context: vector for stored in before for chunk, vector in zip(stored.chunks, stored.vectors, strict=True)
+    }
+    new = list(dict.fromkeys(chunk.context for chunk in chunks if chunk.context not in known))
+    # One call for all texts, since the embedder works in batches.
+    known |= zip(new, embedder.vectors(new), strict=True)
+    return {chunk: known[chunk.context] for chunk in chunks}, len(new)

@@ -49,28 +49,20 @@ def read_tensors(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     if length > min(_MAX_HEADER_BYTES, buffer.size - 8):
         raise BadTensorFile(f"its header is said to have {length:,} bytes")
     buffer.flags.writeable = False
-    header = _parse_header(buffer[8 : 8 + length].tobytes())
-    notes = _parse_notes(header.pop("__metadata__", {}))
-    return _read_arrays(header, buffer[8 + length :]), notes
-
-
-def _parse_header(raw: bytes) -> dict[str, Any]:
     try:
-        header: Any = json.loads(raw.decode("utf-8"))
+        header: Any = json.loads(buffer[8 : 8 + length].tobytes().decode("utf-8"))
     except (ValueError, RecursionError):
         raise BadTensorFile("its header is not JSON") from None
     if not isinstance(header, dict):
         raise BadTensorFile("its header is not an object")
-    return cast("dict[str, Any]", header)
-
-
-def _parse_notes(written: object) -> dict[str, str]:
-    if not isinstance(written, dict):
+    entries = cast("dict[str, Any]", header)
+    notes = entries.pop("__metadata__", {})
+    if not isinstance(notes, dict):
         raise BadTensorFile("its notes are not an object")
-    notes = cast("dict[str, object]", written)
-    if not all(isinstance(value, str) for value in notes.values()):
+    texts = cast("dict[str, str]", notes)
+    if not all(isinstance(value, str) for value in texts.values()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise BadTensorFile("its notes are not texts")
-    return cast("dict[str, str]", notes)
+    return _read_arrays(entries, buffer[8 + length :]), texts
 
 
 def _read_arrays(header: Mapping[str, Any], body: NDArray[np.uint8]) -> dict[str, Array]:
@@ -133,12 +125,8 @@ _limit_users = 0
 _active_limit: AbstractContextManager[object] | None = None
 
 
-@cache
-def _threadpool_controller() -> ThreadpoolController:
-    import numpy as np
-
-    del np  # imported so that its BLAS library is loaded when the controller searches for one
-    return ThreadpoolController()
+# Finds the BLAS library that importing numpy has loaded.
+_threadpool_controller = cache(ThreadpoolController)
 
 
 @contextmanager
@@ -280,22 +268,16 @@ class Bert:
 
 _GELU_BLOCK = 1 << 15
 _SQRT_HALF = np.float32(0.7071067811865476)
-_ERF_NUMERATOR = (
-    np.float32(-2.72614225801306e-10),
-    np.float32(2.77068142495902e-08),
-    np.float32(-2.10102402082508e-06),
-    np.float32(-5.69250639462346e-05),
-    np.float32(-7.34990630326855e-04),
-    np.float32(-2.95459980854025e-03),
-    np.float32(-1.60960333262415e-02),
-)
-_ERF_DENOMINATOR = (
-    np.float32(-1.45660718464996e-05),
-    np.float32(-2.13374055278905e-04),
-    np.float32(-1.68282697438203e-03),
-    np.float32(-7.37332916720468e-03),
-    np.float32(-1.42647390514189e-02),
-)
+_ERF_NUMERATOR = [
+    np.float32(factor)
+    for factor in "-2.72614225801306e-10 2.77068142495902e-08 -2.10102402082508e-06 -5.69250639462346e-05"
+    " -7.34990630326855e-04 -2.95459980854025e-03 -1.60960333262415e-02".split()
+]
+_ERF_DENOMINATOR = [
+    np.float32(factor)
+    for factor in "-1.45660718464996e-05 -2.13374055278905e-04 -1.68282697438203e-03 -7.37332916720468e-03"
+    " -1.42647390514189e-02".split()
+]
 
 
 def gelu(rows: Matrix) -> Matrix:

@@ -12,11 +12,11 @@ from bicameral.retrieval._chunking import Chunking, split_document
 from bicameral.retrieval._citations import PastChunks, Resolution, resolve_citation
 from bicameral.retrieval._documents import (
     Chunk,
-    ChunkVectors,
     IndexChanges,
     SearchResults,
     StoredDocument,
     TextDocument,
+    chunk_vectors,
     corpus_fingerprint,
     is_utf8_writable,
 )
@@ -101,6 +101,8 @@ class DocumentIndex:
 
         If anything fails, nothing is changed.
         """
+        import numpy as np
+
         with self._writing:
             given = _documents_by_id(documents)
             chunks_by_id = {
@@ -108,17 +110,20 @@ class DocumentIndex:
                 for name, document in given.items()
             }
             # Everything that can fail or takes long comes before the change itself.
-            vectors = ChunkVectors(self.embedder, (self._stored[name] for name in given if name in self._stored))
-            vectors.embed_missing([chunk for chunks in chunks_by_id.values() for chunk in chunks])
+            before = (self._stored[name] for name in given if name in self._stored)
+            new = [chunk for chunks in chunks_by_id.values() for chunk in chunks]
+            vectors, embedded = chunk_vectors(self.embedder, before, new)
             removed = 0
             with self._changing:
                 for name, document in given.items():
                     chunks = chunks_by_id[name]
                     removed += self._forget(name, staying=chunks)
                     bags = tuple(self._lexicon.bag(chunk.context) for chunk in chunks)
-                    self._stored[name] = StoredDocument(document, chunks, vectors.of(chunks), bags)
+                    rows = [vectors[chunk] for chunk in chunks]
+                    matrix = np.stack(rows) if rows else np.zeros((0, self.embedder.width), dtype=np.float32)
+                    self._stored[name] = StoredDocument(document, chunks, matrix, bags)
                 self._snapshot = None
-            return IndexChanges(vectors.made, sum(map(len, chunks_by_id.values())) - vectors.made, removed)
+            return IndexChanges(embedded, len(new) - embedded, removed)
 
     def remove(self, document: str) -> None:
         """Remove a document; its citations then resolve to `GoneCitation`."""

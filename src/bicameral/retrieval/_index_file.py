@@ -12,11 +12,8 @@ differ from its document.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, TypeAdapter, ValidationError
 
+from bicameral.cache import write_private_file
 from bicameral.errors import LabelError, Place, RetrievalError
 from bicameral.labels import Label, join, label_tree_from_json, label_tree_to_json
 from bicameral.retrieval._chunking import Chunking
@@ -81,7 +79,7 @@ def save_index(index: DocumentIndex, path: Path) -> None:
     }
     notes["sha256"] = contents_digest(arrays, notes)
     try:
-        _write_file(path, tensor_file_pieces(arrays, notes))
+        write_private_file(path, tensor_file_pieces(arrays, notes), sync=True)
     except OSError as error:
         raise RetrievalError(
             "retrieval.cannot-write",
@@ -106,30 +104,12 @@ def load_index(path: Path, embedder: Embedder, under: Label) -> DocumentIndex:
             fix="Check the path and its permissions.",
         ) from error
     except (BadTensorFile, _BadIndexFile, LabelError) as error:
-        raise _bad_index(path, str(error)) from error
-
-
-def _write_file(path: Path, pieces: Sequence[bytes]) -> None:
-    """Write a file atomically and durably."""
-    # In the same folder, so that `replace` stays within one file system; `mkstemp` makes it readable by its owner only.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    new = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            for piece in pieces:
-                out.write(piece)
-            out.flush()
-            os.fsync(out.fileno())
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
-    # Sync the folder, so that the rename survives a power cut; not every platform allows it.
-    with contextlib.suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        raise RetrievalError(
+            "retrieval.bad-index",
+            f"this is not a whole index: {error}",
+            place=Place(file=str(path)),
+            fix="Make the index again from its documents.",
+        ) from error
 
 
 def _index_arrays(index: DocumentIndex) -> dict[str, Array]:
@@ -138,8 +118,8 @@ def _index_arrays(index: DocumentIndex) -> dict[str, Array]:
     used, terms = np.unique(concatenate_counts([bag.terms for bag in bags]), return_inverse=True)
     known = lexicon.known_words
     return {
-        "documents": _bytes_as_array(_CONTENTS.dump_json(_document_contents(stored, past))),
-        "words": _bytes_as_array(_WORDS.dump_json([known[number] for number in used.tolist()])),
+        "documents": np.frombuffer(_CONTENTS.dump_json(_document_contents(stored, past)), np.uint8),
+        "words": np.frombuffer(_WORDS.dump_json([known[number] for number in used.tolist()]), np.uint8),
         "vectors": np.concatenate(
             [np.zeros((0, index.embedder.width), np.float32), *(entry.vectors for entry in stored)]
         ),
@@ -225,18 +205,16 @@ def _read_chunking(written: str) -> Chunking:
 
 
 def _read_documents(contents: _Contents, under: Label) -> list[tuple[TextDocument, tuple[Chunk, ...]]]:
-    labels = [_read_label(each, under) for each in contents.labels]
+    labels: list[Label] = []
+    for each in contents.labels:
+        label = label_tree_from_json(each)
+        if not isinstance(label, Label):
+            raise _BadIndexFile("the label of a document has parts")
+        labels.append(join(label, under))
     names = [written.id for written in contents.documents]
     if names != sorted(set(names)):
         raise _BadIndexFile("its documents are not in order, or one is there twice")
     return [_read_document(written, labels) for written in contents.documents]
-
-
-def _read_label(written: object, under: Label) -> Label:
-    label = label_tree_from_json(written)
-    if not isinstance(label, Label):
-        raise _BadIndexFile("the label of a document has parts")
-    return join(label, under)
 
 
 def _read_document(written: _WrittenDocument, labels: Sequence[Label]) -> tuple[TextDocument, tuple[Chunk, ...]]:
@@ -281,10 +259,6 @@ def _read_bags(arrays: Mapping[str, Array], count: int, words: int) -> list[BagO
     return bags
 
 
-def _bytes_as_array(raw: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(raw, dtype=np.uint8)
-
-
 def _parse_json(adapter: TypeAdapter[Read], raw: Array | bytes) -> Read:
     """A JSON text as a value of exactly this type."""
     try:
@@ -301,12 +275,3 @@ def contents_digest(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> st
         digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape} ".encode())
         digest.update(np.ascontiguousarray(arrays[name]).view(np.uint8).reshape(-1).data)
     return digest.hexdigest()
-
-
-def _bad_index(path: Path, why: str) -> RetrievalError:
-    return RetrievalError(
-        "retrieval.bad-index",
-        f"this is not a whole index: {why}",
-        place=Place(file=str(path)),
-        fix="Make the index again from its documents.",
-    )

@@ -6,7 +6,6 @@ costs one sort of numbers.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 from bicameral.labels import Label, covers, join_all
 from bicameral.retrieval._documents import Chunk, SearchHit, StoredDocument
 from bicameral.retrieval._encoder import one_core_each
-from bicameral.retrieval._text import split_words
+from bicameral.text import K1, B, index_words, rarity
 
-K1 = np.float32(1.2)
-B = np.float32(0.75)
+_K1, _B = np.float32(K1), np.float32(B)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,14 @@ class Lexicon:
 
     def bag(self, text: str) -> BagOfWords:
         """The words of a text; new ones get a number."""
-        counted = Counter(split_words(text))
+        counted = Counter(index_words(text))
         pairs = sorted((self._numbers.setdefault(word, len(self._numbers)), times) for word, times in counted.items())
         table = np.array(pairs, dtype=np.int32).reshape(-1, 2)
         return BagOfWords(np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1]))
 
     def query_terms(self, text: str) -> QueryTerms:
         """The words of a query, each once."""
-        wanted = set(split_words(text))
+        wanted = set(index_words(text))
         known = sorted(self._numbers[word] for word in wanted if word in self._numbers)
         return QueryTerms(known, len(wanted) - len(known))
 
@@ -80,8 +78,8 @@ class Postings:
         counts = counts[order]
         self._starts = np.searchsorted(terms[order], np.arange(words_known + 1))
         mean = lengths.mean() if self._size and lengths.any() else np.float32(1)
-        damping = K1 * (1 - B + B * lengths / mean)
-        self._gains = counts * (K1 + 1) / (counts + damping[self._chunks])
+        damping = _K1 * (1 - _B + _B * lengths / mean)
+        self._gains = counts * (_K1 + 1) / (counts + damping[self._chunks])
 
     def scores(self, terms: QueryTerms) -> NDArray[np.float32]:
         """The score of every chunk, as a share of the score of a chunk with nothing but the query's words.
@@ -90,17 +88,13 @@ class Postings:
         plain score, the share does not grow with the index, and is comparable with a similarity.
         """
         total = np.zeros(self._size, dtype=np.float32)
-        maximum = terms.unknown * self._rarity(0)
+        maximum = terms.unknown * rarity(self._size, 0)
         for number in terms.known:
             start, end = int(self._starts[number]), int(self._starts[number + 1])
-            rarity = self._rarity(end - start)
-            maximum += rarity
-            total[self._chunks[start:end]] += np.float32(rarity) * self._gains[start:end]
-        return total / np.float32(maximum * (K1 + 1)) if maximum else total
-
-    def _rarity(self, chunks: int) -> float:
-        """The weight of a word that this many chunks contain (inverse document frequency)."""
-        return math.log1p((self._size - chunks + 0.5) / (chunks + 0.5))
+            weight = rarity(self._size, end - start)
+            maximum += weight
+            total[self._chunks[start:end]] += np.float32(weight) * self._gains[start:end]
+        return total / np.float32(maximum * (_K1 + 1)) if maximum else total
 
 
 def word_overlap(left: BagOfWords, right: BagOfWords) -> float:
@@ -135,50 +129,8 @@ def fuse_scores(similarity: Scores | None, lexical: Scores | None, weight: float
     return total
 
 
-def rank_order(scores: Scores) -> NDArray[np.intp]:
-    """Positions by descending score; equal scores keep the order of the chunks."""
-    return np.argsort(-scores, kind="stable")
-
-
-class DuplicateFinder:
-    """Finds chunks that repeat one that is already among the results.
-
-    A duplicate has nearly the same words, the same numbers, and no other source: an untrusted copy of a text never
-    takes the place of a more trusted one, however exact it is.
-    """
-
-    def __init__(self, chunks: Sequence[Chunk], vectors: Scores, bags: Sequence[BagOfWords]) -> None:
-        self._chunks = chunks
-        self._vectors = vectors
-        self._bags = bags
-
-    def find_duplicate_of(self, at: int, kept: Sequence[int]) -> int | None:
-        """The chunk among `kept` that the chunk at `at` repeats, or None."""
-        if not kept:
-            return None
-        similarities = self._vectors[list(kept)] @ self._vectors[at]
-        return next(
-            (
-                other
-                for other, similarity in zip(kept, similarities, strict=True)
-                if similarity >= _DUPLICATE_SIMILARITY and self._is_duplicate(at, other)
-            ),
-            None,
-        )
-
-    def _is_duplicate(self, at: int, other: int) -> bool:
-        repeated, kept = self._chunks[at], self._chunks[other]
-        if not covers(repeated.label, kept.label):
-            return False
-        if repeated.fingerprint == kept.fingerprint:
-            return True
-        return word_overlap(self._bags[at], self._bags[other]) >= _DUPLICATE_OVERLAP and _numbers_in(
-            repeated
-        ) == _numbers_in(kept)
-
-
 def _numbers_in(chunk: Chunk) -> list[str]:
-    return [word for word in split_words(chunk.text) if any(character.isdigit() for character in word)]
+    return [word for word in index_words(chunk.text) if any(character.isdigit() for character in word)]
 
 
 _MAX_CANDIDATES = 2_000
@@ -230,7 +182,8 @@ class IndexSnapshot:
             wanted[[self._numbers[name] for name in documents]] = True
             # Only positive scores become results, so this excludes the other documents.
             score[~wanted[self._documents]] = 0
-        best = [int(at) for at in rank_order(score)[:_MAX_CANDIDATES] if score[at] > 0]
+        # A stable sort: equal scores keep the order of the chunks.
+        best = [int(at) for at in np.argsort(-score, kind="stable")[:_MAX_CANDIDATES] if score[at] > 0]
         duplicates_by_hit = {at: list[int]() for at in best[:k]} if duplicates else self._without_repetition(best, k)
         return tuple(
             SearchHit(
@@ -244,10 +197,12 @@ class IndexSnapshot:
         )
 
     def _without_repetition(self, best: Sequence[int], k: int) -> dict[int, list[int]]:
-        finder = DuplicateFinder(self._chunks, self._vectors, self._bags)
+        """The first `k` chunks that repeat none before them, each with those that repeat it."""
         kept: dict[int, list[int]] = {}
         for at in best:
-            repeated = finder.find_duplicate_of(at, list(kept))
+            similarities = zip(kept, self._vectors[list(kept)] @ self._vectors[at], strict=True)
+            alike = (other for other, similarity in similarities if similarity >= _DUPLICATE_SIMILARITY)
+            repeated = next((other for other in alike if self._is_duplicate(at, other)), None)
             if repeated is not None:
                 kept[repeated].append(at)
             elif len(kept) < k:
@@ -255,3 +210,16 @@ class IndexSnapshot:
             else:
                 break
         return kept
+
+    def _is_duplicate(self, at: int, other: int) -> bool:
+        """Whether a chunk has nearly the same words as another, the same numbers, and no other source.
+
+        An untrusted copy of a text never takes the place of a more trusted one, however exact it is.
+        """
+        repeated, kept = self._chunks[at], self._chunks[other]
+        if not covers(repeated.label, kept.label):
+            return False
+        if repeated.fingerprint == kept.fingerprint:
+            return True
+        alike = word_overlap(self._bags[at], self._bags[other]) >= _DUPLICATE_OVERLAP
+        return alike and _numbers_in(repeated) == _numbers_in(kept)

@@ -1,22 +1,17 @@
-"""Structure of a text: headings, paragraphs, sentences and words.
+"""Structure of a text: headings, paragraphs and sentences.
 
 Headings are those of Markdown; a text without any is one section. Everything here takes time linear in the text,
-whatever it contains. A word is a run of letters, digits and their combining marks, regardless of case, width and
-accents. Joined words (`ERR-7741`, `v1.2.3`, `don't`, `lexical_weight`) count as one word and as their parts. Scripts
-without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are split into pairs of characters.
+whatever it contains.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
 
 _MAX_HEADING = 120
+_NEW_LINE = re.compile("\n")
 _LINE_PATTERN = re.compile(r"[^\n]*+\n?")
 _FENCE_PATTERN = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
 _ITEM_PATTERN = re.compile(r"[ \t]*+(?:[-*+•|]|\d{1,9}[.)])[ \t]")
@@ -156,7 +151,9 @@ def _clean_heading(words: str) -> str:
 
 
 def _split_units(text: str, block: _Block) -> Iterator[TextUnit]:
-    cuts = list(_line_ends(text, block) if block.kind == "lines" else _sentence_ends(text, block))
+    cuts = _sentence_ends(text, block)
+    if block.kind == "lines":
+        cuts = (match.end() for match in _NEW_LINE.finditer(text, block.start, block.end))
     start = seen = block.start
     blank = True
     for cut in cuts:
@@ -166,13 +163,6 @@ def _split_units(text: str, block: _Block) -> Iterator[TextUnit]:
             yield TextUnit(start, cut)
             start, blank = cut, True
     yield TextUnit(start, block.end, ends_paragraph=True)
-
-
-def _line_ends(text: str, block: _Block) -> Iterator[int]:
-    at = text.find("\n", block.start, block.end)
-    while at != -1:
-        yield at + 1
-        at = text.find("\n", at + 1, block.end)
 
 
 def _sentence_ends(text: str, block: _Block) -> Iterator[int]:
@@ -195,63 +185,3 @@ def _is_abbreviation(text: str, match: re.Match[str], limit: int) -> bool:
         return True
     word = _LAST_WORD.search(text, max(0, match.start() - 12), match.start())
     return word is not None and (word[0].lower() in _ABBREVIATIONS or (len(word[0]) == 1 and word[0].isupper()))
-
-
-_MAX_WORD = 64
-_UNSPACED_SCRIPTS = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-)
-_ACCENTS = re.compile("[\u0300-\u036f]+")
-_RUNS = re.compile(f"[{_UNSPACED_SCRIPTS}]+|[^{_UNSPACED_SCRIPTS}]+")
-_MARKS_END = 0x20000
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a text in order.
-
-    Example:
-        >>> split_words("Café ERR-7741")
-        ['cafe', 'err', '7741', 'err-7741']
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", folded)))
-    return list(_iterate_words(plain))
-
-
-def _iterate_words(text: str) -> Iterator[str]:
-    part, joined = _word_patterns()
-    for match in joined.finditer(text):
-        whole = match[0]
-        parts = part.findall(whole)
-        for piece in parts:
-            yield from _word_pieces(piece)
-        if len(parts) > 1 and len(whole) <= _MAX_WORD:
-            yield whole.replace("’", "'")
-
-
-def _word_pieces(part: str) -> Iterator[str]:
-    for run in _RUNS.findall(part):
-        if len(run) == 1 or not re.match(f"[{_UNSPACED_SCRIPTS}]", run):
-            yield run[:_MAX_WORD]
-        else:
-            yield from (first + second for first, second in pairwise(run))
-
-
-@cache
-def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A word, and joined words. `re` has classes for letters and digits, but not for combining marks."""
-    part = f"(?:[^\\W_]|[{_combining_marks()}])++"
-    return re.compile(part), re.compile(f"{part}(?:[-_.'’/:@+]{part})*+")
-
-
-def _combining_marks() -> str:
-    """The combining marks as ranges of a character class."""
-    last = min(_MARKS_END, sys.maxunicode)
-    marks = [point for point in range(0x0300, last) if unicodedata.category(chr(point)) in ("Mn", "Mc")]
-    ranges: list[list[int]] = []
-    for point in marks:
-        if ranges and point == ranges[-1][1] + 1:
-            ranges[-1][1] = point
-        else:
-            ranges.append([point, point])
-    return "".join(f"{chr(first)}-{chr(end)}" for first, end in ranges)

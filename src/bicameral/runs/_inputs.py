@@ -78,7 +78,7 @@ class StartState:
     @property
     def labels(self) -> dict[str, LabelTree]:
         """The labels of the variables, and of the written places."""
-        return {name: content.shade for name, content in self.variables.items()} | dict(self.written)
+        return {name: content.label_tree for name, content in self.variables.items()} | dict(self.written)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for the record of the run."""
@@ -86,7 +86,7 @@ class StartState:
             name: {
                 "value": value_to_json(content.value),
                 "type": type_to_json(content.type),
-                "shade": label_tree_to_json(content.shade),
+                "shade": label_tree_to_json(content.label_tree),
             }
             for name, content in self.variables.items()
         }

@@ -14,7 +14,6 @@ from bicameral.errors import missing_packages
 from bicameral.telemetry._signals import current_tracer, safe_text, use_meter_provider, use_tracer_provider
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.metrics import MeterProvider as SdkMeterProvider
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -133,17 +132,14 @@ def _resource() -> Any:
     return Resource.create(own)
 
 
-def _shut_down(tracer_provider: TracerProvider | None, meter_provider: MeterProvider | None) -> None:
+def _shut_down(*providers: TracerProvider | SdkMeterProvider | None) -> None:
     """Flush and close both providers."""
     # Errors are ignored: the command has done its work, and a collector that is gone must not fail it.
-    for provider in (tracer_provider, meter_provider):
-        flush, shutdown = getattr(provider, "force_flush", None), getattr(provider, "shutdown", None)
+    for provider in filter(None, providers):
         with suppress(Exception):
-            if callable(flush):
-                flush(_flush_timeout() * 1_000)
+            provider.force_flush(int(_flush_timeout() * 1_000))
         with suppress(Exception):
-            if callable(shutdown):
-                shutdown()
+            provider.shutdown()
 
 
 class _ProblemHandler(logging.Handler):

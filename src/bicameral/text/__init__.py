@@ -1,7 +1,7 @@
-"""Text: words and names of dates, for every room that reads requests, documents or replies.
+"""Text: words, ranking and names of dates, for every room that reads requests, documents or replies.
 
-A text comes in; out come its words and stems, and whether it contains a phrase or a whole value. Nothing here depends
-on plans, tools or models.
+A text comes in; out come its words and stems, whether it contains a phrase or a whole value, and how well texts fit a
+query. Nothing here depends on plans, tools or models.
 """
 
 from bicameral.text._dates import (
@@ -11,12 +11,15 @@ from bicameral.text._dates import (
     MONTH_NUMBERS,
     WEEKDAY_NUMBERS,
 )
+from bicameral.text._ranking import K1, B, Ranking, rarity
 from bicameral.text._words import (
+    SHORTEST_ROOT,
     STOP_WORDS,
     has_any_phrase,
-    is_stop_word,
+    index_words,
     mentions,
     mentions_path,
+    root,
     split_words,
     stem,
     text_stems,
@@ -26,13 +29,19 @@ __all__ = [
     "ENGLISH_MONTHS",
     "ENGLISH_MONTH_NUMBERS",
     "ENGLISH_WEEKDAYS",
+    "K1",
     "MONTH_NUMBERS",
+    "SHORTEST_ROOT",
     "STOP_WORDS",
     "WEEKDAY_NUMBERS",
+    "B",
+    "Ranking",
     "has_any_phrase",
-    "is_stop_word",
+    "index_words",
     "mentions",
     "mentions_path",
+    "rarity",
+    "root",
     "split_words",
     "stem",
     "text_stems",

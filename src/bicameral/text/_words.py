@@ -1,5 +1,8 @@
 """Words of a text: splitting, stems, stop words, and whether a request contains a value as a whole.
 
+`split_words` and `stem` serve requests and names, in English; `index_words` serves the search in documents of any
+language; `root` is stronger than `stem`, for a search that must find `router` by `routing`.
+
 A plan may send to `kim@example.com` if the request says so, and not because it says `wakim@example.community`: a match
 must have the same boundaries in the request. Both the proof of a plan (whole values) and the planner's check against
 invented objects use this, so it lies below both. No model is asked.
@@ -8,8 +11,11 @@ invented objects use this, so it lies below both. No model is asked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import lru_cache
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from itertools import pairwise
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*|\d+")
 # The stem of `saved` is `save`: a short verb without the final e would have doubled its consonant (`logged`).
@@ -46,17 +52,25 @@ def _drop_doubled_letter(base: str) -> str:
     return base[:-1] if base.endswith("e") and len(base) > 4 else base
 
 
+_ROOT_ENDINGS = "ations ation ators ator ating ated ates ions ings ies ing ers ion ed er es ly al s e y".split()
+SHORTEST_ROOT = 3
+
+
+def root(word: str) -> str:
+    """The beginning of a word that its forms share: routing, routers and routed are all `rout`."""
+    for ending in _ROOT_ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= SHORTEST_ROOT:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > SHORTEST_ROOT and word[-1] == word[-2] else word
+
+
 def has_any_phrase(text: str, entries: Iterable[str]) -> bool:
     """Whether a text contains one of these words in any form, or one of these phrases word for word."""
     words = split_words(text)
     stems = {stem(word) for word in words}
     joined = f" {' '.join(words)} "
     return any(f" {entry} " in joined if " " in entry else stem(entry) in stems for entry in entries)
-
-
-def is_stop_word(word: str) -> bool:
-    """Whether a word in lower case has no meaning of its own."""
-    return word in STOP_WORDS
 
 
 def text_stems(text: str) -> list[str]:
@@ -101,3 +115,67 @@ def mentions_path(request: str, path: str) -> bool:
         return False
     folded = request.casefold()
     return all(re.search(f"{_BEFORE}{re.escape(part.casefold())}{_AFTER}", folded) is not None for part in parts)
+
+
+_MAX_WORD = 64
+_UNSPACED_SCRIPTS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+)
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_RUNS = re.compile(f"[{_UNSPACED_SCRIPTS}]+|[^{_UNSPACED_SCRIPTS}]+")
+_MARKS_END = 0x20000
+
+
+def index_words(text: str) -> list[str]:
+    """The words of a text of any script in order, for an index: without case, width and accents.
+
+    A word is a run of letters, digits and their combining marks. Joined words (`ERR-7741`, `v1.2.3`, `don't`) count as
+    one word and as their parts. Scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are
+    split into pairs of characters.
+
+    Example:
+        >>> index_words("Café ERR-7741")
+        ['cafe', 'err', '7741', 'err-7741']
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", folded)))
+    return list(_iterate_words(plain))
+
+
+def _iterate_words(text: str) -> Iterator[str]:
+    part, joined = _word_patterns()
+    for match in joined.finditer(text):
+        whole = match[0]
+        parts = part.findall(whole)
+        for piece in parts:
+            yield from _word_pieces(piece)
+        if len(parts) > 1 and len(whole) <= _MAX_WORD:
+            yield whole.replace("’", "'")
+
+
+def _word_pieces(part: str) -> Iterator[str]:
+    for run in _RUNS.findall(part):
+        if len(run) == 1 or not re.match(f"[{_UNSPACED_SCRIPTS}]", run):
+            yield run[:_MAX_WORD]
+        else:
+            yield from (first + second for first, second in pairwise(run))
+
+
+@cache
+def _word_patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A word, and joined words. `re` has classes for letters and digits, but not for combining marks."""
+    part = f"(?:[^\\W_]|[{_combining_marks()}])++"
+    return re.compile(part), re.compile(f"{part}(?:[-_.'’/:@+]{part})*+")
+
+
+def _combining_marks() -> str:
+    """The combining marks as ranges of a character class."""
+    last = min(_MARKS_END, sys.maxunicode)
+    marks = [point for point in range(0x0300, last) if unicodedata.category(chr(point)) in ("Mn", "Mc")]
+    ranges: list[list[int]] = []
+    for point in marks:
+        if ranges and point == ranges[-1][1] + 1:
+            ranges[-1][1] = point
+        else:
+            ranges.append([point, point])
+    return "".join(f"{chr(first)}-{chr(end)}" for first, end in ranges)

@@ -228,7 +228,11 @@ def _rename_into_place(part: str, target: FolderEntry, display: str, *, replace:
         except FileExistsError:
             raise _exists_error(display) from None
         except OSError:
-            if entry_stat(target) is not None:
+            # A file system without hard links. An empty file takes the name first: looking whether the name is free
+            # would not keep another program from taking it before the rename.
+            try:
+                os.close(os.open(target.at, _CREATE_NEW, 0o600, dir_fd=target.fd))
+            except FileExistsError:
                 raise _exists_error(display) from None
         else:
             os.unlink(part, dir_fd=target.fd)

@@ -185,6 +185,9 @@ def test_an_unknown_family_and_a_missing_package_say_what_to_do(monkeypatch: pyt
     with pytest.raises(ModelError, match="Did you mean 'anthropic'") as raised:
         RemoteProvider("antropic", "m")
     assert raised.value.code == "models.unknown-family"
+    with pytest.raises(ModelError, match="LiteLLM's proxy") as raised:
+        RemoteProvider("litellm", "azure/m")
+    assert raised.value.code == "models.unknown-family"
     monkeypatch.setattr(families, "missing_packages", str.isprintable)
     for name, family in FAMILIES.items():
         with pytest.raises(ModelError) as raised:

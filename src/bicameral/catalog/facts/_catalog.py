@@ -7,7 +7,6 @@ spelt nearly like it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,19 +33,11 @@ from bicameral.catalog.facts._records import (
     Requirement,
 )
 from bicameral.errors import CatalogError, Place, nearest_name
+from bicameral.text import SHORTEST_ROOT, STOP_WORDS, rarity, root
 
 MAX_QUERY = 400
 _WORD = re.compile(r"[a-z0-9]+")
-_STOP_WORDS = frozenset(
-    "a an and are as at be been but by can do does for from has have how i if in into is it its many much my no not of "
-    "on one or our so some than that the them then there they this to too use used want was what when where which who "
-    "will with you your".split()
-)
-_ENDINGS = (
-    "ations", "ation", "ators", "ator", "ating", "ated", "ates", "ions", "ings", "ies", "ing", "ers", "ion", "ed",
-    "er", "es", "ly", "al", "s", "e", "y",
-)  # fmt: skip
-_SHORTEST_STEM = 3
+_STOP_WORDS = STOP_WORDS | frozenset("but many much one too use used want".split())
 # What fits ten times worse than the best is not worth a line.
 _MIN_RELATIVE_SCORE = 0.1
 _ABBREVIATIONS = {
@@ -75,15 +66,6 @@ class PatternHit:
     words: tuple[str, ...]
 
 
-def stem(word: str) -> str:
-    """A word without the endings that only change its form: routing, routers and routed are all `rout`."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            word = word[: -len(ending)]
-            break
-    return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] == word[-2] else word
-
-
 class PatternIndex:
     """The words of all patterns, and where they stand."""
 
@@ -101,9 +83,9 @@ class PatternIndex:
         found: dict[str, dict[str, None]] = {}
         for cut, said in asked.items():
             for word, likeness in self._like(cut):
-                rarity = math.log(1 + len(self._patterns) / len(self._weights[word]))
+                share = likeness * rarity(len(self._patterns), len(self._weights[word]))
                 for id, weight in self._weights[word].items():
-                    scores[id] = scores.get(id, 0.0) + likeness * rarity * weight
+                    scores[id] = scores.get(id, 0.0) + share * weight
                     found.setdefault(id, {})[said] = None
         for id in scores:
             if " ".join(asked) in " ".join(_stemmed_words(self._patterns[id].name)):
@@ -122,10 +104,10 @@ class PatternIndex:
             return
         if asked in _ABBREVIATIONS:
             return
-        begun = [word for word in self._weights if len(asked) >= _SHORTEST_STEM and word.startswith(asked)]
+        begun = [word for word in self._weights if len(asked) >= SHORTEST_ROOT and word.startswith(asked)]
         for word in begun:
             yield word, 0.6
-        if not begun and len(asked) > _SHORTEST_STEM:
+        if not begun and len(asked) > SHORTEST_ROOT:
             for word in get_close_matches(asked, self._weights, n=3, cutoff=0.75):
                 yield word, 0.5
 
@@ -171,7 +153,7 @@ def _query_words(words: str) -> dict[str, str]:
 
 
 def _stemmed_words(text: str) -> list[str]:
-    return [stem(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+    return [root(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
 
 
 T = TypeVar("T")

@@ -6,6 +6,6 @@ addresses are taken from the environment.
 """
 
 from bicameral.models.remote._provider import RemoteProvider, remote_model_name
-from bicameral.models.remote._servers import FAMILIES, Family
+from bicameral.models.remote._servers import FAMILIES, LITELLM_FIX, Family
 
-__all__ = ["FAMILIES", "Family", "RemoteProvider", "remote_model_name"]
+__all__ = ["FAMILIES", "LITELLM_FIX", "Family", "RemoteProvider", "remote_model_name"]

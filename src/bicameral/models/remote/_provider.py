@@ -1,13 +1,12 @@
-"""Providers over a network: what all of them share, and `RemoteProvider`, which uses pydantic-ai."""
+"""`RemoteProvider`: models over a network, through the model classes of pydantic-ai."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib
 import json
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -26,103 +25,14 @@ from bicameral.models._protocol import (
     stream_texts,
 )
 from bicameral.models._schema import check_schema
-from bicameral.models.remote._servers import Key, build_model, find_family, server_address
+from bicameral.models.remote._servers import Key, build_model, find_family, open_client, server_address
+from bicameral.models.remote._translation import ModelClassCall, translate_error, translate_reply, translate_request
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
 
 _T = TypeVar("_T")
-
-
-class NetworkProvider(ABC):
-    """Base of providers over a network: name, key, chamber, deadlines and cancellation."""
-
-    def __init__(
-        self, name: str, *, key: Key | None, chamber: Chamber | None, settings: Mapping[str, Any] | None
-    ) -> None:
-        self.name: Final = name
-        self.grammars: Final = False
-        self.chamber: Final[Chamber | None] = chamber
-        self.adapters: Final[Mapping[str, str]] = {}
-        self._key = key
-        self._settings = dict(settings or {})
-        # The requests under way with their event loops, so that `aclose` can end those of its own loop.
-        self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
-
-    @property
-    def credential(self) -> str | None:
-        """A fingerprint of its key, from which the key cannot be found."""
-        return self._key.fingerprint if self._key is not None else None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, chamber={self.chamber!r})"
-
-    @abstractmethod
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        """The reply; a timeout or a cancellation closes the connection too."""
-
-    @abstractmethod
-    def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
-        """The reply as it is written; leaving the loop early closes the connection."""
-
-    @abstractmethod
-    def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
-        """The failure for an error of the client library; `begun` if a part of the reply had been received."""
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
-        """The text of the reply as it is written."""
-        return stream_texts(self.chunks(request))
-
-    async def aclose(self) -> None:
-        """End the requests of this event loop with `models.cancelled`. The provider may be used again."""
-        loop = asyncio.get_running_loop()
-        for timeout in [timeout for timeout, owner in self._waiting.items() if owner is loop]:
-            # Removing it first lets `_await_within` tell this from a deadline that has passed.
-            del self._waiting[timeout]
-            timeout.reschedule(loop.time())
-
-    def _checked_deadline(self, request: ModelRequest) -> float | None:
-        """Check a request and return the time by which its reply must be complete."""
-        check_request(request)
-        if request.grammar is not None:
-            raise ModelFailure("models.bad-request", self.name, "it cannot be held to a grammar")
-        if request.adapter is not None:
-            raise ModelFailure("models.bad-request", self.name, "it has no adapters")
-        if request.json_schema is not None:
-            check_schema(request.json_schema)
-        return None if request.timeout is None else asyncio.get_running_loop().time() + request.timeout
-
-    async def _await_within(
-        self, waiting: Awaitable[_T], deadline: float | None, request: ModelRequest, *, begun: bool = False
-    ) -> _T:
-        """Wait until the deadline at most, and turn an error into a `ModelFailure`.
-
-        The failure is raised outside of the handler: errors of the client libraries hold the request with its key, and
-        must not become the context of the failure.
-        """
-        timeout = asyncio.timeout_at(deadline)
-        try:
-            async with timeout:
-                self._waiting[timeout] = asyncio.get_running_loop()
-                return await waiting
-        except BicameralError:
-            raise
-        except Exception as error:
-            if timeout not in self._waiting:
-                failure = ModelFailure("models.cancelled", self.name)
-            elif timeout.expired():
-                failure = ModelFailure("models.timeout", self.name, f"it had {request.timeout:g} s")
-            else:
-                failure = self._failure(error, begun=begun)
-        finally:
-            self._waiting.pop(timeout, None)
-        raise failure
-
-
-def needs_whole_reply(request: ModelRequest) -> bool:
-    """Whether text may be sent on only when the reply is complete, because it is checked or cut at its end."""
-    return request.json_schema is not None or bool(request.prefill or request.stop)
 
 
 def remote_model_name(family: str, model: str, url: str | None, parameters: Mapping[str, Any]) -> str:
@@ -140,7 +50,7 @@ def remote_model_name(family: str, model: str, url: str | None, parameters: Mapp
     return name
 
 
-class RemoteProvider(NetworkProvider):
+class RemoteProvider:
     """Asks a model of one family with one key; nothing is imported or sent before the first request.
 
     Keys and addresses are never taken from the environment. A reply that does not fit its JSON Schema is refused,
@@ -185,18 +95,29 @@ class RemoteProvider(NetworkProvider):
         self._options = dict(options or {})
         self._native = native
         parameters = {**(settings or {}), **self._options}
-        name = name or remote_model_name(family, model, self._url if base_url else None, parameters)
-        super().__init__(name, key=key, chamber=chamber, settings=settings)
+        self.name: Final = name or remote_model_name(family, model, self._url if base_url else None, parameters)
+        self.grammars: Final = False
+        self.chamber: Final[Chamber | None] = chamber
+        self.adapters: Final[Mapping[str, str]] = {}
+        self._key = key
+        self._settings = dict(settings or {})
+        # The requests under way with their event loops, so that `aclose` can end those of its own loop.
+        self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
         # A connection belongs to the event loop that opened it; weak, so that a closed loop is not kept alive.
         self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Model[Any], Any]] = WeakKeyDictionary()
 
+    @property
+    def credential(self) -> str | None:
+        """A fingerprint of its key, from which the key cannot be found."""
+        return self._key.fingerprint if self._key is not None else None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, chamber={self.chamber!r})"
+
     async def generate(self, request: ModelRequest) -> ModelReply:
         """The reply; a timeout or a cancellation closes the connection too."""
-        from bicameral.models.remote._translation import translate_reply, translate_request
-
         began, deadline = perf_counter(), self._checked_deadline(request)
-        model = await self._await_within(self._model_of_loop(), deadline, request)
-        ask = translate_request(request, model, self._settings, native=self._native)
+        model, ask = await self._await_within(self._prepare(request), deadline, request)
         response = await self._await_within(
             model.request(ask.messages, ask.settings, ask.parameters),  # pyright: ignore[reportArgumentType]
             deadline,
@@ -206,70 +127,98 @@ class RemoteProvider(NetworkProvider):
 
     async def chunks(self, request: ModelRequest) -> AsyncGenerator[ReplyChunk, None]:
         """The reply as it is written; leaving the loop early closes the connection."""
-        from bicameral.models.remote._translation import translate_reply, translate_request
-
         began, deadline = perf_counter(), self._checked_deadline(request)
-        model = await self._await_within(self._model_of_loop(), deadline, request)
-        ask = translate_request(request, model, self._settings, native=self._native)
-        hold_text = needs_whole_reply(request)
+        model, ask = await self._await_within(self._prepare(request), deadline, request)
+        # Text that is checked or cut at its end is sent on only when the reply is complete.
+        hold_text = request.json_schema is not None or bool(request.prefill or request.stop)
         opening = model.request_stream(ask.messages, ask.settings, ask.parameters)  # pyright: ignore[reportArgumentType]
-        async with self._open_stream(opening, deadline, request) as response:
+        response = await self._await_within(opening.__aenter__(), deadline, request)
+        try:
             events = aiter(response)
             while (event := await self._await_within(anext(events, None), deadline, request, begun=True)) is not None:
                 if not hold_text and (text := _event_text(event)):
                     yield TextChunk(text)
             reply = translate_reply(response.get(), request, self.name, perf_counter() - began)
+        finally:
+            await opening.__aexit__(None, None, None)
         for chunk in reply_chunks(reply, text_sent=not hold_text):
             yield chunk
 
+    def stream(self, request: ModelRequest) -> AsyncGenerator[str, None]:
+        """The text of the reply as it is written."""
+        return stream_texts(self.chunks(request))
+
     async def aclose(self) -> None:
-        """End the requests of this event loop and close its connections. The provider may be used again."""
-        await super().aclose()
+        """End the requests of this event loop with `models.cancelled`, and close its connections.
+
+        The provider may be used again.
+        """
         loop = asyncio.get_running_loop()
+        for timeout in [timeout for timeout, owner in self._waiting.items() if owner is loop]:
+            # Removing it first lets `_await_within` tell this from a deadline that has passed.
+            del self._waiting[timeout]
+            timeout.reschedule(loop.time())
         if (opened := self._opened.pop(loop, None)) is not None and opened[1] is not None:
             # Lets the requests end first: a connection closed under them would look like a broken one.
             await asyncio.sleep(0)
             await opened[1].aclose()
 
-    def _failure(self, error: Exception, *, begun: bool) -> ModelFailure:
-        from bicameral.models.remote._translation import translate_error
+    def _checked_deadline(self, request: ModelRequest) -> float | None:
+        """Check a request and return the time by which its reply must be complete."""
+        check_request(request)
+        if request.grammar is not None:
+            raise ModelFailure("models.bad-request", self.name, "it cannot be held to a grammar")
+        if request.adapter is not None:
+            raise ModelFailure("models.bad-request", self.name, "it has no adapters")
+        if request.json_schema is not None:
+            check_schema(request.json_schema)
+        return None if request.timeout is None else asyncio.get_running_loop().time() + request.timeout
 
-        return translate_error(error, self.name, self._key, begun=begun)
+    async def _await_within(
+        self, waiting: Awaitable[_T], deadline: float | None, request: ModelRequest, *, begun: bool = False
+    ) -> _T:
+        """Wait until the deadline at most, and turn an error into a `ModelFailure`.
 
-    @asynccontextmanager
-    async def _open_stream(
-        self, opening: Any, deadline: float | None, request: ModelRequest
-    ) -> AsyncGenerator[Any, None]:
-        response = await self._await_within(opening.__aenter__(), deadline, request)
+        The failure is raised outside of the handler: errors of the client libraries hold the request with its key, and
+        must not become the context of the failure.
+        """
+        timeout = asyncio.timeout_at(deadline)
         try:
-            yield response
+            async with timeout:
+                self._waiting[timeout] = asyncio.get_running_loop()
+                return await waiting
+        except BicameralError:
+            raise
+        except Exception as error:
+            if timeout not in self._waiting:
+                failure = ModelFailure("models.cancelled", self.name)
+            elif timeout.expired():
+                failure = ModelFailure("models.timeout", self.name, f"it had {request.timeout:g} s")
+            else:
+                failure = translate_error(error, self.name, self._key, begun=begun)
         finally:
-            await opening.__aexit__(None, None, None)
+            self._waiting.pop(timeout, None)
+        raise failure
 
-    async def _model_of_loop(self) -> Model[Any]:
-        """The model class with the connections of this event loop."""
+    async def _prepare(self, request: ModelRequest) -> tuple[Model[Any], ModelClassCall]:
+        """The model class with the connections of this event loop, and the request in its form."""
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
             # The import takes seconds, and must not block the event loop.
-            await asyncio.to_thread(_import_pydantic_ai)
+            await asyncio.to_thread(importlib.import_module, "pydantic_ai.models")
         # Checked again: another task may have opened it during the import.
         if loop not in self._opened:
             self._opened[loop] = self._open()
-        return self._opened[loop][0]
+        model = self._opened[loop][0]
+        return model, translate_request(request, model, self._settings, native=self._native)
 
     def _open(self) -> tuple[Model[Any], Any]:
-        from bicameral.models.remote._servers import open_client
-
         http: Any = None
         if self._family.package != "boto3" and self._url is not None:
             extra = self._settings.get("extra_headers", {})
             http = open_client(self._key, self._url, legacy=self._family.package == "groq", extra=extra)
         profile = {} if self._native is None else {"supports_json_schema_output": self._native}
         return build_model(self._family, self._model, self._key, self._url, http, self._options, profile), http
-
-
-def _import_pydantic_ai() -> None:
-    import pydantic_ai.models  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
 def _event_text(event: Any) -> str:

@@ -172,6 +172,12 @@ FAMILIES: dict[str, Family] = {
 }
 
 
+LITELLM_FIX = (
+    "Models are no longer asked through LiteLLM. Use the family of the server itself, or run LiteLLM's proxy and use "
+    "openai/MODEL with its base_url."
+)
+
+
 def find_family(name: str) -> Family:
     """The family of this name; raises if it is unknown or its packages are not installed."""
     if name not in FAMILIES:
@@ -180,37 +186,37 @@ def find_family(name: str) -> Family:
             f"there is no family of models {name!r}",
             expected=f"one of {', '.join(FAMILIES)}",
             nearest=nearest_name(name, FAMILIES),
-            fix="For another server that speaks OpenAI's protocol use 'openai' with its base_url.",
+            fix=LITELLM_FIX
+            if name == "litellm"
+            else "For another server that speaks OpenAI's protocol use 'openai' with its base_url.",
         )
     family = FAMILIES[name]
     for package in ("pydantic_ai", family.package):
         if missing_packages(package):
-            raise missing_package(f"models of the family {name!r}", package, family.extra)
+            raise ModelError(
+                "models.missing-package",
+                f"models of the family {name!r} need the package {package!r}, which is not installed",
+                fix=f"Install it with `pip install 'bicameral[{family.extra}]'`.",
+            )
     return family
 
 
-def missing_package(whose: str, package: str, extra: str) -> ModelError:
-    """The error for a package that is not installed."""
-    return ModelError(
-        "models.missing-package",
-        f"{whose} need the package {package!r}, which is not installed",
-        fix=f"Install it with `pip install 'bicameral[{extra}]'`.",
-    )
-
-
 def server_address(family: Family, base_url: str | None) -> str | None:
-    """The given address or the family's own. Never one from the environment: the key would be sent there."""
+    """The given address or the family's own, without a final slash; raises if it is not HTTP or might hold a secret.
+
+    Never one from the environment: the key would be sent there.
+    """
     url = (base_url or family.url or "").strip()
-    return check_address(url) if url else None
-
-
-def check_address(url: str) -> str:
-    """The address without a final slash; raises if it is not HTTP or might contain a secret."""
-    parts = urlsplit(url)
+    if not url:
+        return None
+    parts, why = urlsplit(url), ""
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _bad_address("it is no http or https address")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise _bad_address("it holds a user, a password, a query or a fragment, where a key might hide")
+        why = "it is no http or https address"
+    elif parts.username or parts.password or parts.query or parts.fragment:
+        why = "it holds a user, a password, a query or a fragment, where a key might hide"
+    if why:
+        expected = "an address such as http://localhost:8000/v1"
+        raise ModelError("models.bad-setting", f"the base_url cannot be used: {why}", expected=expected)
     return url.rstrip("/")
 
 
@@ -258,11 +264,3 @@ def _bedrock_provider(secret: str, url: str | None, options: dict[str, Any]) -> 
 def _pydantic_ai_class(package: str, path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(f"pydantic_ai.{package}.{module}"), name)
-
-
-def _bad_address(why: str) -> ModelError:
-    return ModelError(
-        "models.bad-setting",
-        f"the base_url cannot be used: {why}",
-        expected="an address such as http://localhost:8000/v1",
-    )

@@ -23,12 +23,12 @@ from bicameral.models._schema import schema_violation
 from bicameral.models.remote._servers import Key
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse, ToolCallPart
     from pydantic_ai.models import Model, ModelRequestParameters
 
 
-REFUSAL_WORDS = ("content_filter", "content_policy", "safety", "moderation", "cyber_policy", "refusal")
-PREFILL_INSTRUCTION = (
+_REFUSAL_WORDS = ("content_filter", "content_policy", "safety", "moderation", "cyber_policy", "refusal")
+_PREFILL_INSTRUCTION = (
     "Your reply has already begun with the text below. Write only what comes right after it, without repeating it."
 )
 _MAX_QUOTE = 200
@@ -60,7 +60,9 @@ def translate_error(error: Exception, name: str, key: Key | None, *, begun: bool
         case raised.ModelRequestTimeout() | raised.ModelTimeoutError():
             return ModelFailure("models.timeout", name)
         case raised.ModelConnectionError():
-            return connection_failure(name, begun=begun or error.in_stream)
+            if begun or error.in_stream:
+                return ModelFailure("models.bad-reply", name, "the connection broke before its end")
+            return ModelFailure("models.unavailable", name, "the connection failed")
         case raised.ContentFilterError():
             return ModelFailure("models.refused", name)
         case raised.ModelUnavailableError() | raised.ModelServerError():
@@ -85,13 +87,6 @@ def translate_error(error: Exception, name: str, key: Key | None, *, begun: bool
             return _failure_by_type(error, name)
 
 
-def connection_failure(name: str, *, begun: bool) -> ModelFailure:
-    """The failure for a lost connection, before the reply or in the middle of it."""
-    if begun:
-        return ModelFailure("models.bad-reply", name, "the connection broke before its end")
-    return ModelFailure("models.unavailable", name, "the connection failed")
-
-
 def _failure_by_type(error: Exception, name: str) -> ModelFailure:
     """The failure for an error that no library has wrapped, by the names of its classes."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
@@ -114,7 +109,7 @@ def _code_by_status(status: int) -> FailureCode:
 
 def _is_refusal(error: Any) -> bool:
     words = " ".join(str(word).lower() for word in (error.provider_error_code, error.provider_error_type) if word)
-    return any(refusal in words for refusal in REFUSAL_WORDS) or getattr(error, "status_code", None) == 403
+    return any(refusal in words for refusal in _REFUSAL_WORDS) or getattr(error, "status_code", None) == 403
 
 
 def _status_text(error: Any) -> str:
@@ -199,7 +194,7 @@ def _translate_messages(request: ModelRequest) -> list[ModelMessage]:
         else:
             parts.append(_request_part(message, names))
     if request.prefill:
-        parts.append(UserPromptPart(f"{PREFILL_INSTRUCTION}\n\n{request.prefill}"))
+        parts.append(UserPromptPart(f"{_PREFILL_INSTRUCTION}\n\n{request.prefill}"))
     return [*turns, Turn(parts)] if parts else turns
 
 
@@ -223,7 +218,8 @@ def _assistant_turn(message: Message) -> ModelResponse:
 
 def translate_reply(response: ModelResponse, request: ModelRequest, name: str, seconds: float) -> ModelReply:
     """The reply, validated against its request; one that does not fit raises a failure and is never repaired."""
-    from pydantic_ai.messages import TextPart, ToolCallPart
+    from pydantic_ai.messages import TextPart
+    from pydantic_ai.messages import ToolCallPart as CallPart
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     usage = _read_usage(response, request, text)
@@ -231,11 +227,7 @@ def translate_reply(response: ModelResponse, request: ModelRequest, name: str, s
         raise ModelFailure("models.refused", name, usage=usage)
     if response.finish_reason == "error":
         raise ModelFailure("models.bad-reply", name, "it broke off with an error", usage=usage)
-    calls = tuple(
-        parse_tool_call(part.tool_name, part.args, part.tool_call_id, request, name, usage)
-        for part in response.parts
-        if isinstance(part, ToolCallPart)
-    )
+    calls = tuple(_parse_tool_call(part, request, name, usage) for part in response.parts if isinstance(part, CallPart))
     finish: FinishReason = "length" if response.finish_reason == "length" else "calls" if calls else "stop"
     if not calls:
         text = shape_text(text, request, finish, name, usage)
@@ -275,13 +267,12 @@ def _strip_fence(text: str) -> str:
     return text if fence is None or len(text) < len(fence) + 3 else text[len(fence) : -3].strip()
 
 
-def parse_tool_call(
-    name: str, arguments: Any, identifier: str, request: ModelRequest, model: str, usage: Usage
-) -> ToolCall:
+def _parse_tool_call(part: ToolCallPart, request: ModelRequest, model: str, usage: Usage) -> ToolCall:
     """A call that the model asks for; raises if the tool is unknown or its arguments are not a JSON object."""
+    name = part.tool_name
     if name not in {tool.name for tool in request.tools}:
         raise ModelFailure("models.bad-reply", model, "it asks for a tool that there is not", usage=usage)
-    values: Any = arguments if arguments is not None else {}
+    values: Any = part.args if part.args is not None else {}
     if isinstance(values, str):
         try:
             values = json.loads(values or "{}", parse_constant=_refuse_constant)
@@ -289,17 +280,13 @@ def parse_tool_call(
             values = None
     if not isinstance(values, dict):
         raise ModelFailure("models.bad-reply", model, f"the arguments for {name!r} are not a JSON object", usage=usage)
-    return ToolCall(identifier, name, cast("dict[str, Any]", values))
+    return ToolCall(part.tool_call_id, name, cast("dict[str, Any]", values))
 
 
 def _read_usage(response: ModelResponse, request: ModelRequest, text: str) -> Usage:
     reported = response.usage
     if reported.input_tokens or reported.output_tokens:
         return Usage(reported.input_tokens, reported.cache_read_tokens, reported.output_tokens)
-    return estimate_usage(request, text)
-
-
-def estimate_usage(request: ModelRequest, text: str) -> Usage:
-    """Usage estimated from the lengths of the texts: a reply without reported usage must not count as free."""
+    # Estimated from the lengths of the texts: a reply without reported usage must not count as free.
     prompt = sum(len(message.text) for message in request.messages) + len(request.prefill)
     return Usage(prompt=prompt // _CHARACTERS_PER_TOKEN, output=len(text) // _CHARACTERS_PER_TOKEN)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from bicameral.errors import LabelError, Place, RunError
 from bicameral.labels import Label, join_all, label_tree_from_json, label_tree_to_json
 from bicameral.patterns.humanizer._sealed_log import SealedEntry, SealedLog, endorsed_label, third_party_sources
-from bicameral.retrieval import split_words
+from bicameral.text import index_words
 
 if TYPE_CHECKING:
     from bicameral.retrieval import Embedder
@@ -88,7 +88,7 @@ SkillReviewer = Callable[[Skill], Awaitable[bool]]
 
 def content_words(text: str) -> frozenset[str]:
     """The words of a text that say what it is about."""
-    return frozenset(word for word in split_words(text) if len(word) > _SHORT_WORD)
+    return frozenset(word for word in index_words(text) if len(word) > _SHORT_WORD)
 
 
 def word_similarity(left: frozenset[str], right: frozenset[str]) -> float:

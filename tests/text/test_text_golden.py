@@ -1,0 +1,33 @@
+"""Words, stems and ranking, held to what they were when prompts and replies were recorded with them.
+
+A changed stem changes which tools and examples stand in a prompt, and with it every recorded reply and cached plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from bicameral.planning._matching import load_examples
+from bicameral.text import Ranking, index_words, split_words, stem, text_stems
+
+EXAMPLES = (*load_examples().always, *load_examples().bank)
+REQUESTS = [example.request for example in EXAMPLES]
+TEXTS = [*REQUESTS, *(example.plan for example in EXAMPLES)]
+
+
+def digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def test_words_and_stems_are_those_of_the_recordings() -> None:
+    assert digest([split_words(text) for text in TEXTS]) == "5f168fd452a70252"
+    assert digest([text_stems(text) for text in TEXTS]) == "ee4fa6c0178b4034"
+    assert digest(sorted({stem(word) for text in TEXTS for word in split_words(text)})) == "80f6a864ca0283ef"
+    assert digest([index_words(text) for text in TEXTS]) == "1901646a8a34ea9e"
+
+
+def test_scores_are_those_of_the_recordings_to_the_last_bit() -> None:
+    ranking = Ranking(REQUESTS)
+    assert digest([[float(score).hex() for score in ranking.scores(query)] for query in TEXTS]) == "2cef6e3c51fe2589"
+    assert digest([ranking.best(query, 5) for query in TEXTS]) == "803ceb5ae14a126f"
