@@ -192,7 +192,7 @@ KEEPING: list[Any] = [
     _StoringTuple,
     _StoringColour,
     _NamedLikeABuiltin,
-    cast("Any", lambda value: _Total(value)),
+    cast("Any", lambda value: _Total(value)),  # pyright: ignore[reportUnknownLambdaType]
     _LIST.append,
     dict[str, Any]().setdefault,
     _counted,

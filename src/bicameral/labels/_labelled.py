@@ -103,7 +103,7 @@ def _is_named_tuple(kind: type) -> bool:
     if not isinstance(made_by, types.FunctionType) or "__init__" in vars(kind):
         return False
     names, calls = made_by.__code__.co_names, made_by.__globals__.get("_tuple_new")
-    return names == ("_tuple_new",) and calls is tuple.__new__
+    return names == ("_tuple_new",) and calls is vars(tuple)["__new__"]
 
 
 def _is_pure_code(function: types.FunctionType, depth: int) -> bool:
