@@ -64,6 +64,11 @@ class LintProblem:
         return self.key[0] == "undeclared"
 
 
+def problem_at(kind: str, path: StackPath, message: str, *patterns: str, wants: tuple[str, ...] = ()) -> LintProblem:
+    """A problem of one thing in the stack: whichever rule sees it there, it is the same."""
+    return LintProblem((kind, dotted_path(path)), message, path, wants=wants, patterns=patterns)
+
+
 def missing_pattern(
     alternatives: Iterable[str], path: StackPath, needed_by: Iterable[str] = (), says: str = ""
 ) -> LintProblem:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, cast, get_args
 
 from bicameral.catalog.facts import IDS, Knob, catalog
-from bicameral.catalog.lint._problems import LintProblem, missing_pattern, undeclared_fact
-from bicameral.catalog.lint._prompt_checks import (
-    breakpoint_set,
-    dynamic_examples_last,
-    envelope_first,
-    humanizer_order,
-    long_instructions,
-    nothing_varies,
-    pipeline,
-    setup_in_one_block,
-    stable_first,
-    user_text_after_shared,
-)
+from bicameral.catalog.lint._problems import LintProblem, missing_pattern, problem_at, undeclared_fact
+from bicameral.catalog.lint._prompt_checks import SECTION_CHECKS as SECTION_CHECKS
+from bicameral.catalog.lint._prompt_checks import section_check
 from bicameral.catalog.lint._rules import RuleCheck
 from bicameral.catalog.lint._scope import AgentScope, is_irreversible
 from bicameral.catalog.stacks import (
@@ -38,10 +28,9 @@ from bicameral.catalog.stacks import (
 from bicameral.errors import nearest_name
 
 
+@section_check(needs="actions")
 def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """An action that cannot be taken back or reaches far has V1 as its gate."""
-    if scope.actions is None:
-        yield undeclared_fact("actions", (*scope.path, "patterns"))
     for action in scope.actions or ():
         if not is_irreversible(action):
             continue
@@ -51,10 +40,9 @@ def gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             yield _ungated_action_problem(action, "cannot be taken back or reaches far")
 
 
+@section_check(needs="actions", at="V2")
 def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """What is only watched (V2) can be taken back, reaches not far and is nothing new."""
-    if scope.actions is None:
-        yield undeclared_fact("actions", scope.path_of("V2"))
     for action in scope.actions or ():
         if action.gate is None:
             yield undeclared_fact("actions", action.path)
@@ -68,23 +56,19 @@ def watched_actions(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
 
 def _ungated_action_problem(action: Action, why: str) -> LintProblem:
     watched = "is only watched" if action.gate == "V2" else "has no gate"
-    message = f"the action {action.name!r} {why}, and {watched}"
-    return LintProblem(("gate", dotted_path(action.path)), message, action.path, patterns=("V1", "V2"))
+    return problem_at("gate", action.path, f"the action {action.name!r} {why}, and {watched}", "V1", "V2")
 
 
+@section_check(needs="actions")
 def lowered_gates(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A gate goes from V1 to less only by a review that is on record."""
-    if scope.actions is None:
-        yield undeclared_fact("actions", (*scope.path, "patterns"))
     for action in scope.actions or ():
         if action.was == "V1" and action.gate != "V1" and not action.review:
             message = f"the gate of the action {action.name!r} was V1 and was lowered without a review"
-            wants = (f"{dotted_path(action.path)}.review",)
-            yield LintProblem(
-                ("lowered", dotted_path(action.path)), message, action.path, wants=wants, patterns=("V1",)
-            )
+            yield problem_at("lowered", action.path, message, "V1", wants=(f"{dotted_path(action.path)}.review",))
 
 
+@section_check()
 def owned_agents(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Where there are several agents, somebody answers for each, and each has a policy."""
     agents = scope.stack.agents
@@ -101,6 +85,7 @@ def owned_agents(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             yield undeclared_fact(what, scope.path)
 
 
+@section_check()
 def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Each role has a policy of its own. Roles are the agents, or the sessions where there is one agent."""
     roles: Sequence[StackMember | StackSession] = scope.stack.agents
@@ -116,11 +101,12 @@ def own_policies(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     for role in roles:
         if role.policy is not None and role.policy in seen:
             message = f"{role.name!r} has the policy {role.policy!r}, like another role"
-            yield LintProblem(("one policy", dotted_path(role.path)), message, role.path, patterns=("V7",))
+            yield problem_at("one policy", role.path, message, "V7")
         elif role.policy is not None:
             seen[role.policy] = role.path
 
 
+@section_check()
 def worker_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A worker that loops (R4) under an orchestrator has bounds of its own, and not only those of the whole."""
     member = scope.member
@@ -144,6 +130,7 @@ def _set_knobs(scope: AgentScope) -> Iterator[tuple[PatternUse, str, Any, Mappin
                     yield use, name, value, known
 
 
+@section_check()
 def known_knobs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Every knob is one of the pattern's, a fact, or says where the pattern is used."""
     for use, name, _, known in _set_knobs(scope):
@@ -156,6 +143,7 @@ def known_knobs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             )
 
 
+@section_check()
 def knobs_in_bounds(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A knob lies between the least and the most that its pattern gives, and is of its kind."""
     for use, name, value, known in _set_knobs(scope):
@@ -181,6 +169,7 @@ def _knob_fault(knob: Knob, value: Any) -> str | None:
     return None
 
 
+@section_check()
 def separate_surfaces(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """What these patterns may change has no path in common: neither the same, nor one inside the other."""
     said = {id: [path for use in scope.uses[id] for path in _surface_paths(use)] for id in check.of}
@@ -206,12 +195,14 @@ def _is_inside(inner: str, outer: str) -> bool:
     return inner == outer or inner.startswith((f"{outer}.", f"{outer}/"))
 
 
+@section_check()
 def loops_have_v9(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Whatever describes a loop runs under V9."""
     if scope.loops and "V9" not in scope.present:
         yield missing_pattern(("V9",), scope.loops[0].path, says=f"there is a loop {scope.loops[0].name!r}")
 
 
+@section_check()
 def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Each loop that is described has caps on steps, cost and time, and says when it is done.
 
@@ -223,7 +214,7 @@ def loops_have_caps(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
             if lacks == ["exit"]:
                 message = f"the loop {loop.name!r} does not say when it is done"
             wants = tuple(f"{dotted_path(loop.path)}.{_CAPS[each]}" for each in lacks)
-            yield LintProblem(("uncapped", dotted_path(loop.path)), message, loop.path, wants=wants, patterns=("V9",))
+            yield problem_at("uncapped", loop.path, message, "V9", wants=wants)
 
 
 _CAPS = {"steps": "steps", "cost": "money", "time": "seconds", "exit": "exit"}
@@ -240,6 +231,7 @@ def _missing_caps(loop: Loop) -> Iterator[str]:
         yield "exit"
 
 
+@section_check()
 def caps_per_layer(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Stacked loops (O16) have a cap for each layer, so at least two are described."""
     if scope.loops is not None and len(scope.loops) < 2:
@@ -251,6 +243,7 @@ _JUDGING_PATTERNS = ("V15", "O5")
 """Patterns in which one session judges what another wrote."""
 
 
+@section_check()
 def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """No session judges what it wrote."""
     if scope.sessions is None:
@@ -260,24 +253,20 @@ def authors_judge(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     for session in scope.sessions or ():
         if own := sorted({*session.judges} & {*session.writes}):
             message = f"the session {session.name!r} judges what it wrote itself: {', '.join(own)}"
-            yield LintProblem(("own judge", dotted_path(session.path)), message, session.path, patterns=("V15",))
+            yield problem_at("own judge", session.path, message, "V15")
 
 
+@section_check()
 def judges_share_model(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Who judges has another model than who wrote."""
     for judge in scope.sessions or ():
-        for author in _authors(scope, judge):
+        authors = (each for each in scope.sessions or () if each is not judge and {*judge.judges} & {*each.writes})
+        for author in authors:
             if judge.model is None or author.model is None:
                 yield undeclared_fact("sessions", judge.path)
             elif judge.model == author.model:
                 message = f"the session {judge.name!r} judges what {author.name!r} wrote with the same model"
-                yield LintProblem(("same model", dotted_path(judge.path)), message, judge.path, patterns=("V15",))
-
-
-def _authors(scope: AgentScope, judge: StackSession) -> Iterator[StackSession]:
-    for author in scope.sessions or ():
-        if author is not judge and {*judge.judges} & {*author.writes}:
-            yield author
+                yield problem_at("same model", judge.path, message, "V15")
 
 
 _PERSONAL = {"H7", "H10"}
@@ -295,10 +284,10 @@ def _eraser_problems(store: StackStore) -> Iterator[LintProblem]:
         yield undeclared_fact("stores", store.path)
     else:
         message = f"nobody can erase a user from the store {store.name!r}"
-        wants = (f"{dotted_path(store.path)}.eraser",)
-        yield LintProblem(("no eraser", dotted_path(store.path)), message, store.path, wants=wants, patterns=("H10",))
+        yield problem_at("no eraser", store.path, message, "H10", wants=(f"{dotted_path(store.path)}.eraser",))
 
 
+@section_check()
 def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """A store of personal data has an eraser."""
     if scope.stores is None and _PERSONAL & scope.present:
@@ -308,6 +297,7 @@ def personal_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem
             yield from _eraser_problems(store)
 
 
+@section_check()
 def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """The stores of these patterns can forget a user."""
     for id in check.of:
@@ -318,16 +308,19 @@ def erasers(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
             yield from _eraser_problems(store)
 
 
+@section_check()
 def separate_stores(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """These patterns do not keep what they learn in one store."""
     if not all(_stores_of(scope, id) for id in check.of):
         yield undeclared_fact("stores", scope.path_of(check.of[0]))
     for store in scope.stores or ():
         if {*check.of} <= {*store.patterns}:
-            message = f"{' and '.join(check.of)} share the store {store.name!r}"
-            yield LintProblem(("one store", dotted_path(store.path)), message, store.path, patterns=check.of)
+            yield problem_at(
+                "one store", store.path, f"{' and '.join(check.of)} share the store {store.name!r}", *check.of
+            )
 
 
+@section_check()
 def curators(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """The session that acts does not write what lasts of it. `agent` is that session, and so is the agent's name."""
     own = {"agent", scope.member.name}
@@ -346,12 +339,10 @@ _MITIGATIONS = ("V4", "V6", "V8")
 _EARLY_GUARDS = {"input", "call", "result"}
 
 
+@section_check(needs="legs")
 def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Private data, strangers' text and a way out together need a mitigation; two of them, a cap on the tools."""
-    if scope.legs is None:
-        yield undeclared_fact("legs", (*scope.path, "patterns"))
-        return
-    legs = {*scope.legs}
+    legs = {*(scope.legs or ())}
     if legs == {*get_args(Leg)} and not scope.present & {*_MITIGATIONS}:
         says = "private data, strangers' text and a way out come together"
         yield missing_pattern(_MITIGATIONS, (*scope.path, "legs"), says=says)
@@ -360,6 +351,7 @@ def three_legs(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
         yield replace(found, severity="note")
 
 
+@section_check()
 def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Guards do not stand at the output alone. Where nobody says where V5 stands, it stands where it should."""
     guards = scope.guards
@@ -368,17 +360,16 @@ def guards_before_output(scope: AgentScope, check: RuleCheck) -> Iterator[LintPr
         yield LintProblem(("output only",), message, (*scope.path, "guards"), wants=("guards",), patterns=("V5",))
 
 
+@section_check(needs="guards", at="V5")
 def guards_at(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Guards stand at all of these points."""
-    if scope.guards is None:
-        yield undeclared_fact("guards", scope.path_of("V5"))
-        return
-    lacks = [point for point in check.of if point not in scope.guards]
+    lacks = [point for point in check.of if point not in (scope.guards or ())]
     if lacks:
         message = f"no guard stands at {' and '.join(lacks)}"
         yield LintProblem(("no guard", *lacks), message, scope.path_of("V5"), wants=("guards",), patterns=("V5",))
 
 
+@section_check()
 def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProblem]:
     """Somebody counted the tokens of the schemas (where there are so many tools, if a number is given)."""
     tools = scope.tools
@@ -390,41 +381,3 @@ def measured_schemas(scope: AgentScope, check: RuleCheck) -> Iterator[LintProble
     message = "nobody measured how many tokens the schemas of the tools take"
     wants = (f"{dotted_path((*scope.path, 'tools'))}.schema_tokens",)
     yield LintProblem(("unmeasured",), message, path, wants=wants, patterns=("V13",))
-
-
-SectionCheck: TypeAlias = Callable[[AgentScope, RuleCheck], Iterator[LintProblem]]
-
-SECTION_CHECKS: Mapping[str, SectionCheck] = {
-    "authors_judge": authors_judge,
-    "breakpoint": breakpoint_set,
-    "caps_per_layer": caps_per_layer,
-    "curators": curators,
-    "dynamic_examples_last": dynamic_examples_last,
-    "envelope_first": envelope_first,
-    "erasers": erasers,
-    "gates": gates,
-    "guards_at": guards_at,
-    "guards_before_output": guards_before_output,
-    "humanizer_order": humanizer_order,
-    "judges_share_model": judges_share_model,
-    "knobs_in_bounds": knobs_in_bounds,
-    "known_knobs": known_knobs,
-    "long_instructions": long_instructions,
-    "loops_have_caps": loops_have_caps,
-    "loops_have_v9": loops_have_v9,
-    "lowered_gates": lowered_gates,
-    "measured_schemas": measured_schemas,
-    "nothing_varies": nothing_varies,
-    "own_policies": own_policies,
-    "owned_agents": owned_agents,
-    "personal_stores": personal_stores,
-    "pipeline": pipeline,
-    "separate_stores": separate_stores,
-    "separate_surfaces": separate_surfaces,
-    "setup_in_one_block": setup_in_one_block,
-    "stable_first": stable_first,
-    "three_legs": three_legs,
-    "user_text_after_shared": user_text_after_shared,
-    "watched_actions": watched_actions,
-    "worker_bounds": worker_bounds,
-}

@@ -7,11 +7,14 @@ needs it reports that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cache, cached_property, lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConstraints, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from bicameral.catalog.facts._reader import load_records
 from bicameral.errors import Place
@@ -25,6 +28,51 @@ BlastRadius: TypeAlias = Literal["low", "medium", "high"]
 Gate: TypeAlias = Literal["V1", "V2", "none"]
 VaryingContent: TypeAlias = Literal["timestamp", "uuid", "random", "unsorted"]
 StoreContent: TypeAlias = Literal["content", "references", "redacted"]
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _check_pattern_id(id: str, info: ValidationInfo) -> str:
+    known: Collection[str] = info.context or ()
+    if id not in known:
+        raise PydanticCustomError("unknown_pattern", "a pattern")
+    return id
+
+
+def _check_stage(name: str, info: ValidationInfo) -> str:
+    _check_pattern_id(name.partition(".")[0], info)
+    return name
+
+
+def _check_part_name(name: str, info: ValidationInfo) -> str:
+    owner = name.partition(".")[0]
+    return _check_stage(name, info) if owner[:1].isupper() and owner[1:].isdigit() else name
+
+
+def _parse_day(value: Any) -> date:
+    if isinstance(value, date):
+        return value.date() if isinstance(value, datetime) else value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise PydanticCustomError("day", "a day, as in 2027-03-01") from None
+
+
+# The values of a description. They are strict: `yes` is no truth, and "5" no number.
+Text = Annotated[str, StringConstraints(strict=True, max_length=2_000, pattern=r"\S")]
+Truth = Annotated[bool, Strict()]
+Count = Annotated[int, Strict(), Field(ge=0)]
+# An endless cap is none.
+Cap = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
+PatternId = Annotated[Text, AfterValidator(_check_pattern_id)]
+Stage = Annotated[Text, AfterValidator(_check_stage)]
+"""A pattern or a part of one, such as `R5.plan`."""
+PartName = Annotated[Text, AfterValidator(_check_part_name)]
+Day = Annotated[date, BeforeValidator(_parse_day)]
+# An empty reason is none: that is a finding of the linter, and no fault of the description.
+Reason = Annotated[str | None, Strict(), AfterValidator(lambda text: (text or "").strip() or None)]
 
 
 @lru_cache(maxsize=4096)
@@ -47,21 +95,27 @@ class ToolCounts:
     """The tools of an agent in numbers."""
 
     path: StackPath
-    count: int | None = None
-    schema_tokens: int | None = None
+    count: Count | None = None
+    schema_tokens: Count | None = None
+    servers: dict[str, Count] = field(default_factory=dict[str, int])
+    """The schema tokens of each server; their sum is `schema_tokens` where that is not said."""
+
+    def __post_init__(self) -> None:
+        if self.schema_tokens is None and self.servers:
+            object.__setattr__(self, "schema_tokens", sum(self.servers.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
     """A part of a prompt, in the order in which the model reads them."""
 
-    part: str
+    part: PartName
     stable: PromptStability
     path: StackPath
-    tokens: int | None = None
+    tokens: Count | None = None
     holds: tuple[VaryingContent, ...] = ()
     """What in it differs from call to call."""
-    breakpoint: bool = False
+    breakpoint: Truth = False
     """Whether the cache boundary is set behind it."""
 
 
@@ -71,11 +125,11 @@ class Loop:
 
     name: str
     path: StackPath
-    steps: float | None = None
-    tokens: float | None = None
-    money: float | None = None
-    seconds: float | None = None
-    exit: str | None = None
+    steps: Cap | None = None
+    tokens: Cap | None = None
+    money: Cap | None = None
+    seconds: Cap | None = None
+    exit: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +138,13 @@ class StackSession:
 
     name: str
     path: StackPath
-    model: str | None = None
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    judges: tuple[str, ...] = ()
-    tools: tuple[str, ...] | None = None
-    policy: str | None = None
-    quarantined: bool = False
+    model: Text | None = None
+    reads: tuple[Text, ...] = ()
+    writes: tuple[Text, ...] = ()
+    judges: tuple[Text, ...] = ()
+    tools: tuple[Text, ...] | None = None
+    policy: Text | None = None
+    quarantined: Truth = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +153,13 @@ class Action:
 
     name: str
     path: StackPath
-    reversible: bool | None = None
+    reversible: Truth | None = None
     blast_radius: BlastRadius | None = None
-    novel: bool | None = None
+    novel: Truth | None = None
     gate: Gate | None = None
     was: Gate | None = None
     """The gate that it had before."""
-    review: str | None = None
+    review: Text | None = None
     """Where the change of its gate was decided."""
 
 
@@ -115,11 +169,11 @@ class StackStore:
 
     name: str
     path: StackPath
-    patterns: tuple[str, ...] = ()
-    readers: tuple[str, ...] = ()
-    writers: tuple[str, ...] = ()
-    eraser: bool | None = None
-    personal: bool = False
+    patterns: Annotated[tuple[PatternId, ...], BeforeValidator(_as_list)] = ()
+    readers: tuple[Text, ...] = ()
+    writers: tuple[Text, ...] = ()
+    eraser: Truth | None = None
+    personal: Truth = False
     holds: StoreContent = "content"
 
 
@@ -132,9 +186,9 @@ class StackMember:
     uses: tuple[PatternUse, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     declares: Mapping[str, str | bool] = field(default_factory=dict[str, str | bool])
-    model: str | None = None
-    owner: str | None = None
-    policy: str | None = None
+    model: Text | None = None
+    owner: Text | None = None
+    policy: Text | None = None
     tools: ToolCounts | None = None
     legs: tuple[Leg, ...] | None = None
     guards: tuple[GuardPoint, ...] | None = None
@@ -143,7 +197,7 @@ class StackMember:
     sessions: tuple[StackSession, ...] | None = None
     actions: tuple[Action, ...] | None = None
     stores: tuple[StackStore, ...] | None = None
-    pipeline: tuple[str, ...] | None = None
+    pipeline: tuple[Stage, ...] | None = None
 
     @property
     def patterns(self) -> frozenset[str]:
@@ -156,24 +210,27 @@ class OwnPattern:
     """A pattern of one's own: what it needs beside it, and what it does not go with."""
 
     id: str
-    name: str
     path: StackPath
-    needs: tuple[str, ...] = ()
-    needs_one_of: tuple[str, ...] = ()
-    not_with: tuple[str, ...] = ()
-    loops: bool = False
-    why: str = "its definition says so"
+    name: Text = ""
+    needs: tuple[PatternId, ...] = ()
+    needs_one_of: tuple[PatternId, ...] = ()
+    not_with: tuple[PatternId, ...] = ()
+    loops: Truth = False
+    why: Text = "its definition says so"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.name or self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiver:
     """A finding that is known and accepted for a while. Without a reason or an end it waives nothing."""
 
-    rules: tuple[str, ...]
+    rules: Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
     path: StackPath
-    at: str | None = None
-    reason: str | None = None
-    until: date | None = None
+    at: Text | None = None
+    reason: Reason = None
+    until: Day | None = None
 
     def covers(self, path: StackPath) -> bool:
         """Whether something at this path is meant."""
