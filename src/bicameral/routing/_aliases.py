@@ -160,30 +160,14 @@ class DeferredProvider:
     """
 
     def __init__(self, alias: Alias, chamber: Chamber) -> None:
-        self._alias = alias
-        self._chamber: Chamber = chamber
-        self._made: Provider | None = None
-
-    @property
-    def name(self) -> str:
-        return self._alias.identity
-
-    @property
-    def grammars(self) -> bool:
-        return self._alias.grammars
-
-    @property
-    def chamber(self) -> Chamber:
-        return self._chamber
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        return self._alias.adapters
-
-    @property
-    def credentials(self) -> frozenset[str]:
+        self.name = alias.identity
+        self.grammars = alias.grammars
+        self.chamber: Chamber = chamber
+        self.adapters = alias.adapters
+        self.credentials = alias.credentials
         """The fingerprints of the keys that it will use."""
-        return self._alias.credentials
+        self._alias = alias
+        self._made: Provider | None = None
 
     async def generate(self, request: ModelRequest) -> ModelReply:
         return await self._made_provider().generate(self.prepare_request(request))
@@ -204,7 +188,7 @@ class DeferredProvider:
 
     def _made_provider(self) -> Provider:
         if self._made is None:
-            self._made = check_chamber(self._alias, self._alias.make(), self._chamber)
+            self._made = check_chamber(self._alias, self._alias.make(), self.chamber)
         return self._made
 
     def prepare_request(self, request: ModelRequest) -> ModelRequest:

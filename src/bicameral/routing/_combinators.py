@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 from bicameral.errors import ModelError
 from bicameral.models import ModelReply, ModelRequest, Provider, Route, reply_chunks, schema_violation, stream_chunks
 from bicameral.routing._context import Deadline, cancel_tasks
 from bicameral.routing._recovery import can_fall_back, failure_reason, is_refusal
 from bicameral.routing._wrapper import (
+    AskModel,
+    AttemptingWrapper,
     FailedAttempts,
     OpenedStream,
     ProviderWrapper,
+    Served,
     StreamStarter,
     add_attempts,
     amend_end,
-    close_stream,
+    closing_stream,
     mark_degraded,
-    open_stream,
 )
 
 T = TypeVar("T")
@@ -109,7 +111,7 @@ async def _call_accept(accept: Accept, request: ModelRequest, reply: ModelReply)
 R = TypeVar("R")
 
 
-class Hedged(ProviderWrapper):
+class Hedged(AttemptingWrapper):
     """A model, and after `after` seconds without a reply the same or another beside it. The loser is called off.
 
     There is exactly one reply; what the loser had cost until then is counted. A refusal of either is final, also when
@@ -125,39 +127,20 @@ class Hedged(ProviderWrapper):
         super().__init__([first] if second is None else [first, second])
         self._after = after
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        deadline = Deadline.of(request)
-
-        async def ask(model: Provider) -> ModelReply:
-            async with deadline.scope():
-                return await model.generate(deadline.limit_request(request))
-
-        ran = await self._race(ask)
-        return self._with_provenance(ran.result(), ran)
-
-    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        """The reply whose first piece came first."""
-        deadline = Deadline.of(request)
-        ran = await self._race(lambda model: open_stream(start, model, request, deadline))
-        async with aclosing(ran.result().pieces()) as pieces:
-            async for piece in pieces:
-                yield amend_end(piece, lambda reply: self._with_provenance(reply, ran))
-
-    def _with_provenance(self, reply: ModelReply, ran: _Race[Any]) -> ModelReply:
-        """The reply; one of the second model says so."""
+    def _mark_second(self, first_failed: bool, reply: ModelReply) -> ModelReply:
+        """The reply of the second request, which says so."""
         first, second = self._providers[0].name, self._providers[-1].name
-        if ran.winner is ran.tasks[0]:
-            return reply
-        why = "it failed" if ran.has_first_failed else f"no reply within {self._after:g} s"
+        why = "it failed" if first_failed else f"no reply within {self._after:g} s"
         reply = add_attempts(reply, second, "hedge", [(first, why)])
         return reply if first == second else mark_degraded(reply, f"{second} answered instead of {first} ({why})")
 
-    async def _race(self, ask: Callable[[Provider], Coroutine[Any, Any, R]]) -> _Race[R]:
-        tasks = [asyncio.create_task(ask(self._providers[0]))]
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """The reply that came first, or the stream whose first piece did."""
+        tasks = [asyncio.create_task(ask(self._providers[0], deadline))]
         try:
             await asyncio.wait(tasks, timeout=self._after)
             if not tasks[0].done():
-                tasks.append(asyncio.create_task(ask(self._providers[-1])))
+                tasks.append(asyncio.create_task(ask(self._providers[-1], deadline)))
             winner = await _first_success(tasks)
             await _cancel_calls([task for task in tasks if task is not winner])
             # A refusal that came while the loser was called off counts as well.
@@ -167,24 +150,11 @@ class Hedged(ProviderWrapper):
         except BaseException:
             await _cancel_calls(tasks)
             raise
-        return _Race(tasks, winner)
-
-
-@dataclass(frozen=True, slots=True)
-class _Race(Generic[R]):
-    """One or two calls that have ended or were called off, and the one that won."""
-
-    tasks: list[asyncio.Task[R]]
-    winner: asyncio.Task[R]
-
-    def result(self) -> R:
-        return self.winner.result()
-
-    @property
-    def has_first_failed(self) -> bool:
-        """Whether the first call ended by itself, with an error."""
-        first = self.tasks[0]
-        return first.done() and not first.cancelled() and first.exception() is not None
+        if winner is tasks[0]:
+            return Served(winner.result(), lambda reply: reply)
+        # Whether the first call ended by itself, with an error: a loser that was called off did not fail.
+        first_failed = tasks[0].done() and not tasks[0].cancelled() and tasks[0].exception() is not None
+        return Served(winner.result(), partial(self._mark_second, first_failed))
 
 
 async def _first_success(tasks: list[asyncio.Task[R]]) -> asyncio.Task[R]:
@@ -244,12 +214,9 @@ class RouteTag(ProviderWrapper):
         return self._with_route(await self._providers[0].generate(request))
 
     async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        pieces = start(self._providers[0], request)
-        try:
+        async with closing_stream(start(self._providers[0], request)) as pieces:
             async for piece in pieces:
                 yield amend_end(piece, self._with_route)
-        finally:
-            await close_stream(pieces)
 
     def _with_route(self, reply: ModelReply) -> ModelReply:
         """A model that is itself asked through others has a way of its own behind it, which comes last."""

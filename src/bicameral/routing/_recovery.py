@@ -7,23 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from functools import partial
+from typing import Literal, TypeVar
 
 from bicameral.errors import BicameralError, ModelError
 from bicameral.limits import BudgetSpent
-from bicameral.models import ModelReply, ModelRequest, Provider
+from bicameral.models import ModelReply, Provider
 from bicameral.routing._context import Deadline, loop_time
 from bicameral.routing._wrapper import (
+    AskModel,
+    AttemptingWrapper,
     FailedAttempts,
-    ProviderWrapper,
-    StreamStarter,
+    Served,
     add_attempts,
-    amend_end,
     mark_degraded,
-    open_stream,
 )
 
 REFUSAL_CODE = "models.refused"
@@ -138,7 +137,6 @@ class CircuitBreaker:
         self._trying = False
 
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 _RANDOM_SHARE: Callable[[], float] = secrets.SystemRandom().random
@@ -172,7 +170,7 @@ class RetrySettings:
         return max(delay * (1 - self.jitter * chance), wanted or 0.0)
 
 
-class Retry(ProviderWrapper):
+class Retry(AttemptingWrapper):
     """The same model, asked again after a rate limit, an outage, a time-out or a reply that cannot be read.
 
     Never after a refusal, never past the deadline of the call, and never once a part of the reply was shown.
@@ -188,31 +186,13 @@ class Retry(ProviderWrapper):
         self._settings = settings or RetrySettings()
         self._chance = chance
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        async def ask(one: Deadline) -> ModelReply:
-            async with one.scope():
-                return await self._providers[0].generate(one.limit_request(request))
-
-        reply, failed = await self._ask_with_retries(Deadline.of(request), ask)
-        return add_attempts(reply, self.name, "retry", failed)
-
-    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        deadline = Deadline.of(request)
-        reply, failed = await self._ask_with_retries(
-            deadline, lambda one: open_stream(start, self._providers[0], request, deadline, one)
-        )
-        async with aclosing(reply.pieces()) as pieces:
-            async for piece in pieces:
-                yield amend_end(piece, lambda reply: add_attempts(reply, self.name, "retry", failed))
-
-    async def _ask_with_retries(
-        self, deadline: Deadline, ask: Callable[[Deadline], Awaitable[R]]
-    ) -> tuple[R, FailedAttempts]:
-        """What came back in the end, and the failures before it."""
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """What came back in the end, with the failures before it."""
         failed: FailedAttempts = []
         while True:
             try:
-                return await ask(self._attempt_deadline(deadline)), failed
+                result = await ask(self._providers[0], self._attempt_deadline(deadline))
+                return Served(result, lambda reply: add_attempts(reply, self.name, "retry", failed))
             except ModelError as error:
                 await self._wait_or_raise(error, len(failed) + 1, deadline)
                 failed.append((self.name, failure_reason(error)))
@@ -234,7 +214,7 @@ class Retry(ProviderWrapper):
         await asyncio.sleep(delay)
 
 
-class Fallback(ProviderWrapper):
+class Fallback(AttemptingWrapper):
     """The first of these models that answers. An answer of any but the first says so: it is degraded.
 
     A model that keeps failing is left alone for a while (see `CircuitBreaker`). A refusal is an answer: it goes up, and
@@ -256,29 +236,7 @@ class Fallback(ProviderWrapper):
         known = breakers or {}
         self._breakers = tuple(known.get(each.name) or CircuitBreaker(breaker, clock) for each in self._providers)
 
-    async def generate(self, request: ModelRequest) -> ModelReply:
-        deadline = Deadline.of(request)
-
-        async def ask(model: Provider) -> ModelReply:
-            async with deadline.scope():
-                return await model.generate(deadline.limit_request(request))
-
-        served = await self._ask_in_order(ask)
-        return served.with_provenance(served.result)
-
-    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
-        deadline = Deadline.of(request)
-        served = await self._ask_in_order(lambda model: open_stream(start, model, request, deadline))
-        try:
-            async with aclosing(served.result.pieces()) as pieces:
-                async for piece in pieces:
-                    yield amend_end(piece, served.with_provenance)
-        except ModelError as error:
-            # It cannot be had from elsewhere any more, but the next call can.
-            _record_outcome(served.breaker, error)
-            raise
-
-    async def _ask_in_order(self, ask: Callable[[Provider], Awaitable[R]]) -> _FirstAnswer[R]:
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
         """What the first model that serves gave, after those that did not."""
         failed: FailedAttempts = []
         errors: list[ModelError] = []
@@ -287,7 +245,7 @@ class Fallback(ProviderWrapper):
                 failed.append((model.name, "circuit open"))
                 continue
             try:
-                result = await ask(model)
+                result = await ask(model, deadline)
             except ModelError as error:
                 _record_outcome(breaker, error)
                 if not can_fall_back(error):
@@ -300,7 +258,8 @@ class Fallback(ProviderWrapper):
                 raise
             else:
                 breaker.record_success()
-                return _FirstAnswer(result, model.name, failed, breaker)
+                # A stream that fails later cannot be had from elsewhere any more, but the next call can.
+                return Served(result, partial(_mark_fallback, model.name, failed), partial(_record_outcome, breaker))
         raise self._all_failed_error(failed, errors)
 
     def _all_failed_error(self, failed: FailedAttempts, errors: list[ModelError]) -> ModelError:
@@ -319,23 +278,13 @@ class Fallback(ProviderWrapper):
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstAnswer(Generic[R]):
-    """What a model gave, and who was asked before it."""
-
-    result: R
-    name: str
-    failed: FailedAttempts
-    breaker: CircuitBreaker
-
-    def with_provenance(self, reply: ModelReply) -> ModelReply:
-        """The reply; any but the first model's says that it is less than what was wanted."""
-        if not self.failed:
-            return reply
-        first, why = self.failed[0]
-        return mark_degraded(
-            add_attempts(reply, self.name, "fallback", self.failed), f"{self.name} answered instead of {first} ({why})"
-        )
+def _mark_fallback(name: str, failed: FailedAttempts, reply: ModelReply) -> ModelReply:
+    """The reply; any but the first model's says that it is less than what was wanted."""
+    if not failed:
+        return reply
+    first, why = failed[0]
+    reply = add_attempts(reply, name, "fallback", failed)
+    return mark_degraded(reply, f"{name} answered instead of {first} ({why})")
 
 
 def _record_outcome(breaker: CircuitBreaker, error: ModelError) -> None:

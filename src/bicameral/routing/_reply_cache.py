@@ -21,7 +21,7 @@ from bicameral.models import (
     stream_chunks,
 )
 from bicameral.routing._context import current_context
-from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, close_stream
+from bicameral.routing._wrapper import ProviderWrapper, StreamStarter, closing_stream
 
 T = TypeVar("T")
 
@@ -77,14 +77,11 @@ class CachedProvider(ProviderWrapper):
             for piece in pieces:
                 yield piece
             return
-        live = start(self._providers[0], request)
-        try:
+        async with closing_stream(start(self._providers[0], request)) as live:
             async for piece in live:
                 if isinstance(piece, EndChunk) and key is not None and piece.reply.degraded is None:
                     self._cache[key] = _reply_to_json(piece.reply)
                 yield piece
-        finally:
-            await close_stream(live)
 
     def _key(self, request: ModelRequest) -> str | None:
         """What a reply depends on; None if it also depends on chance."""

@@ -71,11 +71,6 @@ class Router:
         return self.aliases.credentials
 
     @property
-    def name(self) -> str:
-        """The one model that it can choose, or else a name that changes with the selection."""
-        return self._name
-
-    @property
     def models(self) -> tuple[str, ...]:
         """The names of all models that it can choose, and of those that may stand in for them."""
         return tuple(dict.fromkeys(name for alias in self.reachable for name in self._model_names(alias)))
@@ -96,28 +91,21 @@ class Router:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
-    def grammars(self) -> bool:
-        """Whether every model that it can choose honours grammars."""
-        return self._grammars
-
-    @property
-    def adapters(self) -> Mapping[str, str]:
-        """The jobs that every model it can choose was trained for."""
-        return self._adapters
-
-    @cached_property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The one model that it can choose, or else a name that changes with the selection."""
         reachable = self.reachable
         if len(reachable) == 1 and reachable[0].parameters is None:
             return reachable[0].identity
         return f"router:{self.fingerprint}"
 
-    @cached_property
-    def _grammars(self) -> bool:
+    @property
+    def grammars(self) -> bool:
+        """Whether every model that it can choose honours grammars."""
         return all(alias.grammars for alias in self.reachable)
 
-    @cached_property
-    def _adapters(self) -> Mapping[str, str]:
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """The jobs that every model it can choose was trained for."""
         reachable = self.reachable
         jobs = [job for job in reachable[0].adapters if all(job in alias.adapters for alias in reachable)]
         return {job: "+".join(dict.fromkeys(alias.adapters[job] for alias in reachable)) for job in sorted(jobs)}

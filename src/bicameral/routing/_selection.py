@@ -229,39 +229,21 @@ def _unreachable_rules(rules: tuple[RoutingRule, ...]) -> Iterator[SelectionMist
     live: list[tuple[int, RoutingRule]] = []
     for index, rule in enumerate(rules):
         path: SettingPath = ("routing", "rules", index, "condition")
+        said = f"the rule {rule.condition!r}"
         if not can_hold([rule.tree]):
-            yield SelectionMistake(path, _contradiction_error(rule))
+            why, fix = "can never match: its parts contradict each other", "Mend the condition, or remove the rule."
+            yield SelectionMistake(path, ConfigError("routing.never-matches", f"{said} {why}", fix=fix))
             continue
         over = next((at for at, before in live if not can_hold([rule.tree, Not(before.tree)])), None)
         if over is not None:
-            yield SelectionMistake(path, _shadowed_error(rule, over, rules[over]))
+            why = f"is never reached: rule {over} ({rules[over].condition!r}) matches all that it would"
+            fix = "Put it before that rule, or remove it."
+            yield SelectionMistake(path, ConfigError("routing.shadowed", f"{said} {why}", fix=fix))
         elif live and not can_hold([rule.tree, *(Not(before.tree) for _, before in live)]):
-            yield SelectionMistake(path, _covered_error(rule), is_severe=False)
+            why, fix = "the rules before it together match all that it would", "Put it before them, or remove it."
+            error = ConfigError("routing.covered", f"{said} is never reached: {why}", fix=fix)
+            yield SelectionMistake(path, error, is_severe=False)
         live.append((index, rule))
-
-
-def _contradiction_error(rule: RoutingRule) -> ConfigError:
-    return ConfigError(
-        "routing.never-matches",
-        f"the rule {rule.condition!r} can never match: its parts contradict each other",
-        fix="Mend the condition, or remove the rule.",
-    )
-
-
-def _shadowed_error(rule: RoutingRule, over: int, before: RoutingRule) -> ConfigError:
-    return ConfigError(
-        "routing.shadowed",
-        f"the rule {rule.condition!r} is never reached: rule {over} ({before.condition!r}) matches all that it would",
-        fix="Put it before that rule, or remove it.",
-    )
-
-
-def _covered_error(rule: RoutingRule) -> ConfigError:
-    return ConfigError(
-        "routing.covered",
-        f"the rule {rule.condition!r} is never reached: the rules before it together match all that it would",
-        fix="Put it before them, or remove it.",
-    )
 
 
 def is_quarantined_only(rule: RoutingRule) -> bool:

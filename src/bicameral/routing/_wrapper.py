@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -142,6 +142,7 @@ def mark_degraded(reply: ModelReply, why: str) -> ModelReply:
 
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 StreamStarter: TypeAlias = Callable[[Provider, ModelRequest], AsyncIterator[T]]
 """How a reply is read from a model piece by piece: as text, or as chunks."""
@@ -177,12 +178,12 @@ async def open_stream(
     provider: Provider,
     request: ModelRequest,
     deadline: Deadline,
-    first_by: Deadline | None = None,
+    first_by: Deadline,
 ) -> OpenedStream[T]:
     """Wait for the first piece; whatever goes wrong until then went wrong before anything was shown."""
     pieces = aiter(start(provider, deadline.limit_request(request)))
     try:
-        async with (first_by or deadline).scope():
+        async with first_by.scope():
             first = await anext(pieces, None)
     except BaseException:
         await close_stream(pieces)
@@ -199,6 +200,15 @@ async def close_stream(pieces: AsyncIterator[T]) -> None:
     """A generator that nobody closes keeps its connection until it is collected."""
     if isinstance(pieces, AsyncGenerator):
         await pieces.aclose()
+
+
+@asynccontextmanager
+async def closing_stream(pieces: AsyncIterator[T]) -> AsyncGenerator[AsyncIterator[T], None]:
+    """The pieces, which are closed at the end of the block."""
+    try:
+        yield pieces
+    finally:
+        await close_stream(pieces)
 
 
 class ProviderWrapper(ABC):
@@ -273,6 +283,53 @@ class ProviderWrapper(ABC):
         await asyncio.gather(*(each.aclose() for each in each_once.values()))
 
 
+@dataclass(frozen=True, slots=True)
+class Served(Generic[R]):
+    """What a model gave, a reply or an opened stream, and what has to be done to the reply and after a failure.
+
+    Args:
+        amend: Adds to the reply how it came about.
+        on_failure: Called when a stream fails after its first piece.
+    """
+
+    result: R
+    amend: Callable[[ModelReply], ModelReply]
+    on_failure: Callable[[ModelError], None] = lambda _: None
+
+
+AskModel: TypeAlias = Callable[[Provider, Deadline], Coroutine[Any, Any, R]]
+"""Asks a model, which must begin to answer by a deadline."""
+
+
+class AttemptingWrapper(ProviderWrapper):
+    """A wrapper that asks its models until one serves, in the same way for a whole reply and for a stream."""
+
+    @abstractmethod
+    async def _serve(self, deadline: Deadline, ask: AskModel[R]) -> Served[R]:
+        """What the models give in the end; an error if none serves."""
+        ...
+
+    async def generate(self, request: ModelRequest) -> ModelReply:
+        async def ask(model: Provider, by: Deadline) -> ModelReply:
+            async with by.scope():
+                return await model.generate(by.limit_request(request))
+
+        served = await self._serve(Deadline.of(request), ask)
+        return served.amend(served.result)
+
+    async def _stream_pieces(self, request: ModelRequest, start: StreamStarter[T]) -> AsyncGenerator[T, None]:
+        deadline = Deadline.of(request)
+        served = await self._serve(deadline, lambda model, by: open_stream(start, model, request, deadline, by))
+        try:
+            async with aclosing(served.result.pieces()) as pieces:
+                async for piece in pieces:
+                    yield amend_end(piece, served.amend)
+        except ModelError as error:
+            # Something was shown, so no other model can be asked for the rest.
+            served.on_failure(error)
+            raise
+
+
 class MeteredProvider(ProviderWrapper):
     """A model whose every call is counted: refused where an account has nothing left, told what it cost at the end.
 
@@ -307,15 +364,14 @@ class MeteredProvider(ProviderWrapper):
             return
         with _CountedCall(self._checked_provider(), self._price(), request) as call:
             characters = 0
-            pieces = start(self._provider, request)
             try:
-                async for piece in pieces:
-                    if isinstance(piece, EndChunk):
-                        call.usage = piece.reply.usage
-                    characters += len(piece) if isinstance(piece, str) else 0
-                    yield amend_end(piece, self._with_model_name)
+                async with closing_stream(start(self._provider, request)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, EndChunk):
+                            call.usage = piece.reply.usage
+                        characters += len(piece) if isinstance(piece, str) else 0
+                        yield amend_end(piece, self._with_model_name)
             finally:
-                await close_stream(pieces)
                 if call.usage is None:
                     call.usage, call.estimated = Usage(prompt=call.asked.prompt_tokens, output=characters // 4), True
 
